@@ -1,0 +1,39 @@
+# Every target sets itself up; `make` alone lists them.
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+setup: $(READY) ## make .venv and install everything into it
+
+# The first Python of at least 3.11 that really starts (a shim on the path may name one that does not).
+$(READY): pyproject.toml constraints.txt
+	@python=; for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+	  if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then echo "Sanderling needs Python 3.11 or newer with venv; none of python3, python3.11 … python3.14 is one. Install it, or say PYTHON=/path/to/python." >&2; exit 1; fi; \
+	"$$python" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+run: $(READY) ## watch the limiter learn three hosts at once
+	@$(BIN)/sanderling demo
+
+test: $(READY) ## run every test; says which suites it skipped and why
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY) ## run every benchmark and print one table
+	@$(BIN)/python bench/all.py
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
