@@ -1,0 +1,60 @@
+"""The flags that every long-running command shares, and what they switch on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+from prometheus_client import CollectorRegistry
+
+from sanderling.cli import CommandError
+from sanderling.observe import logs
+from sanderling.observe.metrics import Exposition, LimiterMetrics, PortError, Take, on_loop, serve
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to watch a command while it runs. A command takes one as `*, options: Options = DEFAULT`."""
+
+    metrics_port: Annotated[int | None, Parameter(validator=Number(gte=0, lte=65535))] = None
+    """Serve Prometheus metrics on this port, to this machine only; 0 takes any free one."""
+
+    log_format: logs.Style | None = None
+    """How log lines look; by default text on a terminal and json elsewhere."""
+
+    log_level: logs.Level = "info"
+    """The least important lines to log."""
+
+
+DEFAULT = Options()
+
+
+@asynccontextmanager
+async def observed(options: Options, take: Take) -> AsyncIterator[str | None]:
+    """Log as asked, and show what `take` returns as metrics if asked; gives the address of the metrics, if any.
+
+    Nothing is printed: whether to show the address is for the command to decide.
+    """
+    logs.configure(options.log_format, options.log_level)
+    if options.metrics_port is None:
+        yield None
+        return
+    exposition = _exposed(options.metrics_port, take)
+    try:
+        yield exposition.url
+    finally:
+        # Closing waits for the scrapes under way, and these may be waiting for the event loop.
+        await asyncio.to_thread(exposition.close)
+
+
+def _exposed(port: int, take: Take) -> Exposition:
+    registry = CollectorRegistry()
+    LimiterMetrics(registry, on_loop(asyncio.get_running_loop(), take))
+    try:
+        return serve(registry, port)
+    except PortError as error:
+        raise CommandError(f"--metrics-port: {error}") from None

@@ -1,0 +1,160 @@
+"""How long a host takes to answer: what is usual for it, and whether it is slower now than its own best."""
+
+from array import array
+from enum import Enum
+from math import inf, sqrt
+
+# Enough samples for a 95th percentile to mean something, few enough that an active host stays under a kilobyte.
+KEPT = 64
+# The seed's smoothing of the mean that people are shown. No decision looks at it.
+SMOOTHING = 0.2
+# Medians are smoothed before their minimum is taken: the minimum of many noisy medians lies well below the truth,
+# and every window would look slow against it.
+SETTLING = 0.15
+# The base is the lowest median of this many seconds, twice over; older ones are forgotten, as hosts do change.
+REMEMBERED = 150.0
+# A window is suspect when its median lies this many standard errors above the base, and the caller's share of it.
+DOUBT = 3.5
+# One window is enough when it lies this many above it, and four times the share.
+CERTAINTY = 5.0
+# Two milliseconds are a scheduler's whim, not a queue.
+WHIM = 0.002
+# A cut that leaves this much of the median did not help; two such cuts, and the slowness is not of our making.
+NO_BETTER = 0.95
+FUTILE_CUTS = 2
+
+
+class Verdict(Enum):
+    """What a window of latencies says about the host."""
+
+    FINE = "fine"
+    SUSPECT = "suspect"  # slow once, and not plainly; wait for a second window
+    OVERLOADED = "overloaded"  # slower than it can be: ask less
+    BLAMELESS = "blameless"  # still as slow after we asked less, twice: it is not us, and this is its pace now
+
+
+class Latency:
+    """The latest latencies of a host's successes, and the base they are judged by.
+
+    Successes only: a refusal comes back fast and would make the host look fast, a failure says nothing about the queue.
+    """
+
+    __slots__ = (
+        "_futile",
+        "_low",
+        "_lower",
+        "_next",
+        "_settled",
+        "_share",
+        "_suspicions",
+        "_trouble",
+        "_turned",
+        "base",
+        "cuts",
+        "fresh",
+        "mean",
+        "median",
+        "ring",
+    )
+
+    def __init__(self, now: float, share: float) -> None:
+        self._share = share  # how far above the base, as a share of it, counts as slow
+        self._trouble: float | None = None  # the median that made us ask less
+        self._futile = 0
+        self.cuts = 0  # times we were told to ask less since the host was last fine
+        self.median = 0.0  # of the last window
+        self.mean: float | None = None
+        self.base: float | None = None
+        self.ring = array("f")
+        self.fresh = 0  # samples since the last window closed
+        self._next = 0
+        self._settled = 0.0
+        self._suspicions = 0
+        self._low = self._lower = inf  # lowest settled median: of this period, of the one before
+        self._turned = now
+
+    def add(self, seconds: float) -> None:
+        """Count one success that took `seconds`."""
+        self.fresh += 1
+        self.mean = seconds if self.mean is None else self.mean + SMOOTHING * (seconds - self.mean)
+        if len(self.ring) < KEPT:
+            self.ring.append(seconds)
+        else:
+            self.ring[self._next] = seconds
+            self._next = (self._next + 1) % KEPT
+
+    @property
+    def p95(self) -> float | None:
+        """The 95th percentile of the samples kept."""
+        ordered = sorted(self.ring)
+        return ordered[int(0.95 * len(ordered))] if ordered else None
+
+    def discard(self) -> None:
+        """Start the next window afresh: what was seen belongs to another rate."""
+        self.fresh = 0
+
+    def close(self, now: float) -> Verdict:
+        """End the window and judge it."""
+        ordered = self._window()
+        self.fresh = 0
+        self.median = median = ordered[len(ordered) // 2]
+        if self.base is None:
+            self.rebase(median, now)
+        verdict = self._judge(median, _standard_error(ordered))
+        if verdict is Verdict.BLAMELESS:
+            self.rebase(median, now)
+        elif verdict is not Verdict.OVERLOADED:
+            self._settle(median, now)
+        return verdict
+
+    def rebase(self, median: float, now: float) -> None:
+        """Take `median` for what the host can do; what was better before is gone."""
+        self.base = self._settled = self._low = median
+        self._lower = inf
+        self._turned = now
+        self._trouble = None
+        self._suspicions = self._futile = self.cuts = 0
+
+    @property
+    def helping(self) -> bool:
+        """Whether asking less has helped so far."""
+        return self._futile == 0
+
+    def _window(self) -> list[float]:
+        count = min(self.fresh, len(self.ring))
+        start = self._next - count
+        return sorted(self.ring[start:] + self.ring[: self._next] if start < 0 else self.ring[start : self._next])
+
+    def _judge(self, median: float, error: float) -> Verdict:
+        base = self.base or median
+        above = median - base
+        if above <= max(self._share * base, DOUBT * error, WHIM):
+            self._suspicions = self._futile = self.cuts = 0
+            self._trouble = None
+            return Verdict.FINE
+        self._suspicions += 1
+        if self._suspicions < 2 and above <= max(4 * self._share * base, CERTAINTY * error):
+            return Verdict.SUSPECT
+        self._suspicions = 0
+        return self._blame(median)
+
+    def _blame(self, median: float) -> Verdict:
+        helped = self._trouble is None or median <= NO_BETTER * self._trouble
+        self._futile = 0 if helped else self._futile + 1
+        self._trouble = median
+        self.cuts += 1
+        return Verdict.BLAMELESS if self._futile >= FUTILE_CUTS else Verdict.OVERLOADED
+
+    def _settle(self, median: float, now: float) -> None:
+        self._settled += SETTLING * (median - self._settled)
+        if now - self._turned > REMEMBERED:
+            self._lower, self._low, self._turned = self._low, inf, now
+        self._low = min(self._low, self._settled)
+        self.base = min(self._low, self._lower)
+
+
+def _standard_error(ordered: list[float]) -> float:
+    """Of the median, from the middle half of the samples: outliers do not widen it."""
+    count = len(ordered)
+    spread = (ordered[3 * count // 4] - ordered[count // 4]) / 1.35
+    return 1.25 * spread / sqrt(count)

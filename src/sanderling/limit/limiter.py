@@ -1,0 +1,251 @@
+"""May we call this host now? The limiter people use: ask for leave, say how it went, look at what was learned.
+
+It reads the clock and puts the parts together; the gates decide, the turnstile wakes, the registry remembers.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from heapq import nlargest
+from math import isfinite
+from random import Random
+
+from sanderling.clock import Clock, SystemClock
+from sanderling.limit.backoff import delay
+from sanderling.limit.breaker import State
+from sanderling.limit.budget import Budget
+from sanderling.limit.gate import Feedback, Gate
+from sanderling.limit.hints import Quota
+from sanderling.limit.lane import Permit
+from sanderling.limit.line import Waiter
+from sanderling.limit.registry import Registry
+from sanderling.limit.rules import SCOPES, LimiterRules, Scope
+from sanderling.limit.snapshot import Snapshot, view
+from sanderling.limit.tombstones import decode, encode
+from sanderling.limit.turnstile import WAITS, Turnstile
+
+SERVED = Feedback(status=200)  # what a scope is told about an answer that does not speak of it
+
+
+class Attempt:
+    """One call in progress, inside `Limiter.attempt`."""
+
+    def __init__(self, permit: Permit, now: Callable[[], float]) -> None:
+        self.permit = permit
+        self.feedback: Feedback | None = None
+        self._now = now
+        self._started = now()
+
+    def report(
+        self,
+        status: int = 0,
+        *,
+        latency: float | None = None,
+        error: BaseException | str | None = None,
+        retry_after: float | None = None,
+        quota: Quota | None = None,
+        scope: str | None = None,
+    ) -> None:
+        """Say how it went. Without a latency, the time since the permit was given is taken."""
+        took = self._now() - self._started if latency is None else latency
+        self.feedback = Feedback(status, took, error, retry_after, quota, scope)
+
+
+class Limiter:
+    """Leave to call hosts, each at the pace it allows. For one event loop; not for several threads."""
+
+    def __init__(
+        self, rules: LimiterRules | None = None, *, clock: Clock | None = None, rng: Random | None = None
+    ) -> None:
+        self.rules = rules or LimiterRules()
+        self._clock = clock or SystemClock()
+        self._now = self._clock.now if isinstance(self._clock, SystemClock) else _never_back(self._clock.now)
+        self._rng = rng or Random()
+        self._hosts = Registry(self.rules, self._now, self._rng)
+        self._gates = self._hosts.gates
+        self._turnstile = Turnstile(self, self._clock, self._now)
+        self._budget = Budget(self.rules.budget)
+        self._retries = 0
+
+    def __repr__(self) -> str:
+        waiting = sum(len(gate.line or ()) for gate in self._gates.values())
+        return f"<Limiter {self.rules.strategy}, {len(self._gates)} hosts, {waiting} waiting>"
+
+    async def acquire(self, host: str, scopes: Iterable[Scope] = (), *, cost: float = 1.0, job: str = "") -> Permit:
+        """Return when `host` may be called, first come first served. Raises CircuitOpen if it is left alone for now."""
+        gate = self._gates.get(host)
+        if gate is not None and gate.plain and not scopes and cost == 1.0:
+            now = self._now()
+            if gate.ready <= now:
+                return Permit(self, gate, gate.take(now))
+        return await self._turnstile.stand(Waiter(*self._path(host, scopes, cost), job, self._now()))
+
+    def try_acquire(self, host: str) -> Permit | None:
+        """A permit if `host` may be called this instant and nobody waits for it; else None, and nothing is taken."""
+        gate = self._gates.get(host) or self._hosts.gate(host)
+        now = self._now()
+        if gate.plain:
+            return Permit(self, gate, gate.take(now)) if gate.ready <= now else None
+        if gate.line or gate.refusal(now) is not None or gate.due(now) > now:
+            return None
+        return gate.grant(self, now, 1.0)
+
+    def ready_at(self, host: str) -> float:
+        """When `try_acquire` may next succeed, on the limiter's clock, as things stand."""
+        gate, now = self._hosts.gate(host), self._now()
+        until = gate.refusal(now)
+        return gate.due(now) if until is None else until
+
+    @asynccontextmanager
+    async def attempt(
+        self, host: str, scopes: Iterable[Scope] = (), *, cost: float = 1.0, job: str = ""
+    ) -> AsyncIterator[Attempt]:
+        """Wait for leave to call `host`, and learn from what the body reports.
+
+        An OSError or TimeoutError that leaves the body counts as a failure of the host. Any other exception and a
+        cancellation teach nothing. A body that reports nothing and raises nothing has sent nothing.
+        """
+        permit = await self.acquire(host, scopes, cost=cost, job=job)
+        attempt = Attempt(permit, self._now)
+        try:
+            yield attempt
+        except OSError as error:  # TimeoutError is one
+            if attempt.feedback is None:
+                attempt.report(error=error)
+            raise
+        except BaseException:
+            if attempt.feedback is None:
+                permit.release(sent=True)
+            raise
+        finally:
+            if attempt.feedback is not None:
+                self.feedback(permit, attempt.feedback)
+            permit.release()
+
+    def feedback(self, permit: Permit, feedback: Feedback) -> None:
+        """Learn how the permit's request went. A permit counts once; later reports on it are ignored."""
+        if not permit.live:
+            return
+        permit.live = False
+        gate = permit.gate
+        if permit.also:
+            self._feedback_to_all(permit, feedback)
+            return
+        gate.learn(permit, feedback, self._now())
+        if gate.line:
+            self._turnstile.serve(gate)
+
+    def plan_retry(self, host: str, attempt: int) -> float | None:
+        """Seconds to wait before trying again what failed at its `attempt`-th try; None if it must not be tried again.
+
+        The retry budgets, the host's and everyone's, are charged now and not when the retry is sent: a thousand
+        retries that wait their turn would otherwise all be affordable.
+        """
+        if attempt >= self.rules.backoff.attempts:
+            return None
+        gate = self._hosts.gate(host)
+        gate.budget = gate.budget or Budget(self.rules.budget)
+        if not gate.budget.spend(gate.serial):
+            return None
+        if not self._budget.spend(self._hosts.requests):
+            gate.budget.refund()
+            return None
+        self._retries += 1
+        return delay(self.rules.backoff, attempt, self._rng)
+
+    def refund_retry(self, host: str) -> None:
+        """A planned retry succeeded, or was never sent: its charge comes back."""
+        self._budget.refund()
+        budget = self._hosts.gate(host).budget
+        if budget is not None:
+            budget.refund()
+
+    def snapshot(self, top: int = 10) -> Snapshot:
+        """The totals, and the `top` hosts by requests."""
+        now, turnstile = self._now(), self._turnstile
+        states = [gate.state for gate in self._gates.values()]
+        requests = self._hosts.requests
+        at_once = requests - sum(turnstile.waits)
+        return Snapshot(
+            requests=requests,
+            throttled=turnstile.throttled,
+            denied=turnstile.denied,
+            retries=self._retries,
+            rejected=self._hosts.rejected,
+            hosts=len(self._gates),
+            open=states.count(State.OPEN),
+            half_open=states.count(State.HALF_OPEN),
+            waits=tuple(zip(WAITS, (at_once + turnstile.waits[0], *turnstile.waits[1:]), strict=True)),
+            waited=turnstile.waited,
+            top=tuple(view(gate, now) for gate in nlargest(top, self._gates.values(), key=lambda gate: gate.serial)),
+        )
+
+    def save(self) -> bytes:
+        """What must outlive the process: ceilings, penalties, open circuits. For `restore`, as JSON."""
+        now = self._now()
+        return encode(self._hosts.stones(now), now, self._clock.wall())
+
+    def restore(self, saved: bytes) -> None:
+        """Take up what `save` kept; the time that passed since counts. Raises ValueError for anything else."""
+        now = self._now()
+        self._hosts.recall(list(decode(saved, now, self._clock.wall())), now)
+
+    def forget_idle(self) -> int:
+        """Let go of every idle host; how many that were. New hosts push idle ones out without being asked."""
+        return self._hosts.forget_idle()
+
+    def _give_back(self, permit: Permit, *, sent: bool) -> None:
+        for part in (permit, *permit.also):
+            part.live = False
+            part.gate.refund(part, sent=sent)
+            self._turnstile.serve(part.gate)
+
+    def _feedback_to_all(self, permit: Permit, feedback: Feedback) -> None:
+        now, parts = self._now(), (permit, *permit.also)
+        for part in parts:
+            part.live = False
+            part.gate.learn(part, _share(feedback, part.gate), now)
+        for part in parts:
+            self._turnstile.serve(part.gate)
+
+    def _path(self, host: str, scopes: Iterable[Scope], cost: float) -> tuple[tuple[Gate, ...], tuple[float, ...]]:
+        """The gates to pass, in the order that everyone passes them, and what is drawn from each."""
+        ordered = sorted(scopes, key=_rank)
+        gates = (self._hosts.gate(host), *(self._hosts.scope(scope) for scope in ordered))
+        if len(set(gates)) < len(gates):
+            raise ValueError(f"a scope is named twice: {', '.join(gate.host for gate in gates[1:])}")
+        return gates, tuple(_positive(each) for each in (cost, *(scope.cost for scope in ordered)))
+
+
+def _share(feedback: Feedback, gate: Gate) -> Feedback:
+    """What one gate is told: all of it if the answer speaks of it or is good; else only that it was served."""
+    kind = gate.host.partition("/")[0] if "/" in gate.host else None
+    good = feedback.error is None and 200 <= feedback.status < 400
+    return feedback if good or feedback.scope == kind else SERVED
+
+
+def _rank(scope: Scope) -> tuple[int, str]:
+    if scope.kind not in SCOPES:
+        raise ValueError(f"scope {scope.kind!r}; there are {', '.join(SCOPES)}")
+    return SCOPES.index(scope.kind), scope.name
+
+
+def _positive(cost: float) -> float:
+    if not (isfinite(cost) and cost > 0):
+        raise ValueError(f"a cost of {cost}; it must be a positive number")
+    return cost
+
+
+def _never_back(now: Callable[[], float]) -> Callable[[], float]:
+    """A `now` that stands still while its clock goes back, and goes on from there."""
+    last, lost = now(), 0.0
+
+    def steady() -> float:
+        nonlocal last, lost
+        here = now() + lost
+        if here < last:
+            lost += last - here
+            here = last
+        last = here
+        return here
+
+    return steady

@@ -1,0 +1,121 @@
+"""The hosts a limiter knows: met when first asked for, let go when idle, with a stone for what they taught."""
+
+from collections.abc import Callable, Iterable, Iterator, ValuesView
+from random import Random
+
+from sanderling.ids import normalise
+from sanderling.limit.breaker import State
+from sanderling.limit.gate import Gate, GateRules
+from sanderling.limit.rules import SCOPES, STRATEGIES, LimiterRules, Scope
+from sanderling.limit.tombstones import Tombstone, Tombstones
+
+SWEPT = 4  # hosts looked at, for idleness, each time a new one is met: the sweep outruns the growth
+
+
+class Registry:
+    """Gates by host, and by scope."""
+
+    def __init__(self, rules: LimiterRules, now: Callable[[], float], rng: Random) -> None:
+        self._rules = rules
+        self._now = now
+        self.gates: dict[str, Gate] = {}
+        self._gate_rules = {kind: _gate_rules(rules, kind, rng) for kind in ("host", *SCOPES)}
+        self._tombstones = Tombstones(10 * rules.hosts)
+        self._sweep: list[str] = []
+        self._gone_requests = self._gone_rejected = 0
+
+    def __len__(self) -> int:
+        return len(self.gates)
+
+    def values(self) -> ValuesView[Gate]:
+        """Every gate."""
+        return self.gates.values()
+
+    @property
+    def requests(self) -> int:
+        """Permits ever given."""
+        return self._gone_requests + sum(gate.serial for gate in self.gates.values())
+
+    @property
+    def rejected(self) -> int:
+        """Refusals ever met."""
+        return self._gone_rejected + sum(gate.rejected for gate in self.gates.values())
+
+    def gate(self, host: str) -> Gate:
+        """The gate of `host`, in whichever spelling. Raises HostError for what is no host."""
+        gate = self.gates.get(host)
+        if gate is None:
+            canonical = normalise(host)
+            gate = self.gates.get(canonical) or self._meet(canonical, "host")
+        return gate
+
+    def scope(self, scope: Scope) -> Gate:
+        """The gate of a scope."""
+        key = f"{scope.kind}/{scope.name}"  # no host contains a slash
+        return self.gates.get(key) or self._meet(key, scope.kind)
+
+    def stones(self, now: float) -> Iterator[tuple[str, Tombstone]]:
+        """What is worth keeping of every host, known or let go."""
+        kept = Tombstones(len(self.gates) + len(self._tombstones) + 1)
+        for host, stone in self._tombstones.items():
+            kept.bury(host, stone, now)
+        for host, gate in self.gates.items():
+            kept.bury(host, gate.stone(), now)
+        return kept.items()
+
+    def recall(self, stones: Iterable[tuple[str, Tombstone]], now: float) -> None:
+        """Take stones up again: known hosts heed them at once, others when they are met."""
+        for host, stone in stones:
+            if (gate := self.gates.get(host)) is not None:
+                gate.recall(stone, now)
+            else:
+                self._tombstones.bury(host, stone, now)
+
+    def forget_idle(self) -> int:
+        """Let go of every idle host; how many that were."""
+        now = self._now()
+        idle = [host for host, gate in self.gates.items() if self._idle(gate, now)]
+        for host in idle:
+            self._forget(host, now)
+        return len(idle)
+
+    def _meet(self, key: str, kind: str) -> Gate:
+        now = self._now()
+        self._make_room(now)
+        gate = self.gates[key] = Gate(key, self._gate_rules[kind], now)
+        if (stone := self._tombstones.exhume(key)) is not None:
+            gate.recall(stone, now)
+        return gate
+
+    def _make_room(self, now: float) -> None:
+        """Look at a few hosts and let the idle ones go; at the limit, anyone who is not in use."""
+        self._sweep = self._sweep or list(self.gates)
+        for _ in range(min(SWEPT, len(self._sweep))):
+            host = self._sweep.pop()
+            if (gate := self.gates.get(host)) is not None and self._idle(gate, now):
+                self._forget(host, now)
+        if len(self.gates) >= self._rules.hosts:
+            unused = (host for host, gate in self.gates.items() if not gate.line and not gate.inflight)
+            if host := next(unused, ""):
+                self._forget(host, now)
+
+    def _idle(self, gate: Gate, now: float) -> bool:
+        """Nobody asked for a while, nobody waits, nothing is out, and we owe the host no silence."""
+        asked = gate.ready - gate.interval
+        if now - asked < self._rules.idle or gate.line or gate.state is not State.CLOSED:
+            return False
+        # A permit that was neither reported nor released in ten leases never will be.
+        return gate.inflight == 0 or now - asked > 10 * self._rules.lease
+
+    def _forget(self, host: str, now: float) -> None:
+        gate = self.gates.pop(host)
+        self._gone_requests += gate.serial
+        self._gone_rejected += gate.rejected
+        if gate.timer is not None:
+            gate.timer[0].cancel()
+        self._tombstones.bury(host, gate.stone(), now)
+
+
+def _gate_rules(rules: LimiterRules, kind: str, rng: Random) -> GateRules:
+    pace = rules.scopes.get(kind, rules.pace)
+    return GateRules(pace, rules.breaker, rules.window, STRATEGIES[rules.strategy], rules.lease, rng)

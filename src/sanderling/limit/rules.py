@@ -1,0 +1,55 @@
+"""All the numbers of a limiter, and the names one can choose from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+from sanderling.limit.aimd import Aimd
+from sanderling.limit.backoff import BackoffRules
+from sanderling.limit.breaker import BreakerRules
+from sanderling.limit.budget import BudgetRules
+from sanderling.limit.gate import MakeStrategy
+from sanderling.limit.governor import Governor
+from sanderling.limit.pace import PaceRules
+from sanderling.limit.window import WindowRules
+
+STRATEGIES: Mapping[str, MakeStrategy] = MappingProxyType({"aimd": Aimd, "governor": Governor})
+# Further scopes, in the order they are passed: what is shared by most comes last.
+SCOPES = ("domain", "ip", "credential")
+
+
+class Scope(NamedTuple):
+    """Something shared that a request also draws on: Scope("credential", "key 1", cost=2)."""
+
+    kind: str
+    name: str
+    cost: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LimiterRules:
+    """All the numbers. The defaults are the seed's, where it gave any."""
+
+    pace: PaceRules = field(default_factory=PaceRules)
+    breaker: BreakerRules = field(default_factory=BreakerRules)
+    window: WindowRules = field(default_factory=WindowRules)
+    backoff: BackoffRules = field(default_factory=BackoffRules)
+    budget: BudgetRules = field(default_factory=BudgetRules)
+    strategy: Literal["governor", "aimd"] = "governor"
+    scopes: Mapping[str, PaceRules] = field(default_factory=dict)  # the pace of a kind of scope, if not the hosts'
+    idle: float = 120.0  # seconds after which a host that nobody asks is let go
+    hosts: int = 100_000  # at most; idle ones go earlier when it gets tight
+    lease: float = 31.0  # seconds a probe may take: a usual request timeout and a little
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise ValueError(f"strategy is {self.strategy!r}; there are {', '.join(STRATEGIES)}")
+        for name in ("idle", "lease"):
+            if not (isfinite(value := getattr(self, name)) and value > 0):
+                raise ValueError(f"{name} is {value}; it must be a positive number of seconds")
+        if self.hosts < 1:
+            raise ValueError(f"hosts is {self.hosts}; there must be room for at least one")
+        if unknown := set(self.scopes) - set(SCOPES):
+            raise ValueError(f"rules for scopes {sorted(unknown)}; there are {', '.join(SCOPES)}")

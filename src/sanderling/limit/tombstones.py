@@ -1,0 +1,97 @@
+"""What is kept of hosts that were let go, so that a penalty outlives its host's turn in memory, and the process."""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+# Ceiling, penalty, open until, openings: 25 bytes that stand for a host of a kilobyte.
+PACKED = struct.Struct("<dddB")
+VERSION = 1
+
+
+class Tombstone(NamedTuple):
+    """The lasting part of a host. Times are the limiter's clock; a ceiling of 0 means none was learned."""
+
+    ceiling: float
+    not_before: float
+    open_until: float
+    openings: int
+
+
+class Saved(msgspec.Struct, forbid_unknown_fields=True):
+    """A tombstone as it is written: seconds left instead of instants, as the clock starts anew."""
+
+    host: str
+    ceiling: float
+    wait: float
+    open: float
+    openings: int
+
+
+class SavedFile(msgspec.Struct, forbid_unknown_fields=True):
+    """Everything that is written, and the wall clock's time it was."""
+
+    version: int
+    saved_at: float
+    hosts: list[Saved]
+
+
+class Tombstones:
+    """The hosts let go, oldest first; at most `most` of them, and penalties go last."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: dict[str, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def bury(self, host: str, stone: Tombstone, now: float) -> None:
+        """Keep `stone`, unless it says nothing."""
+        if stone.ceiling or stone.openings or max(stone.not_before, stone.open_until) > now:
+            self._kept[host] = PACKED.pack(*stone._replace(openings=min(stone.openings, 255)))
+            if len(self._kept) > self._most:
+                self._drop_one(now)
+
+    def exhume(self, host: str) -> Tombstone | None:
+        """What was kept of `host`, which is on its own again."""
+        packed = self._kept.pop(host, None)
+        return None if packed is None else Tombstone(*PACKED.unpack(packed))
+
+    def items(self) -> Iterator[tuple[str, Tombstone]]:
+        """Every host with its stone."""
+        return ((host, Tombstone(*PACKED.unpack(packed))) for host, packed in self._kept.items())
+
+    def _drop_one(self, now: float) -> None:
+        oldest = next(iter(self._kept))
+        for host, stone in self.items():
+            if max(stone.not_before, stone.open_until) <= now:
+                oldest = host
+                break
+        del self._kept[oldest]
+
+
+def encode(stones: Iterator[tuple[str, Tombstone]], now: float, wall: float) -> bytes:
+    """The stones as JSON, with the seconds that are left of each penalty."""
+    hosts = [
+        Saved(host, stone.ceiling, max(0.0, stone.not_before - now), max(0.0, stone.open_until - now), stone.openings)
+        for host, stone in stones
+    ]
+    return msgspec.json.encode(SavedFile(VERSION, wall, hosts))
+
+
+def decode(data: bytes, now: float, wall: float) -> Iterator[tuple[str, Tombstone]]:
+    """The stones of `encode`, on this clock. Raises ValueError for anything else."""
+    try:
+        saved = msgspec.json.decode(data, type=SavedFile)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"not a saved limiter: {error}") from None
+    if saved.version != VERSION:
+        raise ValueError(f"saved by version {saved.version} of the format; this program reads version {VERSION}")
+    # A wall clock that was set back must not lengthen a penalty, nor may it count as time served.
+    elapsed = max(0.0, wall - saved.saved_at)
+    for each in saved.hosts:
+        wait, rest = max(0.0, each.wait - elapsed), max(0.0, each.open - elapsed)
+        yield each.host, Tombstone(each.ceiling, now + wait, now + rest, each.openings)

@@ -1,0 +1,92 @@
+"""Task: what to ask. Reply: what came back."""
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from sanderling.ids import Host, host_of
+
+Headers = tuple[tuple[str, str], ...]
+
+# Headers whose values let their holder in. A repr ends up in logs and tracebacks, so it never shows them.
+SECRET = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"})
+
+# What would end the request line or a header early, and begin another: a url or a value from a stranger could
+# smuggle in a whole request.
+_BREAKS = re.compile(r"[\x00-\x20\x7f]")
+_ENDS = re.compile(r"[\r\n\0]")
+_METHOD = re.compile(r"[A-Z]+")
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: a token
+
+
+def _shown(headers: Headers) -> str:
+    """The headers as a repr may show them."""
+    pairs = ((name, "***" if name.lower() in SECRET else value) for name, value in headers)
+    return "{" + ", ".join(f"{name}: {value!r}" for name, value in pairs) + "}"
+
+
+def _check(name: str, value: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"header name is {name!r}, expected letters, digits and hyphens")
+    if _ENDS.search(value):
+        # The value may be a secret, so the message has only the name.
+        raise ValueError(f"header {name} has a line break or a zero byte in its value")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Task:
+    """What to ask, of which host, and for the how-manieth time."""
+
+    url: str
+    method: str = "GET"
+    headers: Headers = ()
+    body: bytes | None = None
+    attempt: int = 1
+    # Follows from the url, so it takes no part in comparing; kept because every station of the road asks for it.
+    host: Host = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "host", host_of(self.url))
+        # The messages name the host only: the rest of a url may hold a key.
+        if _BREAKS.search(self.url):
+            raise ValueError(f"url for {self.host} has a space or a control character in it, expected %20 and the like")
+        if not _METHOD.fullmatch(self.method):
+            raise ValueError(f"method for {self.host} is {self.method!r}, expected a word like GET")
+        if self.attempt < 1:
+            raise ValueError(f"attempt for {self.host} is {self.attempt}, expected 1 or more")
+        for name, value in self.headers:
+            _check(name, value)
+
+    def again(self) -> Self:
+        """The same question, asked once more."""
+        return replace(self, attempt=self.attempt + 1)
+
+    def __repr__(self) -> str:
+        body = "" if self.body is None else f" body={len(self.body)}B"
+        headers = f" {_shown(self.headers)}" if self.headers else ""
+        return f"<Task {self.method} {self.url} attempt={self.attempt}{headers}{body}>"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Reply:
+    """What came back. `url` is the last one of the redirects; `latency` is in seconds."""
+
+    status: int
+    headers: Headers
+    body: bytes
+    url: str
+    latency: float
+
+    def __post_init__(self) -> None:
+        # Real hosts do say 999, so any three digits are a reply; what they mean is for the classifier to decide.
+        if not 100 <= self.status <= 999:
+            raise ValueError(f"status of {self.url} is {self.status}, expected three digits")
+
+    def header(self, name: str) -> str | None:
+        """The first value under that name, in whatever case; None if there is none."""
+        name = name.lower()
+        return next((value for key, value in self.headers if key.lower() == name), None)
+
+    def __repr__(self) -> str:
+        headers = f" {_shown(self.headers)}" if self.headers else ""
+        return f"<Reply {self.status} {self.url} latency={self.latency:.3f}s{headers} body={len(self.body)}B>"

@@ -1,0 +1,221 @@
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+# A command as others will write them, in a file of its own; and a program that knows it besides what we ship.
+COMMAND = """
+import asyncio
+import sys
+
+from sanderling.cli import CommandError
+from sanderling.cli.options import DEFAULT, Options, observed
+from sanderling.observe import logs
+from sanderling.observe.metrics import SnapshotLike
+
+
+class Nothing:
+    requests = throttled = denied = retries = rejected = hosts = open = half_open = 0
+    waits, waited, top = ((float("inf"), 0),), 0.0, ()
+
+
+async def watch(*, options: Options = DEFAULT) -> None:
+    '''Wait to be watched.'''
+    async with observed(options, Nothing) as url:
+        logs.get("watch").debug("detail")
+        logs.get("watch").info("watched", password="hunter2")
+        print(url, flush=True)
+        await asyncio.Event().wait()
+
+
+async def once(*, options: Options = DEFAULT) -> None:
+    async with observed(options, Nothing) as url:
+        print(url)
+
+
+def fail() -> None:
+    raise CommandError("no disk left in /data: free some")
+"""
+PROGRAM = """
+from sanderling.cli import app, main
+
+del app["demo"]
+for name in ("watch", "once", "fail"):
+    app.command(f"command:{name}", name=name)
+main()
+"""
+
+
+def environment(**more: str) -> dict[str, str]:
+    # A width of its own keeps the help from wrapping where a test looks.
+    return {**os.environ, "COLUMNS": "120", **more}
+
+
+def sanderling(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-m", "sanderling", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)  # noqa: S603
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> list[str]:
+    (tmp_path / "command.py").write_text(COMMAND)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    return [sys.executable, "-W", "error", str(tmp_path / "program.py")]
+
+
+def run(program: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [*program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)  # noqa: S603
+
+
+@contextmanager
+def running(program: list[str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*program, *arguments], stdout=pipe, stderr=pipe, text=True, env=environment()) as process:  # noqa: S603
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    done = sanderling("--version")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split(".")[0].isdigit()
+
+
+def test_the_help_names_the_commands_and_has_an_example() -> None:
+    done = sanderling("--help")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Watch the limiter learn three hosts at once." in done.stdout
+    assert "\n    sanderling demo\n" in done.stdout
+
+
+def test_without_a_command_there_is_the_help() -> None:
+    assert sanderling().stdout == sanderling("--help").stdout
+
+
+@pytest.mark.parametrize("flag", ["--version", "--help"])
+def test_asking_for_help_does_not_load_what_commands_need(flag: str) -> None:
+    code = f"""
+import atexit, sys
+atexit.register(lambda: print(*sys.modules))
+sys.argv = ["sanderling", {flag!r}]
+from sanderling.cli import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "cyclopts" in loaded
+    assert not loaded & {"asyncio", "prometheus_client", "structlog", "rich.live", "uvloop", "idna", "msgspec"}
+    assert not [name for name in loaded if name.startswith(("sanderling.limit", "sanderling.observe"))]
+
+
+@pytest.mark.skipif(not find_spec("sanderling.cli.demo"), reason="cyclopts looks into every command for a suggestion")
+def test_a_slip_of_the_finger_gets_a_suggestion() -> None:
+    done = sanderling("dmeo")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'Did you mean "demo"?' in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["wacth"], ['sanderling: Unknown command "wacth". Did you mean "watch"?', "See: sanderling --help"]),
+        (["[/]"], ['Unknown command "[/]"', "See: sanderling --help"]),
+        (["watch", "--metrics-prot", "1"], ["Did you mean --metrics-port?", "See: sanderling watch --help"]),
+        (["watch", "--metrics-port", "70000"], ["--metrics-port. Must be <= 65535", "See: sanderling watch --help"]),
+        (["watch", "--log-format", "xml"], ['"text", "json"', "See: sanderling watch --help"]),
+        (["watch", "--log-level", "loud"], ['"debug", "info", "warning", "error"', "See: sanderling watch --help"]),
+    ],
+)
+def test_a_wrong_call_exits_with_2_and_a_hint(program: list[str], arguments: list[str], said: list[str]) -> None:
+    done = run(program, *arguments)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert all(words in done.stderr for words in said), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_command_that_cannot_go_on_says_why_and_no_more(program: list[str]) -> None:
+    done = run(program, "fail")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "sanderling: no disk left in /data: free some\n"
+
+
+def test_the_shared_flags_are_explained(program: list[str]) -> None:
+    help_ = run(program, "watch", "--help").stdout
+
+    for words in ("--metrics-port", "to this machine only", "--log-format", "[choices: text, json]", "[default: info]"):
+        assert words in help_
+
+
+def test_ctrl_c_exits_with_130_and_no_traceback(program: list[str]) -> None:
+    with running(program, "watch", "--metrics-port", "0") as process:
+        first_line(process)
+
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert json.loads(err)["event"] == "watched"
+
+
+def test_metrics_are_served_while_the_command_runs_and_not_after(program: list[str]) -> None:
+    with running(program, "watch", "--metrics-port", "0") as process:
+        url = first_line(process)
+        with urlopen(url, timeout=60) as answer:  # noqa: S310 - our own server
+            text = answer.read().decode()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+    assert "sanderling_limiter_permits_total 0.0" in text
+    with pytest.raises(OSError, match="refused"):
+        urlopen(url, timeout=60)  # noqa: S310
+
+
+def test_without_the_flag_nothing_is_served_and_nothing_printed(program: list[str]) -> None:
+    done = run(program, "once")
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
+
+
+def test_logs_are_as_the_flags_say_and_secrets_are_not_in_them(program: list[str]) -> None:
+    with running(program, "watch", "--log-format", "text", "--log-level", "debug") as process:
+        first_line(process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+
+    first, second = err.splitlines()
+    assert first.endswith("debug   detail where=watch")
+    assert second.endswith("info    watched where=watch password=***")
+
+
+def test_a_port_in_use_is_a_message_and_not_a_traceback(program: list[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run(program, "once", "--metrics-port", str(port))
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"sanderling: --metrics-port: port {port} of 127.0.0.1: Address already in use; ")
+    assert "choose another" in done.stderr
+    assert "Traceback" not in done.stderr

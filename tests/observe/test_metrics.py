@@ -1,0 +1,252 @@
+import asyncio
+import io
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+import structlog
+from fake_snapshot import Seen, Snapshot
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from sanderling.observe import logs
+from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics, PortError, on_loop, serve
+
+DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
+
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def registry_of(take: Callable[[], Snapshot]) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    LimiterMetrics(registry, take)
+    return registry
+
+
+def series(text: str) -> Series:
+    families = text_string_to_metric_families(text)
+    return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
+
+
+def shown(snapshot: Snapshot) -> Series:
+    return series(generate_latest(registry_of(lambda: snapshot)).decode())
+
+
+def value(found: Series, name: str, **labels: str) -> float:
+    return found[f"sanderling_limiter_{name}", frozenset(labels.items())]
+
+
+def get(url: str) -> str:
+    # Our own server, a moment ago.
+    with urlopen(url, timeout=10) as answer:  # noqa: S310
+        return str(answer.read(), "utf-8")
+
+
+def test_totals_are_counters() -> None:
+    found = shown(Snapshot())
+
+    names = ("permits", "throttled", "denied", "rejected", "retries")
+    assert [value(found, f"{name}_total") for name in names] == [100, 40, 7, 5, 6]
+
+
+def test_every_host_has_a_circuit_and_those_not_open_are_closed() -> None:
+    found = shown(Snapshot())
+
+    assert [value(found, "circuits", state=state) for state in ("closed", "open", "half-open")] == [7, 2, 1]
+    assert value(found, "hosts") == 10
+
+
+def test_waits_are_a_histogram_whose_buckets_add_up() -> None:
+    found = shown(Snapshot())
+
+    assert [value(found, "wait_seconds_bucket", le=le) for le in ("0.005", "0.5", "+Inf")] == [60, 90, 100]
+    assert value(found, "wait_seconds_count") == 100
+    assert value(found, "wait_seconds_sum") == 12.5
+
+
+def test_each_metric_has_the_type_prometheus_needs_to_know() -> None:
+    text = generate_latest(registry_of(Snapshot)).decode()
+
+    types = {family.name: family.type for family in text_string_to_metric_families(text)}
+    assert types["sanderling_limiter_permits"] == "counter"
+    assert types["sanderling_limiter_wait_seconds"] == "histogram"
+    assert types["sanderling_limiter_host_rate"] == "gauge"
+
+
+def test_a_busy_host_is_shown_in_full() -> None:
+    found = shown(Snapshot())
+
+    names = ("rate", "ceiling", "tokens", "latency_seconds", "latency_p95_seconds", "error_ratio")
+    assert [value(found, f"host_{name}", host="a.example") for name in names] == [2.5, 8, -1.5, 0.25, 0.75, 0.125]
+    counts = ("failures", "not_before_seconds", "inflight", "waiting")
+    assert [value(found, f"host_{name}", host="a.example") for name in counts] == [3, 30, 4, 5]
+
+
+@pytest.mark.parametrize("state", ["closed", "open", "half-open"])
+def test_the_circuit_of_a_host_is_one_of_three(state: str) -> None:
+    found = shown(Snapshot(top=(Seen(state=state),)))
+
+    states = [value(found, "host_circuit", host="a.example", state=s) for s in ("closed", "open", "half-open")]
+    assert (sum(states), value(found, "host_circuit", host="a.example", state=state)) == (1, 1)
+
+
+def test_what_is_not_known_of_a_host_is_not_shown() -> None:
+    names = {name for name, _ in shown(Snapshot(top=(Seen(ceiling=None, latency=None, p95=None),)))}
+
+    assert "sanderling_limiter_host_rate" in names
+    assert not {f"sanderling_limiter_host_{name}" for name in ("ceiling", "latency_seconds")} & names
+    assert "sanderling_limiter_host_latency_p95_seconds" not in names
+
+
+def test_however_many_hosts_there_are_only_the_busiest_have_series() -> None:
+    crowd = tuple(Seen(host=f"host{number}.example") for number in range(1000))
+
+    found = shown(Snapshot(top=crowd, hosts=1000))
+
+    hosts = {dict(labels)["host"] for _, labels in found if "host" in dict(labels)}
+    assert hosts == {seen.host for seen in crowd[:TOP_HOSTS]}
+    assert len(found) < 300
+
+
+def test_the_names_are_taken_once_and_without_looking() -> None:
+    """A second limiter in one registry would report the same series twice, and Prometheus would drop the scrape."""
+
+    def never() -> Snapshot:
+        raise AssertionError
+
+    registry = registry_of(never)
+
+    with pytest.raises(ValueError, match="Duplicated"):
+        LimiterMetrics(registry, never)
+
+
+def test_one_scrape_is_one_snapshot() -> None:
+    taken: list[Snapshot] = []
+
+    def take() -> Snapshot:
+        taken.append(Snapshot())
+        return taken[-1]
+
+    with serve(registry_of(take), 0) as exposition:
+        assert taken == []
+        get(exposition.url)
+
+    assert len(taken) == 1
+
+
+def test_prometheus_gets_the_same_over_http() -> None:
+    with serve(registry_of(Snapshot), 0) as exposition:
+        assert series(get(exposition.url)) == shown(Snapshot())
+
+
+def test_only_this_machine_may_ask() -> None:
+    with serve(registry_of(Snapshot), 0) as exposition:
+        assert exposition.server_address[0] == "127.0.0.1"
+
+
+def test_closing_frees_the_port_and_leaves_no_thread() -> None:
+    before = threading.active_count()
+    with serve(registry_of(Snapshot), 0) as exposition:
+        get(exposition.url)
+        port = exposition.server_port
+
+    with serve(registry_of(Snapshot), port) as again:
+        assert again.server_port == port
+    assert threading.active_count() == before
+
+
+def test_a_scraper_that_says_nothing_does_not_keep_it_from_closing() -> None:
+    before = threading.active_count()
+    with serve(registry_of(Snapshot), 0) as exposition:
+        silent = socket.create_connection(("127.0.0.1", exposition.server_port))
+        # The next answer comes after the silent one was taken in.
+        get(exposition.url)
+
+    assert threading.active_count() == before
+    with silent:
+        assert silent.recv(1) == b""
+
+
+def test_a_port_in_use_says_what_to_do() -> None:
+    with (
+        serve(registry_of(Snapshot), 0) as exposition,
+        pytest.raises(PortError, match="already in use; free it, or choose another") as caught,
+    ):
+        serve(registry_of(Snapshot), exposition.server_port)
+
+    assert str(exposition.server_port) in str(caught.value)
+
+
+@pytest.fixture
+def logged() -> Iterator[io.StringIO]:
+    handlers, stream = logging.root.handlers, io.StringIO()
+    logs.configure("json", "info", stream)
+    yield stream
+    logging.root.handlers = handlers
+    structlog.reset_defaults()
+
+
+def test_a_scrape_that_fails_is_logged_and_the_next_one_is_answered(
+    logged: io.StringIO, capfd: pytest.CaptureFixture[str]
+) -> None:
+    broken = [True]
+
+    def take() -> Snapshot:
+        if broken.pop():
+            raise KeyError("gone")
+        return Snapshot()
+
+    with serve(registry_of(take), 0) as exposition:
+        with pytest.raises(OSError, match="closed"):
+            get(exposition.url)
+        broken.append(False)
+        assert get(exposition.url)
+
+    event = json.loads(logged.getvalue())
+    assert (event["event"], event["exception_type"]) == ("scrape_failed", "KeyError")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_another_thread_sees_what_the_event_loop_sees() -> None:
+    seen: list[threading.Thread] = []
+
+    def take() -> Snapshot:
+        seen.append(threading.current_thread())
+        return Snapshot(requests=7)
+
+    async def ask() -> object:
+        return await asyncio.to_thread(on_loop(asyncio.get_running_loop(), take))
+
+    assert asyncio.run(ask()) == Snapshot(requests=7)
+    assert seen == [threading.main_thread()]
+
+
+def test_a_loop_that_does_not_come_round_fails_the_scrape_and_not_the_scraper() -> None:
+    loop = asyncio.new_event_loop()
+
+    with pytest.raises(TimeoutError):
+        on_loop(loop, Snapshot, patience=0.01)()
+
+    # The question is still in the queue; let it be answered, to nobody.
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+
+
+def test_the_docs_list_every_metric_with_its_type_and_labels() -> None:
+    text = generate_latest(registry_of(Snapshot)).decode()
+    kinds = {"counter": "_total"}
+
+    rows = [line.strip("|").split("|") for line in DOCS.read_text().splitlines() if line.startswith("| `")]
+    documented = {(row[0].strip(" `"), row[1].strip(), row[2].strip(" `")) for row in rows}
+
+    families = list(text_string_to_metric_families(text))
+    labels = {family.name: sorted({*family.samples[0].labels} - {"le"}) for family in families}
+    assert documented == {
+        (family.name + kinds.get(family.type, ""), family.type, ", ".join(labels[family.name])) for family in families
+    }
+    assert len(rows) == len(documented)
