@@ -10,9 +10,13 @@ The map, from the ground up; imports only point down (`tests/test_floors.py` see
 The names below are the library for those who only want the limiter.
 """
 
-from sanderling.ids import Host, HostError, domain_of, host_of
-from sanderling.limit import CircuitOpen, Feedback, Limiter, LimiterRules, PaceRules, Permit, Scope
-from sanderling.outcome import Code, Outcome
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sanderling.ids import Host, HostError, domain_of, host_of
+    from sanderling.limit import CircuitOpen, Feedback, Limiter, LimiterRules, PaceRules, Permit, Scope
+    from sanderling.outcome import Code, Outcome
 
 __all__ = [
     "CircuitOpen",
@@ -29,3 +33,12 @@ __all__ = [
     "domain_of",
     "host_of",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Fetch a public name when it is first used: `sanderling --help` must not load an event loop."""
+    if name in __all__:
+        for home in ("sanderling.limit", "sanderling.ids", "sanderling.outcome"):
+            if hasattr(module := import_module(home), name):
+                return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -42,3 +42,27 @@ class SystemClock:
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
         """Call `callback` after `seconds`, from the running event loop."""
         return asyncio.get_running_loop().call_later(seconds, callback)
+
+
+class ScaledClock:
+    """The real clock, `speed` times as fast and beginning at 0: minutes of a simulated host, watched in seconds."""
+
+    def __init__(self, speed: float) -> None:
+        self.speed = speed
+        self._began, self._wall = time.monotonic(), time.time()
+
+    def now(self) -> float:
+        """Seconds on this clock."""
+        return (time.monotonic() - self._began) * self.speed
+
+    def wall(self) -> float:
+        """Seconds since 1970, right when it began and ahead ever since."""
+        return self._wall + self.now()
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after `seconds` on this clock."""
+        await asyncio.sleep(seconds / self.speed)
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        """Call `callback` after `seconds` on this clock, from the running event loop."""
+        return asyncio.get_running_loop().call_later(seconds / self.speed, callback)

@@ -35,7 +35,7 @@ NEXT = {
 
 # A failing share needs at least this many failures behind it: two of two prove 0.34 by the numbers, and little else.
 FEWEST = 3
-# Seconds of health after which one earlier opening is forgiven.
+# Seconds it must stay closed for one earlier opening to be forgiven.
 FORGIVEN = 60.0
 
 
@@ -76,13 +76,12 @@ class Breaker:
         self.failures = 0  # in a row
         self.openings = 0  # how often it opened, minus what was forgiven
         self._good = 0  # probes that succeeded
-        self._healthy = now  # since when nothing was held against the host, for forgiving
+        self._healthy = now  # since when it has been closed, less what was forgiven for
 
     def failed(self, now: float, rng: Random) -> bool:
         """Count a failure; whether the state changed."""
         self.window.record(now, failures=1)
         self.failures += 1
-        self._healthy = now
         if self.state is State.HALF_OPEN:
             return self._move(Event.PROBE_FAILED, now, rng)
         if self.state is State.CLOSED and self._tripped(now):
@@ -93,7 +92,7 @@ class Breaker:
         """Count an answer that was none; whether the state changed."""
         self.window.record(now)
         self.failures = 0
-        if self.openings and now - self._healthy >= FORGIVEN:
+        if self.openings and self.state is State.CLOSED and now - self._healthy >= FORGIVEN:
             self.openings -= 1
             self._healthy = now
         if self.state is not State.HALF_OPEN:
@@ -107,9 +106,10 @@ class Breaker:
 
     def reopen(self, openings: int, until: float, now: float) -> None:
         """Take up where an earlier life left off: open until then, or closed with its record."""
-        self.openings = openings
+        self.openings = max(self.openings, openings)
         if until > now:
-            self.state, self.until = State.OPEN, until
+            self.until = max(self.until, until) if self.state is State.OPEN else until
+            self.state = State.OPEN
 
     def hold(self, until: float) -> None:
         """Stay open at least until `until`: a Retry-After outlasts the breaker's own time."""

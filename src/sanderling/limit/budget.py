@@ -31,12 +31,13 @@ class BudgetRules:
 class Budget:
     """Retries that may still be scheduled; grows with the requests it is told of."""
 
-    __slots__ = ("_credit", "_requests", "_rules")
+    __slots__ = ("_credit", "_repeats", "_requests", "_rules")
 
     def __init__(self, rules: BudgetRules) -> None:
         self._rules = rules
         self._credit = rules.reserve
         self._requests = 0
+        self._repeats = 0  # retries granted that have not come by as requests
 
     def __repr__(self) -> str:
         return f"<Budget: {self._credit:.1f} retries after {self._requests} requests>"
@@ -47,7 +48,7 @@ class Budget:
         return self._credit
 
     def spend(self, requests: int) -> bool:
-        """Whether one more retry may be scheduled, `requests` being the first attempts granted so far.
+        """Whether one more retry may be scheduled, `requests` being those granted so far, retries among them.
 
         Ask when the retry is scheduled, not when it is sent: a budget that does not count those still waiting in
         back-off lets all of them out at once (Envoy #30205).
@@ -56,6 +57,7 @@ class Budget:
         if self._credit < 1:
             return False
         self._credit -= 1
+        self._repeats += 1
         return True
 
     def refund(self) -> None:
@@ -64,6 +66,11 @@ class Budget:
 
     def _earn(self, requests: int) -> None:
         # A total that fell was counted anew after a restart; nothing is known to have been requested since.
-        fresh = max(0, requests - self._requests)
-        self._credit = min(self._rules.most, self._credit + self._rules.share * fresh)
+        if requests < self._requests:
+            self._requests, self._repeats = requests, 0
+        fresh = requests - self._requests
+        # A retry earns nothing, or ten first attempts would pay for more than one.
+        repeats = min(fresh, self._repeats)
+        self._repeats -= repeats
+        self._credit = min(self._rules.most, self._credit + self._rules.share * (fresh - repeats))
         self._requests = requests

@@ -18,7 +18,6 @@ from sanderling.limit.breaker import Breaker, BreakerRules, State
 from sanderling.limit.budget import Budget
 from sanderling.limit.hints import LONGEST, Quota
 from sanderling.limit.lane import Lane, Owner, Permit
-from sanderling.limit.latency import Latency
 from sanderling.limit.line import Line
 from sanderling.limit.pace import PaceRules
 from sanderling.limit.tombstones import Tombstone
@@ -39,6 +38,12 @@ class Feedback(msgspec.Struct, frozen=True):
     quota: Quota | None = None  # what rate headers said
     scope: str | None = None  # the kind of scope a refusal speaks of ("credential"), if not of the host
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a success and nothing more."""
+        good = 200 <= self.status < 400 and 0 < self.latency < inf
+        return good and self.error is None and self.retry_after is None and self.quota is None
+
 
 class Strategy(Protocol):
     """Moves a host's rate by what its answers say. Each report tells whether the rate went down."""
@@ -46,23 +51,22 @@ class Strategy(Protocol):
     rate: float
     hold: float
     ceiling: float | None
-    latency: Latency
     counts_refusals: bool
 
     @property
     def single(self) -> bool:
         """Whether only one request may be in flight."""
 
-    def answered(self) -> None:
-        """An answer that is neither success nor trouble."""
+    def probed(self, lane: Lane, now: float) -> bool:
+        """A success while only one request may be in flight."""
 
-    def succeeded(self, now: float, latency: float, sent: int, inflight: int) -> bool:
-        """A success."""
+    def close(self, lane: Lane, now: float) -> bool:
+        """The window's time is over: judge it, if it holds enough."""
 
-    def refused(self, now: float, sent: int, retry_after: float | None) -> bool:
+    def refused(self, lane: Lane, now: float, retry_after: float | None) -> bool:
         """A refusal."""
 
-    def failed(self, now: float, sent: int) -> bool:
+    def failed(self, lane: Lane, now: float) -> bool:
         """A failure."""
 
     def remember(self, ceiling: float) -> None:
@@ -75,7 +79,7 @@ class Strategy(Protocol):
 class MakeStrategy(Protocol):
     """A strategy's constructor."""
 
-    def __call__(self, rules: PaceRules, now: float, rate: float, sent: int) -> Strategy:
+    def __call__(self, rules: PaceRules, lane: Lane, now: float, rate: float) -> Strategy:
         """A strategy for a host whose first request left at `now`."""
 
 
@@ -99,9 +103,6 @@ class Gate(Lane):
         "allowance",
         "breaker",
         "budget",
-        "ended",
-        "epoch",
-        "generation",
         "host",
         "line",
         "not_before",
@@ -123,8 +124,8 @@ class Gate(Lane):
         self.line: Line | None = None
         self.timer: tuple[Timer, float] | None = None  # and when it fires
         self.allowance: tuple[float, float] | None = None  # the pace that rate headers gave, and until when
-        self.not_before = 0.0
-        self.ended = self.epoch = self.generation = self.rejected = 0
+        self.not_before = now
+        self.rejected = 0
         self.probe = 0  # serial of the probe that is out
         self.probe_until = 0.0
 
@@ -174,15 +175,18 @@ class Gate(Lane):
 
     def settle(self) -> None:
         """Say whether the fast path may be taken."""
-        self.plain = not self.line and not self._single and self.state is State.CLOSED
+        single = self._single
+        self.plain = not self.line and not single and self.state is State.CLOSED
+        self.calm = self.strategy is not None and not single and self.breaker is None
 
     def refund(self, permit: Permit, *, sent: bool) -> None:
         """Take back a permit without a result: nothing is learned, a probe's place is free again."""
         self.ended += 1
         if permit.serial == self.probe:
             self.probe = 0
-        if not sent and permit.serial > self.epoch:
-            # Not after the rate went down: what was booked then was less than what a token is worth now.
+        if not sent and permit.serial == self.serial > self.epoch:
+            # Only the last one: the time of an earlier one is over, and to give it again would make a burst. Nor after
+            # the rate went down: what was booked then was less than what a token is worth now.
             self.ready = max(self.ready - self.interval * permit.cost, self.not_before, self._hold)
 
     def penalise(self, until: float) -> None:
@@ -192,6 +196,14 @@ class Gate(Lane):
             self.ready = max(self.ready, until)
             if self.breaker is not None:
                 self.breaker.hold(until)
+
+    def close_window(self, now: float) -> None:
+        """The fast path has counted successes until the window's time was over: let the strategy judge it."""
+        if self.strategy is not None:
+            if self.strategy.close(self, now):
+                self.epoch = self.serial
+            self._retime(self.strategy, now)
+            self.settle()
 
     def learn(self, permit: Permit, feedback: Feedback, now: float) -> None:
         """Take in how a permit's request went."""
@@ -216,21 +228,22 @@ class Gate(Lane):
     def stone(self) -> Tombstone:
         """What must not be forgotten of this host."""
         ceiling = None if self.strategy is None else self.strategy.ceiling
+        not_before = max(self.not_before, self.ready)  # else a host could be asked twice as fast by being let go
         if self.breaker is None:
-            return Tombstone(ceiling or 0.0, self.not_before, 0.0, 0)
-        rests = 0.0 if self.breaker.state is State.CLOSED else self.breaker.until
-        return Tombstone(ceiling or 0.0, self.not_before, rests, self.breaker.openings)
+            return Tombstone(ceiling or 0.0, not_before, -inf, 0)
+        rests = -inf if self.breaker.state is State.CLOSED else self.breaker.until
+        return Tombstone(ceiling or 0.0, not_before, rests, self.breaker.openings)
 
     def recall(self, stone: Tombstone, now: float) -> None:
         """Take up an earlier life: its penalties in full, its rate with care."""
         rules = self._rules
         if stone.ceiling > 0 and self.strategy is None:
             rate = rules.pace.clamp(min(rules.pace.initial_rps, stone.ceiling / 2))
-            self.strategy = rules.strategy(rules.pace, now, rate, self.serial)
+            self.strategy = rules.strategy(rules.pace, self, now, rate)
             self.strategy.remember(rules.pace.clamp(stone.ceiling))
             self._retime(self.strategy, now)
-        if stone.openings and self.breaker is None:
-            self.breaker = Breaker(rules.breaker, rules.window, now)
+        if stone.openings:
+            self.breaker = self.breaker or Breaker(rules.breaker, rules.window, now)
             self.breaker.reopen(stone.openings, stone.open_until, now)
         self.penalise(stone.not_before)
         self.settle()
@@ -245,17 +258,19 @@ class Gate(Lane):
             # A directed refusal is the host steering us, not failing; neither is one the strategy learns from.
             if wait is None and (strategy.counts_refusals or status != 429):
                 self._failed(now)
-            return fresh and strategy.refused(now, self.serial, wait)
+            return fresh and strategy.refused(self, now, wait)
         self._failed(now)
-        return fresh and strategy.failed(now, self.serial)
+        return fresh and strategy.failed(self, now)
 
     def _served(self, strategy: Strategy, feedback: Feedback, now: float, *, fresh: bool) -> bool:
         if self.breaker is not None and self.breaker.succeeded(now, self._rules.rng):
             self.generation = self.serial
-        if not fresh or not 200 <= feedback.status < 400 or not 0 < feedback.latency < inf:
-            strategy.answered()
-            return False
-        return strategy.succeeded(now, feedback.latency, self.serial, self.inflight)
+        if strategy.single or not fresh or not 200 <= feedback.status < 400 or not 0 < feedback.latency < inf:
+            # Served, which is all it says: too old, a 404, or a probe.
+            self.delivered += 1
+            return fresh and strategy.probed(self, now)
+        self.sample(feedback.latency)
+        return now >= self.closes and strategy.close(self, now)
 
     def _failed(self, now: float) -> None:
         if self.breaker is None:
@@ -272,7 +287,8 @@ class Gate(Lane):
     def _first(self, feedback: Feedback, now: float) -> Strategy:
         """A strategy is made with the first answer; it began when that request left."""
         began = now - feedback.latency if 0 < feedback.latency < inf else now
-        self.strategy = self._rules.strategy(self._rules.pace, began, self.rate, 0)
+        self.strategy = self._rules.strategy(self._rules.pace, self, began, self.rate)
+        self.sent_before = 0
         return self.strategy
 
     def _heed(self, quota: Quota, now: float) -> None:
@@ -305,7 +321,7 @@ class Gate(Lane):
 
     @property
     def _hold(self) -> float:
-        return 0.0 if self.strategy is None else self.strategy.hold
+        return self.not_before if self.strategy is None else self.strategy.hold
 
     def _probing(self, now: float) -> bool:
         return self.probe != 0 and now < self.probe_until

@@ -1,15 +1,24 @@
 """The part of a host that every request touches, kept apart so that it can be fast.
 
-`Lane` is a pacer by the generic cell rate algorithm: one number says when the next request may leave. It never loops
-and never lends: a host that was idle, penalised or closed comes back with nothing saved up.
+A `Lane` paces by the generic cell rate algorithm: one number says when the next request may leave. It never loops and
+never lends: a host that was idle, penalised or closed comes back with nothing saved up. It also counts what the answers
+were, window by window, so that a strategy is asked once per window and not once per answer.
+
+`_lane.c` is this file again in C; `fast` takes whichever is there, and the tests run both.
 """
 
+from array import array
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 if TYPE_CHECKING:
     from sanderling.limit.gate import Gate
+
+# Enough samples for a 95th percentile to mean something, few enough that an active host stays near a kilobyte.
+KEPT = 64
+# The seed's smoothing of the mean that people are shown. No decision looks at it.
+SMOOTHING = 0.2
 
 
 class Owner(Protocol):
@@ -19,19 +28,46 @@ class Owner(Protocol):
 
 
 class Lane:
-    """When the next request may leave, and the number of the last one that did.
+    """When the next request may leave, and what the last ones were answered.
 
-    `plain` says that nothing but the pace has a say: no one waits, the breaker is closed, no single probe is due.
+    `plain`: nothing but the pace has a say; no one waits, the breaker is closed, no single probe is due.
+    `calm`: a success needs no more than to be counted, until the window closes.
     """
 
-    __slots__ = ("interval", "plain", "ready", "serial", "slack")
+    __slots__ = (
+        "_next",
+        "_ring",
+        "calm",
+        "closes",
+        "delivered",
+        "delivered_before",
+        "ended",
+        "epoch",
+        "failed",
+        "fresh",
+        "generation",
+        "interval",
+        "mean",
+        "opened",
+        "plain",
+        "ready",
+        "sent_before",
+        "serial",
+        "slack",
+    )
 
     def __init__(self, ready: float, interval: float, slack: float) -> None:
-        self.ready = ready
+        self.ready = ready  # when the next request may leave
         self.interval = interval
-        self.slack = slack
-        self.serial = 0
+        self.slack = slack  # seconds ahead of an even pace that a request may leave
+        self.serial = self.ended = self.delivered = 0  # permits given, reported or released, answered with "served"
+        self.epoch = self.generation = 0  # serials of the last permit before the rate fell, and the breaker moved
         self.plain = True
+        self.calm = False
+        self.mean = 0.0  # latency, smoothed; 0 before the first
+        self._ring = array("f")
+        self._next = 0
+        self.open_window(ready, 0.0)
 
     def take(self, now: float, cost: float = 1.0) -> int:
         """Book a request that leaves at `now`; its serial number."""
@@ -39,6 +75,34 @@ class Lane:
         self.ready = (max(earliest, self.ready)) + self.interval * cost
         self.serial += 1
         return self.serial
+
+    def open_window(self, now: float, length: float) -> None:
+        """Count anew; what was seen before belongs to another rate."""
+        self.opened = now
+        self.closes = now + length
+        self.sent_before = self.serial
+        self.delivered_before = self.delivered
+        self.failed = self.fresh = 0
+
+    def sample(self, latency: float) -> None:
+        """Count a success that took `latency` seconds."""
+        self.delivered += 1
+        self.fresh += 1
+        self.mean += SMOOTHING * (latency - self.mean) if self.mean else latency
+        if len(self._ring) < KEPT:
+            self._ring.append(latency)
+        else:
+            self._ring[self._next] = latency
+            self._next = (self._next + 1) % KEPT
+
+    def window(self) -> list[float]:
+        """The latencies of this window in order of size, at most the last KEPT."""
+        ring = self._ring[self._next :] + self._ring[: self._next]
+        return sorted(ring[-min(self.fresh, KEPT) :]) if self.fresh else []
+
+    def kept(self) -> list[float]:
+        """All latencies that are still there, in order of size."""
+        return sorted(self._ring)
 
 
 class Permit(msgspec.Struct, gc=False):
@@ -62,5 +126,4 @@ class Permit(msgspec.Struct, gc=False):
             self.owner._give_back(self, sent=sent)  # noqa: SLF001 - the other half of this class
 
     def __repr__(self) -> str:
-        state = "live" if self.live else "spent"
-        return f"<Permit {self.serial} for {self.gate.host}, {state}>"
+        return f"<Permit {self.serial} for {self.gate.host}, {'live' if self.live else 'spent'}>"

@@ -1,13 +1,8 @@
-"""How long a host takes to answer: what is usual for it, and whether it is slower now than its own best."""
+"""Whether a host is slower now than its own best, and whether that is our doing."""
 
-from array import array
 from enum import Enum
 from math import inf, sqrt
 
-# Enough samples for a 95th percentile to mean something, few enough that an active host stays under a kilobyte.
-KEPT = 64
-# The seed's smoothing of the mean that people are shown. No decision looks at it.
-SMOOTHING = 0.2
 # Medians are smoothed before their minimum is taken: the minimum of many noisy medians lies well below the truth,
 # and every window would look slow against it.
 SETTLING = 0.15
@@ -34,16 +29,15 @@ class Verdict(Enum):
 
 
 class Latency:
-    """The latest latencies of a host's successes, and the base they are judged by.
+    """The base that windows of latencies are judged by: the lowest median of the last minutes.
 
-    Successes only: a refusal comes back fast and would make the host look fast, a failure says nothing about the queue.
+    Of successes only: a refusal comes back fast and would make the host look fast, a failure says nothing of the queue.
     """
 
     __slots__ = (
         "_futile",
         "_low",
         "_lower",
-        "_next",
         "_settled",
         "_share",
         "_suspicions",
@@ -51,56 +45,29 @@ class Latency:
         "_turned",
         "base",
         "cuts",
-        "fresh",
-        "mean",
-        "median",
-        "ring",
     )
 
-    def __init__(self, now: float, share: float) -> None:
+    def __init__(self, share: float) -> None:
         self._share = share  # how far above the base, as a share of it, counts as slow
-        self._trouble: float | None = None  # the median that made us ask less
-        self._futile = 0
-        self.cuts = 0  # times we were told to ask less since the host was last fine
-        self.median = 0.0  # of the last window
-        self.mean: float | None = None
         self.base: float | None = None
-        self.ring = array("f")
-        self.fresh = 0  # samples since the last window closed
-        self._next = 0
+        self.cuts = 0  # times we were told to ask less since the host was last fine
+        self._futile = self._suspicions = 0
+        self._trouble = inf  # the median that last made us ask less
         self._settled = 0.0
-        self._suspicions = 0
         self._low = self._lower = inf  # lowest settled median: of this period, of the one before
-        self._turned = now
-
-    def add(self, seconds: float) -> None:
-        """Count one success that took `seconds`."""
-        self.fresh += 1
-        self.mean = seconds if self.mean is None else self.mean + SMOOTHING * (seconds - self.mean)
-        if len(self.ring) < KEPT:
-            self.ring.append(seconds)
-        else:
-            self.ring[self._next] = seconds
-            self._next = (self._next + 1) % KEPT
+        self._turned = 0.0
 
     @property
-    def p95(self) -> float | None:
-        """The 95th percentile of the samples kept."""
-        ordered = sorted(self.ring)
-        return ordered[int(0.95 * len(ordered))] if ordered else None
+    def helping(self) -> bool:
+        """Whether asking less has helped so far."""
+        return self._futile == 0
 
-    def discard(self) -> None:
-        """Start the next window afresh: what was seen belongs to another rate."""
-        self.fresh = 0
-
-    def close(self, now: float) -> Verdict:
-        """End the window and judge it."""
-        ordered = self._window()
-        self.fresh = 0
-        self.median = median = ordered[len(ordered) // 2]
+    def judge(self, ordered: list[float], now: float) -> Verdict:
+        """What the window's latencies, in order of size, say."""
+        median = ordered[len(ordered) // 2]
         if self.base is None:
             self.rebase(median, now)
-        verdict = self._judge(median, _standard_error(ordered))
+        verdict = self._compare(median, _standard_error(ordered))
         if verdict is Verdict.BLAMELESS:
             self.rebase(median, now)
         elif verdict is not Verdict.OVERLOADED:
@@ -110,27 +77,16 @@ class Latency:
     def rebase(self, median: float, now: float) -> None:
         """Take `median` for what the host can do; what was better before is gone."""
         self.base = self._settled = self._low = median
-        self._lower = inf
+        self._lower = self._trouble = inf
         self._turned = now
-        self._trouble = None
         self._suspicions = self._futile = self.cuts = 0
 
-    @property
-    def helping(self) -> bool:
-        """Whether asking less has helped so far."""
-        return self._futile == 0
-
-    def _window(self) -> list[float]:
-        count = min(self.fresh, len(self.ring))
-        start = self._next - count
-        return sorted(self.ring[start:] + self.ring[: self._next] if start < 0 else self.ring[start : self._next])
-
-    def _judge(self, median: float, error: float) -> Verdict:
+    def _compare(self, median: float, error: float) -> Verdict:
         base = self.base or median
         above = median - base
         if above <= max(self._share * base, DOUBT * error, WHIM):
             self._suspicions = self._futile = self.cuts = 0
-            self._trouble = None
+            self._trouble = inf
             return Verdict.FINE
         self._suspicions += 1
         if self._suspicions < 2 and above <= max(4 * self._share * base, CERTAINTY * error):
@@ -139,7 +95,7 @@ class Latency:
         return self._blame(median)
 
     def _blame(self, median: float) -> Verdict:
-        helped = self._trouble is None or median <= NO_BETTER * self._trouble
+        helped = median <= NO_BETTER * self._trouble
         self._futile = 0 if helped else self._futile + 1
         self._trouble = median
         self.cuts += 1

@@ -24,6 +24,7 @@ from sanderling.limit.tombstones import decode, encode
 from sanderling.limit.turnstile import WAITS, Turnstile
 
 SERVED = Feedback(status=200)  # what a scope is told about an answer that does not speak of it
+NOTHING = Feedback()  # and where there was no answer
 
 
 class Attempt:
@@ -130,7 +131,15 @@ class Limiter:
         if permit.also:
             self._feedback_to_all(permit, feedback)
             return
-        gate.learn(permit, feedback, self._now())
+        if gate.calm and permit.serial > gate.epoch and feedback.is_plain:
+            gate.ended += 1
+            gate.sample(feedback.latency)
+            now = self._now()
+            if now < gate.closes:
+                return
+            gate.close_window(now)
+        else:
+            gate.learn(permit, feedback, self._now())
         if gate.line:
             self._turnstile.serve(gate)
 
@@ -201,26 +210,36 @@ class Limiter:
 
     def _feedback_to_all(self, permit: Permit, feedback: Feedback) -> None:
         now, parts = self._now(), (permit, *permit.also)
+        # A refusal that speaks of a scope the permit did not draw on is still a refusal: the host heeds it.
+        about = feedback.scope if feedback.scope in {_kind(part.gate) for part in parts} else None
         for part in parts:
             part.live = False
-            part.gate.learn(part, _share(feedback, part.gate), now)
+            part.gate.learn(part, _share(feedback, about, part.gate), now)
         for part in parts:
             self._turnstile.serve(part.gate)
 
     def _path(self, host: str, scopes: Iterable[Scope], cost: float) -> tuple[tuple[Gate, ...], tuple[float, ...]]:
         """The gates to pass, in the order that everyone passes them, and what is drawn from each."""
         ordered = sorted(scopes, key=_rank)
-        gates = (self._hosts.gate(host), *(self._hosts.scope(scope) for scope in ordered))
+        gates = [self._hosts.gate(host)]
+        for scope in ordered:
+            gates.append(self._hosts.scope(scope, beside=gates))
         if len(set(gates)) < len(gates):
             raise ValueError(f"a scope is named twice: {', '.join(gate.host for gate in gates[1:])}")
-        return gates, tuple(_positive(each) for each in (cost, *(scope.cost for scope in ordered)))
+        return tuple(gates), tuple(_positive(each) for each in (cost, *(scope.cost for scope in ordered)))
 
 
-def _share(feedback: Feedback, gate: Gate) -> Feedback:
-    """What one gate is told: all of it if the answer speaks of it or is good; else only that it was served."""
-    kind = gate.host.partition("/")[0] if "/" in gate.host else None
+def _share(feedback: Feedback, about: str | None, gate: Gate) -> Feedback:
+    """What one gate is told: all of it if the answer speaks of it or is good; else that it was served, if it was."""
     good = feedback.error is None and 200 <= feedback.status < 400
-    return feedback if good or feedback.scope == kind else SERVED
+    if good or about == _kind(gate):
+        return feedback
+    return SERVED if feedback.status and feedback.error is None else NOTHING
+
+
+def _kind(gate: Gate) -> str | None:
+    """The kind of scope; None for a host."""
+    return gate.host.partition("/")[0] if "/" in gate.host else None
 
 
 def _rank(scope: Scope) -> tuple[int, str]:

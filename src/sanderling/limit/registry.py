@@ -1,6 +1,6 @@
 """The hosts a limiter knows: met when first asked for, let go when idle, with a stone for what they taught."""
 
-from collections.abc import Callable, Iterable, Iterator, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Sequence, ValuesView
 from random import Random
 
 from sanderling.ids import normalise
@@ -33,8 +33,8 @@ class Registry:
 
     @property
     def requests(self) -> int:
-        """Permits ever given."""
-        return self._gone_requests + sum(gate.serial for gate in self.gates.values())
+        """Permits ever given, each once however many scopes it drew on."""
+        return self._gone_requests + sum(gate.serial for gate in self.gates.values() if "/" not in gate.host)
 
     @property
     def rejected(self) -> int:
@@ -49,10 +49,10 @@ class Registry:
             gate = self.gates.get(canonical) or self._meet(canonical, "host")
         return gate
 
-    def scope(self, scope: Scope) -> Gate:
-        """The gate of a scope."""
+    def scope(self, scope: Scope, beside: Sequence[Gate] = ()) -> Gate:
+        """The gate of a scope. Those `beside` it are about to be used and not let go to make room for it."""
         key = f"{scope.kind}/{scope.name}"  # no host contains a slash
-        return self.gates.get(key) or self._meet(key, scope.kind)
+        return self.gates.get(key) or self._meet(key, scope.kind, beside)
 
     def stones(self, now: float) -> Iterator[tuple[str, Tombstone]]:
         """What is worth keeping of every host, known or let go."""
@@ -79,23 +79,23 @@ class Registry:
             self._forget(host, now)
         return len(idle)
 
-    def _meet(self, key: str, kind: str) -> Gate:
+    def _meet(self, key: str, kind: str, beside: Sequence[Gate] = ()) -> Gate:
         now = self._now()
-        self._make_room(now)
+        self._make_room(now, beside)
         gate = self.gates[key] = Gate(key, self._gate_rules[kind], now)
         if (stone := self._tombstones.exhume(key)) is not None:
             gate.recall(stone, now)
         return gate
 
-    def _make_room(self, now: float) -> None:
+    def _make_room(self, now: float, beside: Sequence[Gate]) -> None:
         """Look at a few hosts and let the idle ones go; at the limit, anyone who is not in use."""
         self._sweep = self._sweep or list(self.gates)
         for _ in range(min(SWEPT, len(self._sweep))):
             host = self._sweep.pop()
-            if (gate := self.gates.get(host)) is not None and self._idle(gate, now):
+            if (gate := self.gates.get(host)) is not None and gate not in beside and self._idle(gate, now):
                 self._forget(host, now)
         if len(self.gates) >= self._rules.hosts:
-            unused = (host for host, gate in self.gates.items() if not gate.line and not gate.inflight)
+            unused = (host for host, gate in self.gates.items() if _unused(gate) and gate not in beside)
             if host := next(unused, ""):
                 self._forget(host, now)
 
@@ -109,11 +109,16 @@ class Registry:
 
     def _forget(self, host: str, now: float) -> None:
         gate = self.gates.pop(host)
-        self._gone_requests += gate.serial
+        self._gone_requests += gate.serial if "/" not in host else 0
         self._gone_rejected += gate.rejected
         if gate.timer is not None:
             gate.timer[0].cancel()
         self._tombstones.bury(host, gate.stone(), now)
+
+
+def _unused(gate: Gate) -> bool:
+    """Nobody waits, nothing is out, and its stone says all of it: that of a half-open circuit would say closed."""
+    return not gate.line and not gate.inflight and gate.state is not State.HALF_OPEN
 
 
 def _gate_rules(rules: LimiterRules, kind: str, rng: Random) -> GateRules:

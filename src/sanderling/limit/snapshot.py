@@ -47,7 +47,7 @@ class Snapshot:
 def view(gate: Gate, now: float) -> HostView:
     """One gate, as people and machines may look at it."""
     strategy, breaker = gate.strategy, gate.breaker
-    latency = None if strategy is None else strategy.latency
+    latencies = gate.kept()
     answers, failed = (0, 0) if breaker is None else breaker.window.totals(now)
     return HostView(
         host=gate.host,
@@ -56,8 +56,8 @@ def view(gate: Gate, now: float) -> HostView:
         rate=gate.rate,
         ceiling=None if strategy is None else strategy.ceiling,
         tokens=gate.tokens(now),
-        latency=None if latency is None else latency.mean,
-        p95=None if latency is None else latency.p95,
+        latency=gate.mean or None,
+        p95=latencies[int(0.95 * len(latencies))] if latencies else None,
         error_rate=failed / answers if answers else 0.0,
         state=gate.state.value,
         failures=0 if breaker is None else breaker.failures,

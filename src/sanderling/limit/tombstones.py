@@ -2,13 +2,15 @@
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 # Ceiling, penalty, open until, openings: 25 bytes that stand for a host of a kilobyte.
 PACKED = struct.Struct("<dddB")
 VERSION = 1
+
+NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Tombstone(NamedTuple):
@@ -24,10 +26,10 @@ class Saved(msgspec.Struct, forbid_unknown_fields=True):
     """A tombstone as it is written: seconds left instead of instants, as the clock starts anew."""
 
     host: str
-    ceiling: float
-    wait: float
-    open: float
-    openings: int
+    ceiling: NotNegative
+    wait: NotNegative
+    open: NotNegative
+    openings: Annotated[int, msgspec.Meta(ge=0)]
 
 
 class SavedFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -49,8 +51,10 @@ class Tombstones:
         return len(self._kept)
 
     def bury(self, host: str, stone: Tombstone, now: float) -> None:
-        """Keep `stone`, unless it says nothing."""
+        """Keep `stone`, unless it says nothing. What an earlier one of the same host says is not shortened by it."""
         if stone.ceiling or stone.openings or max(stone.not_before, stone.open_until) > now:
+            if (earlier := self.exhume(host)) is not None:
+                stone = _heavier(stone, earlier)
             self._kept[host] = PACKED.pack(*stone._replace(openings=min(stone.openings, 255)))
             if len(self._kept) > self._most:
                 self._drop_one(now)
@@ -71,6 +75,15 @@ class Tombstones:
                 oldest = host
                 break
         del self._kept[oldest]
+
+
+def _heavier(stone: Tombstone, earlier: Tombstone) -> Tombstone:
+    return Tombstone(
+        stone.ceiling or earlier.ceiling,
+        max(stone.not_before, earlier.not_before),
+        max(stone.open_until, earlier.open_until),
+        max(stone.openings, earlier.openings),
+    )
 
 
 def encode(stones: Iterator[tuple[str, Tombstone]], now: float, wall: float) -> bytes:

@@ -2,6 +2,7 @@
 
 import asyncio
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable
 from math import inf, nextafter
 
@@ -32,6 +33,8 @@ class Turnstile:
         self.denied = self.throttled = 0
         self.waits = [0] * len(WAITS)
         self.waited = 0.0
+        self._unserved: deque[Gate] = deque()
+        self._serving = False
 
     async def stand(self, waiter: Waiter) -> Permit:
         """The permit, when the waiter's turn has come at all its gates. Raises CircuitOpen if one is closed."""
@@ -64,10 +67,27 @@ class Turnstile:
                 self.serve(gate)
 
     def serve(self, gate: Gate) -> None:
-        """Let everyone through who may go now, and set the timer for the one who may not."""
+        """Let everyone through who may go now, and set the timer for the one who may not.
+
+        What that does to further gates is done after it, not within it: a thousand waiters who are turned away one
+        after the other must not become a thousand calls inside each other.
+        """
+        self._unserved.append(gate)
+        if self._serving:
+            return
+        self._serving = True
+        try:
+            while self._unserved:
+                self._serve(self._unserved.popleft())
+        finally:
+            self._serving = False
+
+    def _serve(self, gate: Gate) -> None:
         line = gate.line
         while line is not None and (head := line.head) is not None:
-            if head.gates[head.at] is not gate or not self._advance(head):
+            # One who was cancelled but has not yet woken to leave is nobody to serve; leaving, it serves the next.
+            cancelled = head.future is not None and head.future.cancelled()
+            if cancelled or head.gates[head.at] is not gate or not self._advance(head):
                 break
         gate.settle()
 
@@ -85,7 +105,8 @@ class Turnstile:
             self._arm(gate, now, due)
             return False
         if waiter.at + 1 < len(waiter.gates):
-            return self._move_on(waiter)
+            self._move_on(waiter)
+            return False
         for at, earlier in enumerate(waiter.gates[: waiter.at]):
             if earlier.refusal(now) is not None or earlier.due(now) > now:
                 self._step_back(waiter, at)
@@ -93,15 +114,13 @@ class Turnstile:
         self._grant(waiter, now)
         return True
 
-    def _move_on(self, waiter: Waiter) -> bool:
+    def _move_on(self, waiter: Waiter) -> None:
         """Keep the place here, and stand in the next gate's line."""
         waiter.at += 1
         gate = waiter.gates[waiter.at]
         gate.line = gate.line or Line()
         gate.line.push(waiter)
-        at = waiter.at
         self.serve(gate)
-        return waiter.at != at or waiter.future is None or waiter.future.done()
 
     def _step_back(self, waiter: Waiter, at: int) -> None:
         """An earlier gate has closed meanwhile: give up the places after it, and wait there."""

@@ -32,7 +32,7 @@ class ErrorWindow:
     def __init__(self, rules: WindowRules, now: float) -> None:
         self._rules = rules
         # Answers and failures of each bucket, side by side.
-        self._counts = array("I", bytes(8 * int(rules.span / rules.bucket)))
+        self._counts = array("I", bytes(8 * round(rules.span / rules.bucket)))
         self._latest = int(now / rules.bucket)
 
     def record(self, now: float, *, answers: int = 1, failures: int = 0) -> None:

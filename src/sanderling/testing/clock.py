@@ -28,7 +28,7 @@ class FakeClock:
 
     def __init__(self, now: float = 0.0, wall: float = 1_800_000_000.0) -> None:
         self._now = now
-        self._wall = wall
+        self._ahead = wall - now  # of the wall clock
         self._timers: list[tuple[float, int, FakeTimer]] = []
         self._order = count()
 
@@ -41,20 +41,28 @@ class FakeClock:
 
     def wall(self) -> float:
         """Seconds since 1970, on this clock."""
-        return self._wall
+        return self._now + self._ahead
 
     def set_wall(self, wall: float) -> None:
         """An operator sets the wall clock; `now` does not notice."""
-        self._wall = wall
+        self._ahead = wall - self._now
 
     def jump_back(self, seconds: float) -> None:
         """What no clock should do."""
         self._now -= seconds
+        self._ahead += seconds
+        self._timers = [(due - seconds, order, timer) for due, order, timer in self._timers]
 
     async def sleep(self, seconds: float) -> None:
         """Return when the clock was advanced by `seconds`."""
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        timer = self.call_later(seconds, lambda: woken.set_result(None))
+
+        def wake() -> None:
+            # A sleeper that was cancelled and has not yet run is no longer to be woken.
+            if not woken.done():
+                woken.set_result(None)
+
+        timer = self.call_later(seconds, wake)
         try:
             await woken
         finally:
@@ -69,11 +77,8 @@ class FakeClock:
     def advance(self, seconds: float) -> None:
         """Move the clock, making the calls on the way."""
         end = self._now + seconds
-        wall = self._wall - self._now
         while self._timers and self._timers[0][0] <= end:
             due, _, timer = heapq.heappop(self._timers)
             self._now = max(self._now, due)
-            self._wall = wall + self._now
             timer.fire()
         self._now = max(self._now, end)
-        self._wall = wall + self._now

@@ -1,0 +1,91 @@
+"""`sanderling demo`: one limiter learns three simulated hosts at once, before your eyes."""
+
+import asyncio
+from dataclasses import dataclass
+from random import Random
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from sanderling.cli.demo_screen import Frame, Screen, fitting
+from sanderling.cli.demo_summary import Summary, summarise
+from sanderling.cli.options import DEFAULT, Options, observed
+from sanderling.clock import ScaledClock
+from sanderling.limit import Limiter
+from sanderling.observe.metrics import TOP_HOSTS
+from sanderling.worlds.showcase import CALLERS, RULES, Exhibit, exhibits, keep_asking
+
+# The hosts roll the same dice each time, so that what one person sees another can look for. The clock is real, so
+# no two runs are quite the same.
+SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """What runs: hosts, the limiter that learns them, and for how many of the hosts' seconds."""
+
+    hosts: tuple[Exhibit, ...]
+    limiter: Limiter
+    clock: ScaledClock
+    seconds: float
+
+    @property
+    def elapsed(self) -> float:
+        """The hosts' seconds that have passed."""
+        return min(self.clock.now(), self.seconds)
+
+    def frame(self, url: str | None) -> Frame:
+        """What there is to see now."""
+        return Frame(self.limiter.snapshot(), self.elapsed, self.seconds, self.clock.speed, url)
+
+    def summary(self) -> Summary:
+        """What came of it so far."""
+        return summarise(self.hosts, self.limiter.snapshot(), self.elapsed, self.seconds)
+
+
+def demo(
+    *,
+    seconds: Annotated[
+        float, Parameter(validator=Number(gte=1, lte=3600), help="How long to run, by the clock on the wall.")
+    ] = 40.0,
+    speed: Annotated[
+        float, Parameter(validator=Number(gte=1, lte=100), help="How many times as fast the hosts' time passes.")
+    ] = 4.0,
+    json: Annotated[bool, Parameter(negative=(), help="Print the summary as JSON, and nothing else.")] = False,
+    options: Options = DEFAULT,
+) -> None:
+    """Watch the limiter learn three hosts at once: a silent quota, a queueing server, and one that fails for a while.
+
+    The hosts are simulated and nothing leaves this machine. Ctrl-C ends it early, with the summary so far.
+    """
+    rng, clock = Random(SEED), ScaledClock(speed)
+    show = Show(exhibits(seconds * speed, rng), Limiter(RULES, clock=clock, rng=rng), clock, seconds * speed)
+    screen = fitting(json=json)
+    try:
+        asyncio.run(_run(show, screen, options))
+    except KeyboardInterrupt:
+        screen.end(show.summary())
+        raise
+    screen.end(show.summary())
+
+
+async def _run(show: Show, screen: Screen, options: Options) -> None:
+    async with observed(options, lambda: show.limiter.snapshot(TOP_HOSTS)) as url, asyncio.TaskGroup() as group:
+        callers = [
+            group.create_task(keep_asking(host, show.limiter, show.clock))
+            for host in show.hosts
+            for _ in range(CALLERS)
+        ]
+        with screen:
+            await _watch(show, screen, url)
+        for caller in callers:
+            caller.cancel()
+
+
+async def _watch(show: Show, screen: Screen, url: str | None) -> None:
+    """Show a frame every so often, the first at once and the last at the end."""
+    screen.show(show.frame(url))
+    while (left := show.seconds - show.elapsed) > 0:
+        await show.clock.sleep(min(left, screen.every * show.clock.speed))
+        screen.show(show.frame(url))
