@@ -12,7 +12,7 @@ help: ## list the targets
 setup: $(READY) ## make .venv and install everything into it
 
 # The first Python of at least 3.11 that really starts (a shim on the path may name one that does not).
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt setup.py $(wildcard src/sanderling/*/*.c)
 	@python=; for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
 	  if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python=$$candidate; break; fi; \
 	done; \

@@ -6,7 +6,7 @@ from sanderling.worlds.hosts import Answer
 
 
 class SeedLiteral:
-    """The seed's limiter as its text has it: a burst of 10, +0.1 per fast success, x0.5 per trouble, unguarded breaker."""
+    """The seed's limiter as its text has it: a burst of 10, +0.1 per fast success, x0.5 per trouble, a bare breaker."""
 
     def __init__(self) -> None:
         self._rate, self._tokens, self._asof = 5.0, 10.0, 0.0

@@ -16,8 +16,9 @@ import msgspec
 from sanderling.clock import Timer
 from sanderling.limit.breaker import Breaker, BreakerRules, State
 from sanderling.limit.budget import Budget
+from sanderling.limit.fast import Lane, Permit
 from sanderling.limit.hints import LONGEST, Quota
-from sanderling.limit.lane import Lane, Owner, Permit
+from sanderling.limit.lane import Owner
 from sanderling.limit.line import Line
 from sanderling.limit.pace import PaceRules
 from sanderling.limit.tombstones import Tombstone
@@ -111,6 +112,7 @@ class Gate(Lane):
         "rejected",
         "strategy",
         "timer",
+        "wanted",
     )
 
     def __init__(self, host: str, rules: GateRules, now: float) -> None:
@@ -122,6 +124,7 @@ class Gate(Lane):
         self.breaker: Breaker | None = None
         self.budget: Budget | None = None
         self.line: Line | None = None
+        self.wanted = 0  # callers who wait, in this line or on their way to it
         self.timer: tuple[Timer, float] | None = None  # and when it fires
         self.allowance: tuple[float, float] | None = None  # the pace that rate headers gave, and until when
         self.not_before = now
@@ -228,11 +231,11 @@ class Gate(Lane):
     def stone(self) -> Tombstone:
         """What must not be forgotten of this host."""
         ceiling = None if self.strategy is None else self.strategy.ceiling
-        not_before = max(self.not_before, self.ready)  # else a host could be asked twice as fast by being let go
-        if self.breaker is None:
-            return Tombstone(ceiling or 0.0, not_before, -inf, 0)
-        rests = -inf if self.breaker.state is State.CLOSED else self.breaker.until
-        return Tombstone(ceiling or 0.0, not_before, rests, self.breaker.openings)
+        openings = 0 if self.breaker is None else self.breaker.openings
+        if self.breaker is not None and self.breaker.state is not State.CLOSED:
+            return Tombstone(ceiling or 0.0, self.not_before, self.breaker.until, openings)
+        # Its pace too: else a host that is let go and met again in between could be asked faster for it.
+        return Tombstone(ceiling or 0.0, max(self.not_before, self.ready), -inf, openings)
 
     def recall(self, stone: Tombstone, now: float) -> None:
         """Take up an earlier life: its penalties in full, its rate with care."""

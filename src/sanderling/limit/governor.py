@@ -8,14 +8,13 @@ nothing but one probe at a time. What follows from each objection is in `trials`
 from enum import Enum
 from math import inf
 
-from sanderling.limit.lane import Lane
+from sanderling.limit.fast import Lane
 from sanderling.limit.latency import Latency, Verdict
 from sanderling.limit.pace import PaceRules
 from sanderling.limit.trials import SOON, Evidence, Phase, Trials
 
 MARGIN = 0.985  # of the ceiling: what jitter between us and the host would push over it stays below
 GROWTH = 1.5
-PROBE, PROBE_GROWTH = 0.25, 1.6  # seconds before the first probe of a drain, and how that grows
 WINDOW, LONGEST_WINDOW = 1.0, 8.0  # seconds; a slow host's window closes with what it has
 SAMPLES, FEW = 16, 8  # latencies a window needs; fewer while testing, where a refusal is what we look for
 USED = 0.6  # less of the rate used than this proves nothing about it
@@ -110,8 +109,7 @@ class Governor:
             record.refused(PHASES[self.mode], now, lane.delivered)
             self.mode = Mode.DRAIN
         record.directed |= retry_after is not None
-        probe = now + PROBE * PROBE_GROWTH ** min(record.probes, 40)
-        self.hold = max(min(probe, record.next_window_end(now)), now + (retry_after or 0.0))
+        self.hold = max(record.next_probe(now), now + (retry_after or 0.0))
         return True
 
     def failed(self, lane: Lane, now: float) -> bool:
@@ -127,7 +125,10 @@ class Governor:
     def close(self, lane: Lane, now: float) -> bool:
         """Judge the window, if it holds enough."""
         span, before = now - lane.opened, self.rate
-        if lane.fresh < (FEW if self.mode is Mode.TEST else SAMPLES) and span < LONGEST_WINDOW:
+        enough = FEW if self.mode is Mode.TEST else SAMPLES
+        if lane.fresh < enough and span < LONGEST_WINDOW:
+            # Look again when there should be enough, and not at each answer until then.
+            lane.closes = lane.opened + min(LONGEST_WINDOW, span * enough / lane.fresh)
             return False
         if span > 2 * LONGEST_WINDOW:
             return self._wake(lane, span, now)

@@ -8,12 +8,14 @@ were, window by window, so that a strategy is asked once per window and not once
 """
 
 from array import array
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 if TYPE_CHECKING:
-    from sanderling.limit.gate import Gate
+    from sanderling.limit.gate import Feedback, Gate
+    from sanderling.limit.rules import Scope
 
 # Enough samples for a 95th percentile to mean something, few enough that an active host stays near a kilobyte.
 KEPT = 64
@@ -24,7 +26,7 @@ SMOOTHING = 0.2
 class Owner(Protocol):
     """Whoever handed out a permit and takes it back."""
 
-    def _give_back(self, permit: "Permit", *, sent: bool) -> None: ...
+    def _give_back(self, permit: Any, *, sent: bool) -> None: ...  # noqa: ANN401 - of either make
 
 
 class Lane:
@@ -127,3 +129,47 @@ class Permit(msgspec.Struct, gc=False):
 
     def __repr__(self) -> str:
         return f"<Permit {self.serial} for {self.gate.host}, {'live' if self.live else 'spent'}>"
+
+
+class Front:
+    """The part of a limiter that is asked for every request; what is not plain is left to the limiter itself."""
+
+    _acquire_slow: Callable[..., Coroutine[Any, Any, Any]]
+    _try_slow: Callable[[str], Any]
+    _feedback_slow: Callable[[Any, Any], None]
+    _close_window: Callable[[Any], None]
+
+    def __init__(self, gates: "dict[str, Gate]", now: Callable[[], float]) -> None:
+        self._front = gates, now
+
+    async def acquire(self, host: str, scopes: "Iterable[Scope]" = (), *, cost: float = 1.0, job: str = "") -> Permit:
+        """Return when `host` may be called, first come first served. Raises CircuitOpen if it is left alone for now."""
+        gates, now = self._front
+        gate = gates.get(host)
+        if gate is not None and gate.plain and not scopes and cost == 1.0 and gate.ready <= (instant := now()):
+            return Permit(self, gate, gate.take(instant))  # type: ignore[arg-type]
+        permit: Permit = await self._acquire_slow(host, scopes, cost=cost, job=job)
+        return permit
+
+    def try_acquire(self, host: str) -> Permit | None:
+        """A permit if `host` may be called this instant and nobody waits for it; else None, and nothing is taken."""
+        gates, now = self._front
+        gate = gates.get(host)
+        if gate is not None and gate.plain and gate.ready <= (instant := now()):
+            return Permit(self, gate, gate.take(instant))  # type: ignore[arg-type]
+        permit: Permit | None = self._try_slow(host)
+        return permit
+
+    def feedback(self, permit: Permit, feedback: "Feedback") -> None:
+        """Learn how the permit's request went. A permit counts once; later reports on it are ignored."""
+        if not permit.live:
+            return
+        gate = permit.gate
+        if not (gate.calm and permit.serial > gate.epoch and not permit.also and feedback.is_plain):
+            self._feedback_slow(permit, feedback)
+            return
+        permit.live = False
+        gate.ended += 1
+        gate.sample(feedback.latency)
+        if self._front[1]() >= gate.closes:
+            self._close_window(gate)

@@ -13,9 +13,9 @@ from sanderling.clock import Clock, SystemClock
 from sanderling.limit.backoff import delay
 from sanderling.limit.breaker import State
 from sanderling.limit.budget import Budget
+from sanderling.limit.fast import Front, Permit
 from sanderling.limit.gate import Feedback, Gate
 from sanderling.limit.hints import Quota
-from sanderling.limit.lane import Permit
 from sanderling.limit.line import Waiter
 from sanderling.limit.registry import Registry
 from sanderling.limit.rules import SCOPES, LimiterRules, Scope
@@ -51,7 +51,7 @@ class Attempt:
         self.feedback = Feedback(status, took, error, retry_after, quota, scope)
 
 
-class Limiter:
+class Limiter(Front):
     """Leave to call hosts, each at the pace it allows. For one event loop; not for several threads."""
 
     def __init__(
@@ -63,6 +63,7 @@ class Limiter:
         self._rng = rng or Random()
         self._hosts = Registry(self.rules, self._now, self._rng)
         self._gates = self._hosts.gates
+        super().__init__(self._gates, self._now)
         self._turnstile = Turnstile(self, self._clock, self._now)
         self._budget = Budget(self.rules.budget)
         self._retries = 0
@@ -70,25 +71,6 @@ class Limiter:
     def __repr__(self) -> str:
         waiting = sum(len(gate.line or ()) for gate in self._gates.values())
         return f"<Limiter {self.rules.strategy}, {len(self._gates)} hosts, {waiting} waiting>"
-
-    async def acquire(self, host: str, scopes: Iterable[Scope] = (), *, cost: float = 1.0, job: str = "") -> Permit:
-        """Return when `host` may be called, first come first served. Raises CircuitOpen if it is left alone for now."""
-        gate = self._gates.get(host)
-        if gate is not None and gate.plain and not scopes and cost == 1.0:
-            now = self._now()
-            if gate.ready <= now:
-                return Permit(self, gate, gate.take(now))
-        return await self._turnstile.stand(Waiter(*self._path(host, scopes, cost), job, self._now()))
-
-    def try_acquire(self, host: str) -> Permit | None:
-        """A permit if `host` may be called this instant and nobody waits for it; else None, and nothing is taken."""
-        gate = self._gates.get(host) or self._hosts.gate(host)
-        now = self._now()
-        if gate.plain:
-            return Permit(self, gate, gate.take(now)) if gate.ready <= now else None
-        if gate.line or gate.refusal(now) is not None or gate.due(now) > now:
-            return None
-        return gate.grant(self, now, 1.0)
 
     def ready_at(self, host: str) -> float:
         """When `try_acquire` may next succeed, on the limiter's clock, as things stand."""
@@ -121,27 +103,6 @@ class Limiter:
             if attempt.feedback is not None:
                 self.feedback(permit, attempt.feedback)
             permit.release()
-
-    def feedback(self, permit: Permit, feedback: Feedback) -> None:
-        """Learn how the permit's request went. A permit counts once; later reports on it are ignored."""
-        if not permit.live:
-            return
-        permit.live = False
-        gate = permit.gate
-        if permit.also:
-            self._feedback_to_all(permit, feedback)
-            return
-        if gate.calm and permit.serial > gate.epoch and feedback.is_plain:
-            gate.ended += 1
-            gate.sample(feedback.latency)
-            now = self._now()
-            if now < gate.closes:
-                return
-            gate.close_window(now)
-        else:
-            gate.learn(permit, feedback, self._now())
-        if gate.line:
-            self._turnstile.serve(gate)
 
     def plan_retry(self, host: str, attempt: int) -> float | None:
         """Seconds to wait before trying again what failed at its `attempt`-th try; None if it must not be tried again.
@@ -202,6 +163,31 @@ class Limiter:
         """Let go of every idle host; how many that were. New hosts push idle ones out without being asked."""
         return self._hosts.forget_idle()
 
+    # What `Front` leaves to us. It has `acquire`, `try_acquire` and `feedback`.
+
+    async def _acquire_slow(
+        self, host: str, scopes: Iterable[Scope] = (), *, cost: float = 1.0, job: str = ""
+    ) -> Permit:
+        return await self._turnstile.stand(Waiter(*self._path(host, scopes, cost), job, self._now()))
+
+    def _try_slow(self, host: str) -> Permit | None:
+        gate, now = self._hosts.gate(host), self._now()
+        if gate.line or gate.refusal(now) is not None or gate.due(now) > now:
+            return None
+        return gate.grant(self, now, 1.0)
+
+    def _feedback_slow(self, permit: Permit, feedback: Feedback) -> None:
+        permit.live = False
+        if permit.also:
+            self._feedback_to_all(permit, feedback)
+            return
+        self._learn(permit, feedback, self._now())
+        self._turnstile.serve(permit.gate)
+
+    def _close_window(self, gate: Gate) -> None:
+        gate.close_window(self._now())
+        self._turnstile.serve(gate)
+
     def _give_back(self, permit: Permit, *, sent: bool) -> None:
         for part in (permit, *permit.also):
             part.live = False
@@ -214,9 +200,16 @@ class Limiter:
         about = feedback.scope if feedback.scope in {_kind(part.gate) for part in parts} else None
         for part in parts:
             part.live = False
-            part.gate.learn(part, _share(feedback, about, part.gate), now)
+            self._learn(part, _share(feedback, about, part.gate), now)
         for part in parts:
             self._turnstile.serve(part.gate)
+
+    def _learn(self, permit: Permit, feedback: Feedback, now: float) -> None:
+        gate = permit.gate
+        gate.learn(permit, feedback, now)
+        if self._gates.get(gate.host) is not gate:
+            # An answer so late that its host was let go meanwhile: a penalty holds for the host that is, or will be.
+            self._hosts.recall([(gate.host, gate.stone())], now)
 
     def _path(self, host: str, scopes: Iterable[Scope], cost: float) -> tuple[tuple[Gate, ...], tuple[float, ...]]:
         """The gates to pass, in the order that everyone passes them, and what is drawn from each."""

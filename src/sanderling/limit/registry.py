@@ -46,7 +46,8 @@ class Registry:
         gate = self.gates.get(host)
         if gate is None:
             canonical = normalise(host)
-            gate = self.gates.get(canonical) or self._meet(canonical, "host")
+            # The caller's own string if it is the same: one less to keep.
+            gate = self.gates.get(canonical) or self._meet(host if host == canonical else canonical, "host")
         return gate
 
     def scope(self, scope: Scope, beside: Sequence[Gate] = ()) -> Gate:
@@ -102,7 +103,7 @@ class Registry:
     def _idle(self, gate: Gate, now: float) -> bool:
         """Nobody asked for a while, nobody waits, nothing is out, and we owe the host no silence."""
         asked = gate.ready - gate.interval
-        if now - asked < self._rules.idle or gate.line or gate.state is not State.CLOSED:
+        if now - asked < self._rules.idle or gate.wanted or gate.state is not State.CLOSED:
             return False
         # A permit that was neither reported nor released in ten leases never will be.
         return gate.inflight == 0 or now - asked > 10 * self._rules.lease
@@ -118,7 +119,7 @@ class Registry:
 
 def _unused(gate: Gate) -> bool:
     """Nobody waits, nothing is out, and its stone says all of it: that of a half-open circuit would say closed."""
-    return not gate.line and not gate.inflight and gate.state is not State.HALF_OPEN
+    return not gate.wanted and not gate.inflight and gate.state is not State.HALF_OPEN
 
 
 def _gate_rules(rules: LimiterRules, kind: str, rng: Random) -> GateRules:

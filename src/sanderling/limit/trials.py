@@ -12,12 +12,14 @@ Tricky bits. What a refusal proves depends on what came before it:
 from enum import Enum
 from math import inf
 
+PROBE, PROBE_GROWTH = 0.25, 1.6  # seconds before the first probe of a drain, and how that grows
 STEP = 0.04  # of the first test above the ceiling; doubled after each test that passes
 LARGEST_STEP = 0.35  # what a single test may ask for on top: beyond that the overshoot costs more than it finds
 QUOTA_WINDOWS = (1.0, 10.0, 60.0, 600.0, 3600.0, 86400.0)  # what people count quotas over
 PROMPT, SOON, SETTLED = 2.0, 15.0, 50.0  # seconds to the next test: much to find, some news, nothing new
 PATIENCE = 20  # times a drain's length before the next test, so that drains cost at most one part in twenty
-WIDE = 1.1  # a failed test this far above the ceiling leaves much between the two: look there at once
+WIDE = 1.05  # a failed test this far above the ceiling leaves much between the two: look there at once
+APART = 1.1  # what was refused with nothing saved up lies this far above what held: try between the two
 RECENT = 10.0  # seconds after resuming in which a refusal speaks about the level resumed at
 RISEN = 1.5  # tests that pass this far above the old ceiling are no saved-up allowance: the quota has grown
 
@@ -61,6 +63,7 @@ class Trials:
         "_phase",
         "_quota_window",
         "_refused_at",
+        "_refused_last",
         "_served",
         "_step",
         "_tested",
@@ -93,7 +96,8 @@ class Trials:
         self._quota_window = QUOTA_WINDOWS[0]
         self._giving_until = began  # while a sliding window may still be giving back what was used up at once
         self._phase = Phase.GROWING
-        self._refused_at, self._served = began, 0
+        self._refused_at = self._refused_last = began
+        self._served = 0
         self.probes = 0
         self.directed = False  # whether a Retry-After told us to wait
 
@@ -156,10 +160,14 @@ class Trials:
         self.probes = 0 if hurry else 2
         self.directed = False
 
-    def next_window_end(self, now: float) -> float:
-        """When the next quota window ends that may have begun with our first request; many do."""
+    def next_probe(self, now: float) -> float:
+        """When to probe a host that has just refused: later each time, or when a window ends that began with us."""
+        self._refused_last = now
+        gap = PROBE * PROBE_GROWTH ** min(self.probes, 40)
         ends = (self.began + window + 0.02 for window in QUOTA_WINDOWS[1:])
-        return min((end for end in ends if end > now), default=inf)
+        end = min((end for end in ends if end > now), default=inf)
+        # Rather a little later and just after the end than just before it.
+        return end if end < now + 1.25 * gap else now + gap
 
     def resume(self, rate: float, due: float, now: float, served: int) -> float:
         """The probe that was due at `due` succeeded: the ceiling that follows, `rate` having been refused."""
@@ -170,7 +178,10 @@ class Trials:
         self.saturated = True
         self.began, self._began_served = now, served
         self.passed = ceiling
-        self.wait(now, max(interval, PATIENCE * outage) if interval > PROMPT and outage > 1.0 else interval)
+        if interval > PROMPT and outage > QUOTA_WINDOWS[0]:
+            patience = PATIENCE * outage
+            interval = max(interval, min(patience, 5 * self._quota_window) if self._windowed else patience)
+        self.wait(now, interval)
         return ceiling
 
     def _weigh(self, rate: float, outage: float, now: float, served: int) -> tuple[float, float, Evidence]:
@@ -179,12 +190,15 @@ class Trials:
         if early and now < self._giving_until and outage < self._quota_window:
             # A sliding window gives back as slowly as it was used up a window ago: expected, and no news.
             return self.passed, SETTLED, Evidence.WINDOW
-        if outage > QUOTA_WINDOWS[0] and not self.directed:
-            return min(rate, self._served_in_window(outage, now, served)), SETTLED, Evidence.WINDOW
+        # The window is at least as long as the time over which probes were refused.
+        closed = self._refused_last - self._refused_at
+        if closed > QUOTA_WINDOWS[0] and not self.directed:
+            return min(rate, self._served_in_window(closed, now, served)), SETTLED, Evidence.WINDOW
         if early:
             self._deep |= self.evidence is Evidence.PASSED and self._tested
             self._over = min(self._over, rate)
-            estimate = min(max(self._measured(), rate / 2), rate)
+            held = self._level if self.evidence is Evidence.DEPTH else 0.0
+            estimate = min(max(self._measured(), rate / 2, held), rate)
             return estimate, self._patience(estimate, SOON), Evidence.SATURATION
         if self._phase is Phase.TESTING:
             return self._weigh_test(rate)
@@ -198,12 +212,14 @@ class Trials:
         interval = min(SETTLED, max(SOON, 2 * self._interval))
         if self._deep and self.passed < RISEN * self._level:
             estimate = min(rate, max(self._level, self._measured() if self.saturated else 0.0))
-            prompt, evidence = self._patience(estimate, interval), Evidence.DEPTH
-        else:
-            estimate, evidence = self.passed, Evidence.PASSED
-            prompt = PROMPT if rate > WIDE * estimate else interval
+            self._level = estimate
+            if APART * estimate < self._over < inf:
+                # Nothing is saved up now: half the way to what was refused is put to the proof at once.
+                estimate = (estimate + self._over) / 2
+            return estimate, interval, Evidence.DEPTH
         # Only what was gained shows that there is more to be found at once.
-        return estimate, prompt if estimate > 1.02 * self._level else interval, evidence
+        more = rate > WIDE * self.passed and self.passed > 1.02 * self._level
+        return self.passed, PROMPT if more else interval, Evidence.PASSED
 
     def _patience(self, estimate: float, interval: float) -> float:
         """Seconds to the next test: few while more than `estimate` was never refused with nothing saved up."""
@@ -213,8 +229,8 @@ class Trials:
         """What was served a second between the last two times the allowance was used up."""
         return (self._served - self._anchor_served + 1) / max(0.05, self._refused_at - self._anchor_at)
 
-    def _served_in_window(self, outage: float, now: float, served: int) -> float:
-        window = next((window for window in QUOTA_WINDOWS if window >= outage), QUOTA_WINDOWS[-1])
+    def _served_in_window(self, closed: float, now: float, served: int) -> float:
+        window = next((window for window in QUOTA_WINDOWS if window >= closed), QUOTA_WINDOWS[-1])
         self._quota_window = max(window, self._quota_window)
         self._giving_until = now + self._quota_window
         points = ((self.began, self._began_served), (self._mark_at, self._mark_served))

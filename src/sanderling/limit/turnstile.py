@@ -7,8 +7,9 @@ from collections.abc import Callable
 from math import inf, nextafter
 
 from sanderling.clock import Clock
+from sanderling.limit.fast import Permit
 from sanderling.limit.gate import Gate
-from sanderling.limit.lane import Owner, Permit
+from sanderling.limit.lane import Owner
 from sanderling.limit.line import Line, Waiter
 
 WAITS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, inf)  # bounds of the histogram of waits, in seconds
@@ -42,12 +43,17 @@ class Turnstile:
         first.line = first.line or Line()
         first.line.push(waiter)
         waiter.future = asyncio.get_running_loop().create_future()
+        for gate in waiter.gates:
+            gate.wanted += 1
         self.serve(first)
         try:
             permit = await waiter.future
         except asyncio.CancelledError:
             self._abandon(waiter)
             raise
+        finally:
+            for gate in waiter.gates:
+                gate.wanted -= 1
         self._note_wait(self._now() - waiter.since)
         return permit
 
