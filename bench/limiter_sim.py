@@ -80,6 +80,21 @@ SCENARIOS = (
     Scenario("A, erratic latency", lambda r: SimulatedHost(r, bucket(20, 20), spread=1.0), 12000),
     Scenario("A, 2 % random 500s", lambda r: SimulatedHost(r, bucket(20, 20), failing=steady(0.02)), 11760),
     Scenario("A, 30 % random 500s", lambda r: SimulatedHost(r, bucket(20, 20), failing=steady(0.3)), 8400),
+    Scenario(
+        "A, down for 60 s",
+        lambda r: SimulatedHost(r, bucket(20, 20), failing=steps([(0, 0), (200, 1), (260, 0)])),
+        10800,
+    ),
+    Scenario(
+        "A, 503 for 60 s",
+        lambda r: SimulatedHost(r, bucket(20, 20), failing=steps([(0, 0), (200, 1), (260, 0)]), failure=503),
+        10800,
+    ),
+    Scenario(
+        "C, minute by 503",
+        lambda r: SimulatedHost(r, FixedWindowQuota(600, 60), refusal=503),
+        6000,
+    ),
     Scenario("B, counted per second", lambda r: SimulatedHost(r, FixedWindowQuota(20, 1), retry_after=5.0), 12000),
     Scenario("C, sliding minute", lambda r: SimulatedHost(r, SlidingWindowQuota(600, 60)), 6000),
     Scenario("C, 5000 per hour", lambda r: SimulatedHost(r, FixedWindowQuota(5000, 3600)), 5000),

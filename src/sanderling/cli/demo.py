@@ -11,14 +11,18 @@ from cyclopts.validators import Number
 from sanderling.cli.demo_screen import Frame, Screen, fitting
 from sanderling.cli.demo_summary import Summary, summarise
 from sanderling.cli.options import DEFAULT, Options, observed
-from sanderling.clock import ScaledClock
+from sanderling.clock import ScaledClock, SystemClock
 from sanderling.limit import Limiter
+from sanderling.observe import logs
 from sanderling.observe.metrics import TOP_HOSTS
+from sanderling.observe.snapshots import log_snapshots
 from sanderling.worlds.showcase import CALLERS, RULES, Exhibit, exhibits, keep_asking
 
 # The hosts roll the same dice each time, so that what one person sees another can look for. The clock is real, so
 # no two runs are quite the same.
 SEED = 1
+
+log = logs.get(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,8 @@ async def _run(show: Show, screen: Screen, options: Options) -> None:
             for host in show.hosts
             for _ in range(CALLERS)
         ]
+        if options.logs_snapshots:
+            callers.append(group.create_task(log_snapshots(show.limiter.snapshot, log, SystemClock())))
         with screen:
             await _watch(show, screen, url)
         for caller in callers:

@@ -1,6 +1,7 @@
 """The flags that every long-running command shares, and what they switch on."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,6 +29,11 @@ class Options:
 
     log_level: logs.Level = "info"
     """The least important lines to log."""
+
+    @property
+    def logs_snapshots(self) -> bool:
+        """Whether to log the limiter's snapshot now and then: not into a terminal that shows it already."""
+        return self.log_format is not None or not sys.stderr.isatty()
 
 
 DEFAULT = Options()

@@ -64,6 +64,9 @@ class Aimd:
         lane.open_window(now, WINDOW)
         return True
 
+    def interrupted(self, lane: Lane, now: float) -> None:
+        """The failures that opened the breaker have lowered the rate already."""
+
     def why(self) -> str:
         """What holds the rate where it is, in words."""
         return "at its ceiling" if self.rate >= self._rules.max_rps else "adding a little after each good window"

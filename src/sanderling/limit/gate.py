@@ -70,6 +70,9 @@ class Strategy(Protocol):
     def failed(self, lane: Lane, now: float) -> bool:
         """A failure."""
 
+    def interrupted(self, lane: Lane, now: float) -> None:
+        """The breaker has opened: the host is down, and what it last said is no word on its limit."""
+
     def remember(self, ceiling: float) -> None:
         """A ceiling that was learned in an earlier life."""
 
@@ -259,11 +262,10 @@ class Gate(Lane):
         if status in REFUSALS and feedback.error is None:
             self.rejected += 1
             # A directed refusal is the host steering us, not failing; neither is one the strategy learns from.
-            if wait is None and (strategy.counts_refusals or status != 429):
-                self._failed(now)
+            if wait is None and (strategy.counts_refusals or status != 429) and self._opened_by_failure(now):
+                return True
             return fresh and strategy.refused(self, now, wait)
-        self._failed(now)
-        return fresh and strategy.failed(self, now)
+        return self._opened_by_failure(now) or (fresh and strategy.failed(self, now))
 
     def _served(self, strategy: Strategy, feedback: Feedback, now: float, *, fresh: bool) -> bool:
         if self.breaker is not None and self.breaker.succeeded(now, self._rules.rng):
@@ -275,17 +277,22 @@ class Gate(Lane):
         self.sample(feedback.latency)
         return now >= self.closes and strategy.close(self, now)
 
-    def _failed(self, now: float) -> None:
+    def _opened_by_failure(self, now: float) -> bool:
+        """Count a failure; whether the breaker has opened, and the strategy was told so."""
         if self.breaker is None:
             rules = self._rules
             self.breaker = Breaker(rules.breaker, rules.window, now)
             # It is made at the first failure; what went well just before must count too.
             self.breaker.window.record(now, answers=int(min(self.ended - 1, self.rate * rules.window.span)))
-        if self.breaker.failed(now, self._rules.rng):
-            self.generation = self.serial
-            self.probe = 0
-            self.breaker.hold(self.not_before)
-            self.ready = max(self.ready, self.breaker.until)
+        if not self.breaker.failed(now, self._rules.rng):
+            return False
+        self.generation = self.serial
+        self.probe = 0
+        self.breaker.hold(self.not_before)
+        self.ready = max(self.ready, self.breaker.until)
+        if self.strategy is not None:
+            self.strategy.interrupted(self, now)
+        return True
 
     def _first(self, feedback: Feedback, now: float) -> Strategy:
         """A strategy is made with the first answer; it began when that request left."""

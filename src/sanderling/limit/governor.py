@@ -122,6 +122,11 @@ class Governor:
             return False
         return self._blame(lane, lane.failed / answers, now)
 
+    def interrupted(self, lane: Lane, now: float) -> None:
+        """The host is down: a drain that goes on now measures the outage and no quota. Come back gently."""
+        self.hold = now
+        self._start_over(lane, now)
+
     def close(self, lane: Lane, now: float) -> bool:
         """Judge the window, if it holds enough."""
         span, before = now - lane.opened, self.rate
@@ -153,12 +158,17 @@ class Governor:
         """Nobody asked for a while: the window says nothing. After a long silence start gently and grow back."""
         before = self.rate
         if silence > IDLE:
-            self.rate = min(self.rate, max(self._rules.initial_rps, (self.ceiling or 0.0) / 2))
-            self.mode = Mode.GROW
+            self._start_over(lane, now)
         if self._trials is not None:
             self._trials.saturated = False
         lane.open_window(now, WINDOW)
         return self.rate < before
+
+    def _start_over(self, lane: Lane, now: float) -> None:
+        """From half the ceiling, or where hosts start, back up to the ceiling."""
+        self.rate = min(self.rate, max(self._rules.initial_rps, (self.ceiling or 0.0) / 2))
+        self.mode = Mode.GROW
+        lane.open_window(now, WINDOW)
 
     def _blame(self, lane: Lane, share: float, now: float) -> bool:
         """Too large a share of the answers were failures: ask less, unless asking less did not help before."""

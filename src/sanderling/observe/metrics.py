@@ -102,7 +102,7 @@ class SnapshotLike(Protocol):
 
     @property
     def rejected(self) -> int:
-        """Callers turned away because too many were waiting."""
+        """Answers that refused: 429, 503 and the like."""
 
     @property
     def hosts(self) -> int:
@@ -169,7 +169,7 @@ COUNTERS = (
     _count("permits", "Permits given to call a host.", lambda seen: seen.requests),
     _count("throttled", "Permits that had to be waited for.", lambda seen: seen.throttled),
     _count("denied", "Callers turned away by an open circuit.", lambda seen: seen.denied),
-    _count("rejected", "Callers turned away because too many were waiting.", lambda seen: seen.rejected),
+    _count("rejected", "Answers that refused: 429, 503 and the like.", lambda seen: seen.rejected),
     _count("retries", "Attempts after the first.", lambda seen: seen.retries),
 )
 GAUGES = (

@@ -117,7 +117,8 @@ class SimulatedHost:
     random_service: bool = False  # exponential instead of constant work
     retry_after: float | None = None
     refusal: int = 429
-    failing: Callable[[float], float] = field(default_factory=lambda: steady(0.0))  # share of requests that get a 500
+    failing: Callable[[float], float] = field(default_factory=lambda: steady(0.0))  # share of requests that fail
+    failure: int = 500
     free_at: float = 0.0
 
     def ask(self, now: float) -> Answer:
@@ -126,7 +127,7 @@ class SimulatedHost:
         if not self.quota.admits(now):
             return Answer(self.refusal, travel / 4, self.retry_after)
         if self.rng.random() < self.failing(now):
-            return Answer(500, travel)
+            return Answer(self.failure, travel)
         return Answer(200, travel + self._queued(now))
 
     def _queued(self, now: float) -> float:

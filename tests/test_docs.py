@@ -1,0 +1,155 @@
+"""The documents say what the code does: every rule, move, field, file, flag and link is looked up in it.
+
+`docs/outcomes.md` and `docs/metrics.md` are checked beside what they describe.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pytest
+
+from sanderling.limit import (
+    BackoffRules,
+    BreakerRules,
+    BudgetRules,
+    HostView,
+    LimiterRules,
+    PaceRules,
+    Snapshot,
+    WindowRules,
+)
+from sanderling.limit.breaker import NEXT
+from sanderling.limit.rules import SCOPES, STRATEGIES
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "sanderling"
+LIMITER = (ROOT / "docs" / "limiter.md").read_text()
+TOUR = (ROOT / "docs" / "tour.md").read_text()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+Rules = type[LimiterRules | PaceRules | BreakerRules | WindowRules | BackoffRules | BudgetRules]
+ALL_RULES: list[Rules] = [LimiterRules, PaceRules, BreakerRules, WindowRules, BackoffRules, BudgetRules]
+
+
+def section(page: str, heading: str) -> str:
+    """Return what stands under a heading, up to the next of any rank."""
+    found = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#+ |\Z)", page, re.DOTALL | re.MULTILINE)
+    assert found, f"no heading {heading!r}"
+    return found[1]
+
+
+def rows(text: str) -> Iterator[list[str]]:
+    """Give the cells of each row of the tables in `text`, without their heads."""
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| `") or (line.startswith("| ") and cells[0] not in {"field", "from", "#", "flag"}):
+            yield cells
+
+
+def shown(value: object) -> str:
+    """Return a default as the tables write it."""
+    if isinstance(value, int | float):
+        return f"{value:g}"
+    return f"`{type(value).__name__}()`" if is_dataclass(value) else f"`{value}`"
+
+
+@pytest.mark.parametrize("rules", ALL_RULES)
+def test_every_rule_is_documented_with_its_default(rules: Rules) -> None:
+    defaults = {field.name: shown(getattr(rules(), field.name)) for field in fields(rules)}
+
+    documented = {name.strip("`"): default for name, default, _ in rows(section(LIMITER, rules.__name__))}
+
+    assert documented == defaults
+
+
+@pytest.mark.parametrize("rules", ALL_RULES)
+def test_every_rule_has_a_reason(rules: Rules) -> None:
+    assert all(len(reason) > 10 for _, _, reason in rows(section(LIMITER, rules.__name__)))
+
+
+def test_the_breakers_moves_are_those_of_the_code() -> None:
+    moves = {(state.value, event.value): after.value for (state, event), after in NEXT.items()}
+
+    documented = {(state, event): after for state, event, after in rows(section(LIMITER, "The breaker"))}
+
+    assert documented == moves
+
+
+def test_every_field_of_a_snapshot_is_documented() -> None:
+    documented = [(name.strip("`"), of.split(", ")) for name, of, _ in rows(section(LIMITER, "Snapshot"))]
+
+    assert {name for name, of in documented if "all" in of} == {field.name for field in fields(Snapshot)}
+    assert {name for name, of in documented if "host" in of} == {field.name for field in fields(HostView)}
+
+
+def test_every_strategy_and_kind_of_scope_is_named() -> None:
+    assert all(f"`{name}`" in LIMITER for name in STRATEGIES)
+    assert all(f"`{kind}`" in section(LIMITER, "Scopes") for kind in SCOPES)
+
+
+def test_each_failure_mode_has_its_tests() -> None:
+    written = "\n".join(path.read_text() for path in (ROOT / "tests" / "limit").glob("test_*.py"))
+    modes = [
+        (int(number), tests.strip("`")) for number, _, _, tests in rows(section(LIMITER, "What goes wrong elsewhere"))
+    ]
+
+    assert [number for number, _ in modes] == list(range(1, 19))
+    assert all(tests == f"test_{number:02}_" for number, tests in modes)
+    assert [tests for _, tests in modes if f"def {tests}" not in written] == []
+
+
+def test_what_is_measured_says_how() -> None:
+    assert "bench/limiter_sim.py" in section(LIMITER, "Measured")
+    assert "bench/limiter.py" in section(LIMITER, "Measured")
+
+
+def modules() -> Iterator[str]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if not path.name.startswith("__"):
+            yield str(path.relative_to(PACKAGE))
+
+
+@pytest.mark.parametrize("module", list(modules()))
+def test_the_tour_passes_every_file(module: str) -> None:
+    """Those of `limit` by their name alone, as the tour says."""
+    assert f"`{module.removeprefix('limit/')}" in TOUR
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`([\w/]+\.(?:py|pyi|c))[:`]", TOUR))))
+def test_every_file_of_the_tour_exists(name: str) -> None:
+    assert any((folder / name).is_file() for folder in (PACKAGE, PACKAGE / "limit", ROOT))
+
+
+def test_the_flags_of_the_demo_are_those_it_takes() -> None:
+    command = [sys.executable, "-m", "sanderling", "demo", "--help"]
+    help_ = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout  # noqa: S603
+
+    documented = {flag.strip("`") for flag, _ in rows(section(TOUR, "Watching it"))}
+
+    assert documented == set(re.findall(r"--[a-z-]+", help_))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)", page.read_text())
+
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+# Words that praise and say nothing.
+PRAISE = re.compile(
+    r"\b(powerful|robust|seamless|comprehensive|cutting-edge|blazing|effortless|elegant|state-of-the-art|simply|easily)\b",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_nothing_is_praised(page: Path) -> None:
+    text = page.read_text()
+
+    assert PRAISE.findall(text) == []
+    assert not re.search("[\U0001f300-\U0001faff\u2600-\u27bf]", text), "an emoji"
