@@ -112,6 +112,20 @@ def test_feedback_of_the_wrong_kind_is_an_error_and_not_a_crash(feedback: object
         limiter.try_acquire([])
 
 
+def test_names_may_be_given_to_all_arguments() -> None:
+    async def main() -> None:
+        limiter = Limiter(clock=FakeClock())
+        for permit in (await limiter.acquire(host="a.example"), limiter.try_acquire(host="b.example")):
+            assert permit is not None
+            limiter.feedback(permit=permit, feedback=Feedback(200, 0.1))
+            limiter.feedback(permit=permit, feedback=Feedback(500, 0.1))
+
+        assert [view.inflight for view in limiter.snapshot().top] == [0, 0]
+        assert [view.failures for view in limiter.snapshot().top] == [0, 0]
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("latency", [0.0, -1.0, inf, nan])
 def test_a_latency_that_is_none_is_counted_but_not_measured(latency: float) -> None:
     clock = FakeClock()

@@ -437,14 +437,29 @@ front_fast(Front *front, PyObject *host)
     return permit_make((PyObject *)front, gate, lane_book(lane, now, 1.0), 1.0, no_permits);
 }
 
+/* Calls a method of the limiter itself with the arguments as they came, keywords included. */
 static PyObject *
-front_try_acquire(PyObject *self, PyObject *host)
+pass_on(PyObject *self, PyObject *name, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
-    PyObject *permit = front_fast((Front *)self, host);
-    if (permit != NULL || PyErr_Occurred()) {
-        return permit;
+    PyObject *method = PyObject_GetAttr(self, name);
+    if (method == NULL) {
+        return NULL;
     }
-    return PyObject_CallMethodOneArg(self, name_try_slow, host);
+    PyObject *result = PyObject_Vectorcall(method, args, (size_t)count, keywords);
+    Py_DECREF(method);
+    return result;
+}
+
+static PyObject *
+front_try_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    if (count == 1 && keywords == NULL) {
+        PyObject *permit = front_fast((Front *)self, args[0]);
+        if (permit != NULL || PyErr_Occurred()) {
+            return permit;
+        }
+    }
+    return pass_on(self, name_try_slow, args, count, keywords);
 }
 
 /* --- Acquisition: what `acquire` returns; it does nothing until it is awaited, like the coroutine it stands for. -- */
@@ -472,11 +487,7 @@ front_acquire(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject 
         acquisition->host = Py_NewRef(args[0]);
         return (PyObject *)acquisition;
     }
-    PyObject *slow = PyObject_GetAttr(self, name_acquire_slow);
-    if (slow != NULL) {
-        acquisition->slow = PyObject_Vectorcall(slow, args, (size_t)count, keywords);
-        Py_DECREF(slow);
-    }
+    acquisition->slow = pass_on(self, name_acquire_slow, args, count, keywords);
     if (acquisition->slow == NULL) {
         Py_DECREF(acquisition);
         return NULL;
@@ -689,10 +700,13 @@ plain_success(PyObject *feedback, double *latency)
 }
 
 static PyObject *
-front_feedback(PyObject *self, PyObject *const *args, Py_ssize_t count)
+front_feedback(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
-    if (count != 2 || Py_TYPE(args[0]) != &PermitType) {
-        PyErr_SetString(PyExc_TypeError, "feedback() takes a permit and a feedback");
+    if (count != 2 || keywords != NULL) {
+        return pass_on(self, name_feedback_slow, args, count, keywords);
+    }
+    if (Py_TYPE(args[0]) != &PermitType) {
+        PyErr_Format(PyExc_TypeError, "feedback() takes a Permit first, got %s", Py_TYPE(args[0])->tp_name);
         return NULL;
     }
     Permit *permit = (Permit *)args[0];
@@ -717,16 +731,15 @@ front_feedback(PyObject *self, PyObject *const *args, Py_ssize_t count)
                 name_close_window, arguments, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
         }
     }
-    PyObject *arguments[] = {self, args[0], args[1]};
-    return PyObject_VectorcallMethod(name_feedback_slow, arguments, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    return pass_on(self, name_feedback_slow, args, count, NULL);
 }
 
 static PyMethodDef front_methods[] = {
-    {"try_acquire", front_try_acquire, METH_O,
+    {"try_acquire", (PyCFunction)(void (*)(void))front_try_acquire, METH_FASTCALL | METH_KEYWORDS,
      "A permit if `host` may be called this instant and nobody waits for it; else None, and nothing is taken."},
     {"acquire", (PyCFunction)(void (*)(void))front_acquire, METH_FASTCALL | METH_KEYWORDS,
      "Return when `host` may be called, first come first served. Raises CircuitOpen if it is left alone for now."},
-    {"feedback", (PyCFunction)(void (*)(void))front_feedback, METH_FASTCALL,
+    {"feedback", (PyCFunction)(void (*)(void))front_feedback, METH_FASTCALL | METH_KEYWORDS,
      "Learn how the permit's request went. A permit counts once; later reports on it are ignored."},
     {NULL},
 };

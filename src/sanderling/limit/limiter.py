@@ -3,19 +3,19 @@
 It reads the clock and puts the parts together; the gates decide, the turnstile wakes, the registry remembers.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from heapq import nlargest
 from math import isfinite
 from random import Random
 
 from sanderling.clock import Clock, SystemClock
+from sanderling.limit import hints
 from sanderling.limit.backoff import delay
 from sanderling.limit.breaker import State
 from sanderling.limit.budget import Budget
 from sanderling.limit.fast import Front, Permit
 from sanderling.limit.gate import Feedback, Gate
-from sanderling.limit.hints import Quota
 from sanderling.limit.line import Waiter
 from sanderling.limit.registry import Registry
 from sanderling.limit.rules import SCOPES, LimiterRules, Scope
@@ -30,25 +30,30 @@ NOTHING = Feedback()  # and where there was no answer
 class Attempt:
     """One call in progress, inside `Limiter.attempt`."""
 
-    def __init__(self, permit: Permit, now: Callable[[], float]) -> None:
+    def __init__(self, permit: Permit, clock: Clock, now: Callable[[], float]) -> None:
         self.permit = permit
         self.feedback: Feedback | None = None
+        self._clock = clock
         self._now = now
         self._started = now()
 
     def report(
         self,
         status: int = 0,
+        headers: Mapping[str, str] | None = None,
         *,
         latency: float | None = None,
         error: BaseException | str | None = None,
         retry_after: float | None = None,
-        quota: Quota | None = None,
         scope: str | None = None,
     ) -> None:
-        """Say how it went. Without a latency, the time since the permit was given is taken."""
+        """Say how it went. What the `headers` say of pace is heeded; without a latency, the time until now is taken."""
+        # HTTP/2 spells all names in lower case, and a plain dict would not find them otherwise.
+        fields, wall = {name.lower(): value for name, value in (headers or {}).items()}, self._clock.wall()
+        if retry_after is None:
+            retry_after = hints.retry_after(fields.get("retry-after"), date=fields.get("date"), now=wall)
         took = self._now() - self._started if latency is None else latency
-        self.feedback = Feedback(status, took, error, retry_after, quota, scope)
+        self.feedback = Feedback(status, took, error, retry_after, hints.quota(fields, now=wall), scope)
 
 
 class Limiter(Front):
@@ -88,7 +93,7 @@ class Limiter(Front):
         cancellation teach nothing. A body that reports nothing and raises nothing has sent nothing.
         """
         permit = await self.acquire(host, scopes, cost=cost, job=job)
-        attempt = Attempt(permit, self._now)
+        attempt = Attempt(permit, self._clock, self._now)
         try:
             yield attempt
         except OSError as error:  # TimeoutError is one
@@ -177,6 +182,8 @@ class Limiter(Front):
         return gate.grant(self, now, 1.0)
 
     def _feedback_slow(self, permit: Permit, feedback: Feedback) -> None:
+        if not permit.live:
+            return
         permit.live = False
         if permit.also:
             self._feedback_to_all(permit, feedback)
