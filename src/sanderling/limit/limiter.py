@@ -230,11 +230,13 @@ class Limiter(Front):
 
 
 def _share(feedback: Feedback, about: str | None, gate: Gate) -> Feedback:
-    """What one gate is told: all of it if the answer speaks of it or is good; else that it was served, if it was."""
-    good = feedback.error is None and 200 <= feedback.status < 400
-    if good or about == _kind(gate):
+    """What one gate is told: all of it if the answer speaks of it; else how it went, if it was served."""
+    if about == _kind(gate):
         return feedback
-    return SERVED if feedback.status and feedback.error is None else NOTHING
+    if feedback.error is not None or not feedback.status:
+        return NOTHING
+    # What the host asks for, it asks of whom it speaks: a shared key need not wait for one host's Retry-After.
+    return Feedback(feedback.status, feedback.latency) if 200 <= feedback.status < 400 else SERVED
 
 
 def _kind(gate: Gate) -> str | None:

@@ -6,6 +6,7 @@ Real asyncio with real tasks, timers and futures. Sockets have no place in it: n
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
+from math import ulp
 from typing import Any, TypeVar
 
 from sanderling.clock import Timer
@@ -36,6 +37,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """The loop; its `time` is virtual and starts at 0."""
 
     _scheduled: list[asyncio.TimerHandle]  # asyncio's own heap of timers
+    _clock_resolution: float  # and how much earlier than it should it may make a call
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector(self._next_timer)
@@ -46,7 +48,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._jumping.time
 
     def _next_timer(self) -> float:
-        return self._scheduled[0].when()
+        when = self._scheduled[0].when()
+        # A call is made before `time` plus this. Months on, a nanosecond more is the same time, and it never would be.
+        self._clock_resolution = max(self._clock_resolution, ulp(when))
+        return when
 
 
 class LoopClock:

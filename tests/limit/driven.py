@@ -1,0 +1,105 @@
+"""A limiter on a clock that is moved by hand, and hosts that are asked in a closed loop: for the tests beside it."""
+
+import heapq
+from collections.abc import Callable
+from itertools import count
+from math import inf, nextafter
+from random import Random
+from typing import NamedTuple
+
+from sanderling.limit import Feedback, HostView, Limiter, LimiterRules, PaceRules, Permit
+from sanderling.testing import FakeClock
+from sanderling.worlds.hosts import Answer
+
+HOST = "host.example"
+# The default of 8 a second at most would hide what a host allows.
+FAST = PaceRules(initial_rps=5.0, max_rps=1000.0)
+
+
+class Asked(NamedTuple):
+    """One request: when it left, and what came of it."""
+
+    at: float
+    answer: Answer
+
+
+class Driven:
+    """A limiter, its clock, and short words for what a caller does with both."""
+
+    def __init__(self, rules: LimiterRules | None = None, *, now: float = 0.0, seed: int = 1) -> None:
+        self.clock = FakeClock(now)
+        self.limiter = Limiter(rules, clock=self.clock, rng=Random(seed))
+
+    def wait_until(self, instant: float) -> None:
+        self.clock.advance(instant - self.clock.now())
+        while self.clock.now() < instant:  # by rounding
+            self.clock.advance(nextafter(self.clock.now(), inf) - self.clock.now())
+
+    def take(self, host: str = HOST) -> Permit:
+        """A permit that is due this instant."""
+        permit = self.limiter.try_acquire(host)
+        assert permit is not None
+        return permit
+
+    def next(self, host: str = HOST) -> Permit:
+        """The next permit, and the clock moved to when it is due."""
+        self.wait_until(self.limiter.ready_at(host))
+        return self.take(host)
+
+    def take_all(self, host: str = HOST) -> list[Permit]:
+        """Every permit that is due this instant."""
+        return list(iter(lambda: self.limiter.try_acquire(host), None))
+
+    def report(self, permit: Permit, status: int = 200, latency: float = 0.1, retry_after: float | None = None) -> None:
+        self.limiter.feedback(permit, Feedback(status, latency, retry_after=retry_after))
+
+    def ask(self, status: int = 200, latency: float = 0.1, retry_after: float | None = None, host: str = HOST) -> None:
+        """One request from leave to answer; nobody else asks meanwhile."""
+        permit = self.next(host)
+        self.clock.advance(latency)
+        self.report(permit, status, latency, retry_after)
+
+    def trip(self, host: str = HOST, status: int = 500) -> None:
+        """Failures until the circuit opens."""
+        self.ask(status, host=host)
+        for _ in range(4):
+            if self.view(host).state != "open":
+                self.ask(status, host=host)
+        assert self.view(host).state == "open"
+
+    def view(self, host: str = HOST) -> HostView:
+        """What the snapshot shows of a host."""
+        snapshot = self.limiter.snapshot(top=10_000)
+        return next(view for view in snapshot.top if view.host == host)
+
+
+def converse(
+    driven: Driven,
+    ask: Callable[[float], Answer],
+    seconds: float,
+    workers: int = 32,
+    until: Callable[[], bool] = lambda: False,
+) -> list[Asked]:
+    """Let workers ask the host as soon as the limiter lets them, for so long; everything that was asked."""
+    asked, answers, order, idle = list[Asked](), list[tuple[float, int, Permit, Answer]](), count(), workers
+    clock, end = driven.clock, driven.clock.now() + seconds
+    while clock.now() < end:
+        ready = driven.limiter.ready_at(HOST) if idle else inf
+        arrives = answers[0][0] if answers else inf
+        if ready <= clock.now():
+            answer = ask(clock.now())
+            asked.append(Asked(clock.now(), answer))
+            heapq.heappush(answers, (clock.now() + answer.latency, next(order), driven.take(), answer))
+            idle -= 1
+        elif ready < arrives:
+            driven.wait_until(min(ready, end))
+        else:
+            arrives, _, permit, answer = heapq.heappop(answers)
+            driven.wait_until(arrives)
+            driven.report(permit, answer.status, answer.latency, answer.retry_after)
+            idle += 1
+            if until():
+                break
+    for _, _, permit, _ in answers:
+        permit.release(sent=True)
+    return asked

@@ -1,0 +1,270 @@
+"""What the governor learns from a host that does one thing after another, seen through the limiter."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from driven import FAST, HOST, Driven, converse
+
+from sanderling.limit import LimiterRules, PaceRules
+from sanderling.limit.governor import Mode
+from sanderling.limit.trials import Evidence
+from sanderling.worlds.hosts import Answer, BucketQuota, FixedWindowQuota, Quota, SimulatedHost, steady, steps
+
+
+class Story:
+    """A limiter and a host that is told what to do until something is seen."""
+
+    def __init__(self, pace: PaceRules = FAST) -> None:
+        self.driven = Driven(LimiterRules(pace=pace))
+        self._rng = Random(1)
+
+    @property
+    def why(self) -> str:
+        return self.driven.view().why
+
+    def serve(self, seconds: float = 300.0, until: Mode | None = None) -> "Story":
+        """Serve everything, until it does that."""
+        self._go(self._well, seconds, until)
+        return self
+
+    def serve_until_a_test_passes(self) -> "Story":
+        """Serve, and stop as soon as the ceiling was raised by a test."""
+        self.serve(until=Mode.TEST)
+        ceiling = self.driven.view().ceiling or 0
+        converse(self.driven, self._well, 300, until=lambda: (self.driven.view().ceiling or 0) > ceiling)
+        assert self.why.startswith(Mode.TEST.value)
+        return self
+
+    def refuse(self, seconds: float = 0.0) -> "Story":
+        """Refuse what comes and go on for so long; then serve again, until that is noticed."""
+        self._go(lambda _now: Answer(429, 0.01), 600, until=Mode.DRAIN)
+        opens = self.driven.clock.now() + seconds
+        self._go(lambda now: self._well(now) if now >= opens else Answer(429, 0.01), 600, until=Mode.CRUISE)
+        return self
+
+    def _well(self, _now: float) -> Answer:
+        return Answer(200, 0.1 * self._rng.uniform(0.95, 1.05))
+
+    def _go(self, ask: Callable[[float], Answer], seconds: float, until: Mode | None) -> None:
+        def seen() -> bool:
+            return until is not None and self.why.startswith(until.value)
+
+        converse(self.driven, ask, seconds, until=seen)
+        assert until is None or seen(), f"expected {until}, found {self.why}"
+
+
+def learned(evidence: Evidence) -> str:
+    return f"(learned from {evidence.value})"
+
+
+# What a refusal proves.
+
+
+def test_at_first_it_knows_nothing_and_grows() -> None:
+    story = Story().serve(10)
+
+    assert story.why == Mode.GROW.value
+    assert story.driven.view().ceiling is None
+    assert story.driven.view().rate > 50
+
+
+def test_a_refusal_while_growing_proves_the_last_level_that_passed() -> None:
+    story = Story().serve(5)
+    before = story.driven.view().rate
+
+    story.refuse()
+
+    assert story.why.endswith(learned(Evidence.PASSED))
+    assert story.driven.view().ceiling == pytest.approx(before / 1.5)
+
+
+def test_a_refusal_soon_after_proves_what_was_served_between_the_two() -> None:
+    story = Story().serve(5).refuse().serve(1)
+    before = story.driven.view()
+
+    story.refuse()
+
+    assert story.why.endswith(learned(Evidence.SATURATION))
+    assert before.rate / 2 <= (story.driven.view().ceiling or 0) <= before.rate
+
+
+def test_a_refusal_long_after_proves_that_the_host_allows_less() -> None:
+    story = Story().serve(5).refuse().serve(until=Mode.TEST).refuse().serve(12)
+    before = story.driven.view()
+    assert before.why.startswith(Mode.CRUISE.value)
+
+    story.refuse()
+
+    assert story.why.endswith(learned(Evidence.CRUISE))
+    assert (story.driven.view().ceiling or 0) < before.rate
+
+
+def test_a_refusal_while_testing_proves_the_last_level_that_passed() -> None:
+    story = Story().serve(5).refuse().serve(until=Mode.TEST)
+    before = story.driven.view()
+    assert before.rate > (before.ceiling or 0)
+
+    story.refuse()
+
+    assert story.why.endswith(learned(Evidence.PASSED))
+    assert story.driven.view().ceiling == pytest.approx(before.ceiling)
+
+
+def test_a_long_silence_proves_a_quota_over_a_window() -> None:
+    story = Story().serve(5).refuse(seconds=8)
+
+    assert story.why.endswith(learned(Evidence.WINDOW))
+    assert (story.driven.view().ceiling or 0) < 0.7 * story.driven.view().requests / 5
+
+
+def test_once_fooled_by_saved_up_allowance_a_refused_test_proves_no_more_than_the_ceiling_before() -> None:
+    """A test passes, the next does not, and the level that passed is refused too: the host had saved up for it."""
+    story = Story().serve(5).refuse().serve_until_a_test_passes().refuse().serve(1).refuse()
+    before = story.serve(until=Mode.TEST).driven.view()
+
+    story.refuse()
+
+    assert story.why.endswith(learned(Evidence.DEPTH))
+    assert story.driven.view().ceiling == pytest.approx(before.ceiling, rel=0.1)
+
+
+def test_latency_proves_a_ceiling_too() -> None:
+    driven = Driven(LimiterRules(pace=FAST))
+
+    converse(driven, SimulatedHost(Random(1), network=0.075, service=steady(0.025)).ask, 60)
+
+    assert driven.view().why.endswith(learned(Evidence.QUEUE))
+    assert 25 < (driven.view().ceiling or 0) < 45
+
+
+def test_every_kind_of_evidence_has_a_test_here() -> None:
+    proved = {evidence.name for evidence in Evidence}
+
+    assert proved == {"NOTHING", "PASSED", "SATURATION", "CRUISE", "WINDOW", "DEPTH", "QUEUE"}
+
+
+# Drains.
+
+
+def probes(driven: Driven, count: int) -> list[float]:
+    """When the next probes leave, all of them being refused at once."""
+    left = []
+    for _ in range(count):
+        permit = driven.next()
+        left.append(driven.clock.now())
+        assert driven.limiter.try_acquire(HOST) is None, "a single one at a time"
+        driven.report(permit, 429)
+    return left
+
+
+def test_probes_leave_one_at_a_time_and_ever_more_seldom() -> None:
+    driven = Driven(LimiterRules(pace=FAST))
+    driven.report(driven.take(), 429)
+
+    left = probes(driven, 5)
+
+    gaps = [after - before for before, after in zip([0.0, *left], left, strict=False)]
+    assert gaps == pytest.approx([0.25 * 1.6**k for k in range(5)])
+
+
+@pytest.mark.parametrize("window", [10, 60, 600])
+def test_a_probe_leaves_just_when_a_window_that_began_with_us_would_end(window: float) -> None:
+    driven = Driven(LimiterRules(pace=FAST))
+    driven.report(driven.take(), 429, latency=0)
+
+    left = probes(driven, 30)
+
+    assert min(abs(each - window - 0.02) for each in left) < 1e-6
+
+
+def test_retry_after_goes_before_the_spacing_of_probes() -> None:
+    driven = Driven(LimiterRules(pace=FAST))
+
+    driven.report(driven.take(), 429, retry_after=100)
+
+    assert driven.limiter.ready_at(HOST) == pytest.approx(100)
+
+
+def test_a_quota_of_a_minute_is_met_when_it_begins_anew() -> None:
+    driven = Driven(LimiterRules(pace=FAST))
+    host = SimulatedHost(Random(1), FixedWindowQuota(600, 60))
+
+    asked = converse(driven, host.ask, 600)
+
+    served = sum(each.answer.status == 200 for each in asked)
+    assert served > 0.9 * 6000
+    assert len(asked) - served < 0.01 * len(asked)
+
+
+# Growing, cruising, testing.
+
+
+def settled(quota: Quota, seconds: float = 300) -> Driven:
+    driven = Driven(LimiterRules(pace=FAST))
+    converse(driven, SimulatedHost(Random(1), quota).ask, seconds)
+    return driven
+
+
+@pytest.mark.parametrize("rate", [1, 6, 20, 100])
+def test_it_finds_the_rate_of_a_silent_quota(rate: float) -> None:
+    driven = settled(BucketQuota(steady(rate), max(1.5, rate)))
+
+    assert 0.85 * rate < (driven.view().ceiling or 0) < 1.1 * rate
+
+
+def test_it_notices_when_a_quota_rises_and_when_it_falls() -> None:
+    driven = Driven(LimiterRules(pace=FAST))
+    host = SimulatedHost(Random(1), BucketQuota(steps([(0, 20), (200, 6), (500, 20)]), 20))
+
+    rates = []
+    for until in (200, 500, 800):
+        converse(driven, host.ask, until - driven.clock.now())
+        rates.append(driven.view().ceiling or 0)
+
+    assert rates == pytest.approx([20, 6, 20], rel=0.15)
+
+
+def test_it_grows_no_further_than_the_rules_allow() -> None:
+    story = Story(PaceRules(initial_rps=5, max_rps=30)).serve(60)
+
+    assert story.driven.view().rate == pytest.approx(30)
+
+
+def test_the_ceiling_of_an_earlier_life_is_approached_with_care_and_kept_to() -> None:
+    before = settled(BucketQuota(steady(20), 20))
+    ceiling = before.view().ceiling or 0
+
+    after = Driven(LimiterRules(pace=FAST))
+    after.limiter.restore(before.limiter.save())
+    converse(after, lambda _now: Answer(200, 0.1), 14)
+
+    assert after.view().ceiling == pytest.approx(ceiling)
+    assert 0.9 * ceiling < after.view().rate <= ceiling
+    assert after.view().why.startswith(Mode.CRUISE.value)
+
+
+# Failures.
+
+
+def failing(share: float) -> Driven:
+    driven = Driven(LimiterRules(pace=FAST))
+    converse(driven, SimulatedHost(Random(1), BucketQuota(steady(20), 20), failing=steady(share)).ask, 300)
+    return driven
+
+
+def test_failures_that_asking_less_does_not_cure_do_not_starve_us() -> None:
+    assert failing(0.25).view().rate > 15
+
+
+def test_a_few_failures_are_no_reason_to_ask_less() -> None:
+    assert failing(0.02).view().rate > 15
+
+
+def test_after_an_outage_it_comes_back_gently() -> None:
+    story = Story().serve(5).refuse().serve(until=Mode.TEST)
+    ceiling = story.driven.view().ceiling or 0
+
+    story.driven.trip()
+
+    assert story.driven.view().rate <= max(5.0, ceiling / 2)
