@@ -4,6 +4,7 @@ The map, from the ground up; imports only point down (`tests/test_floors.py` see
 
 - `ids`, `outcome`, `task`, `clock`: the words everyone speaks.
 - `limit`: may we call this host now?  `observe`: metrics, logs, snapshots.
+- `fetch`: ask the network, safely, and say in one word how it went.
 - `cli`: what people touch.
 - aside: `worlds` are simulated upstreams, `testing` holds fakes and virtual time.
 

@@ -204,8 +204,6 @@ def test_04_one_blip_with_32_in_flight_is_one_decrease(status: int) -> None:
 @pytest.mark.parametrize("status", [429, 503])
 def test_04_one_blip_is_one_drain_for_the_governor(status: int) -> None:
     driven, other = Driven(LimiterRules(pace=FAST)), Driven(LimiterRules(pace=FAST))
-    waits = [permits[0].gate.interval for permits in (in_flight(driven, 32), in_flight(other, 32))]
-    assert waits[0] == waits[1]
 
     for each, refused in ((driven, 32), (other, 1)):
         for permit in in_flight(each, 32)[:refused]:
@@ -267,12 +265,19 @@ def test_07_slowness_that_is_not_our_doing_does_not_starve_us(strategy: Strategy
     driven = Driven(LimiterRules(pace=PaceRules(initial_rps=20, max_rps=40, min_rps=0.1), strategy=strategy))
     slow = Random(1)
     converse(driven, lambda _now: Answer(200, 0.1 * slow.uniform(0.9, 1.1)), 120, workers=100)
-    before = driven.view().rate
+    before, rates = driven.view().rate, list[float]()
 
-    converse(driven, lambda _now: Answer(200, 1.5 * slow.uniform(0.9, 1.1)), 300, workers=100)
+    def note() -> bool:
+        rates.append(driven.view().rate)
+        return False
+
+    converse(driven, lambda _now: Answer(200, 1.5 * slow.uniform(0.9, 1.1)), 120, workers=100, until=note)
 
     assert before > 19
-    assert driven.view().rate > 0.9 * before
+    assert min(rates) < 0.8 * before, "it was put to the test"
+    assert rates[-1] > 0.9 * before
+    lowest = max(index for index, rate in enumerate(rates) if rate == min(rates))
+    assert rates[lowest + 1] > 0.9 * before, "given back at once, not earned anew"
 
 
 @BOTH
@@ -373,11 +378,10 @@ async def crowd(limiter: Limiter, callers: int, scopes: Sequence[Scope] = ()) ->
     return passed, refused
 
 
-def open_seconds(driven: Driven) -> float:
+def open_seconds(driven: Driven, host: str = HOST) -> float:
     """Fail the probe, or as many requests as it takes; for how long the circuit then opens."""
-    driven.trip()
-    assert driven.view().state == "open"
-    return driven.view().not_before
+    driven.trip(host)
+    return driven.view(host).not_before
 
 
 def test_10_the_circuit_stays_open_longer_each_time_up_to_five_minutes() -> None:
@@ -395,12 +399,10 @@ def test_10_the_circuit_stays_open_longer_each_time_up_to_five_minutes() -> None
 
 def test_10_hosts_behind_one_cause_are_not_probed_in_the_same_instant() -> None:
     driven = Driven()
-    for number in range(50):
-        driven.trip(f"h{number}.example")
 
-    ready = sorted(driven.limiter.ready_at(f"h{number}.example") - 1.1 * number for number in range(50))
+    seconds = sorted(open_seconds(driven, f"h{number}.example") for number in range(50))
 
-    assert len(set(ready)) == 50
+    assert max(Counter(int(each * 4) for each in seconds).values()) < 10, "at most a few in a quarter of a second"
 
 
 def heal(driven: Driven) -> None:
@@ -477,7 +479,7 @@ def test_11_a_late_answer_still_says_when_to_come_back() -> None:
 
     driven.report(permit, 429, retry_after=1000)
 
-    assert driven.view().not_before == pytest.approx(1000)
+    assert driven.limiter.ready_at(HOST) == pytest.approx(driven.clock.now() + 1000)
 
 
 @pytest.mark.parametrize("sent", [True, False])
@@ -606,8 +608,17 @@ def known(driven: Driven, host: str = HOST) -> bool:
     return any(view.host == host for view in driven.limiter.snapshot(top=100).top)
 
 
-def test_13_a_penalty_outlives_its_host() -> None:
+def test_13_a_host_with_a_penalty_goes_last() -> None:
     driven = Driven(few())
+    driven.ask(429, retry_after=600)
+
+    evict(driven)
+
+    assert known(driven)
+
+
+def test_13_a_penalty_outlives_its_host() -> None:
+    driven = Driven(few(1))
     driven.ask(429, retry_after=600)
 
     evict(driven)
@@ -620,7 +631,7 @@ def test_13_a_penalty_outlives_its_host() -> None:
 
 
 def test_13_an_open_circuit_outlives_its_host_and_so_does_how_often_it_opened() -> None:
-    driven = Driven(few())
+    driven = Driven(few(1))
     driven.trip()
     driven.clock.advance(400)
     driven.ask(500)
@@ -700,7 +711,7 @@ def test_13_an_idle_host_goes_but_not_while_it_is_owed_silence() -> None:
     driven.trip("open.example")
     driven.take("asked.example")
 
-    driven.clock.advance(130)
+    driven.clock.advance(200)
 
     assert driven.limiter.forget_idle() == 1
     assert not known(driven, "idle.example")
@@ -722,16 +733,17 @@ def test_13_penalties_outlive_the_process() -> None:
     before = Driven(few(100), now=5000)
     before.ask(429, retry_after=600)
     before.trip("open.example")
-    left = before.limiter.ready_at("open.example") - before.clock.now()
+    left = {host: before.limiter.ready_at(host) - before.clock.now() for host in (HOST, "open.example")}
     saved = before.limiter.save()
 
     after = Driven(few(100), now=7)
     after.clock.set_wall(before.clock.wall() + 5)
     after.limiter.restore(saved)
 
-    assert after.limiter.ready_at(HOST) == pytest.approx(7 + 600 - 5 - (15 - left), abs=5)
-    assert after.limiter.ready_at("open.example") == pytest.approx(7 + left - 5)
+    for host, wait in left.items():
+        assert after.limiter.ready_at(host) == pytest.approx(7 + wait - 5)
     assert after.view("open.example").state == "open"
+    assert after.view(HOST).state == "closed"
 
 
 def test_13_a_wall_clock_that_was_set_back_neither_shortens_nor_lengthens_a_penalty() -> None:

@@ -77,6 +77,16 @@ def test_the_base_does_not_follow_the_overload() -> None:
     assert latency.base == pytest.approx(STEADY)
 
 
+def test_overload_that_comes_and_goes_leaves_no_trace_in_the_base() -> None:
+    latency = usual()
+
+    for now in range(20, 1000, 2):
+        assert latency.judge(window(3 * STEADY), now) is Verdict.OVERLOADED
+        assert latency.judge(window(STEADY), now + 1) is Verdict.FINE
+
+    assert latency.base == pytest.approx(STEADY)
+
+
 def test_the_lowest_median_of_the_last_minutes_is_the_base() -> None:
     latency = usual()
 

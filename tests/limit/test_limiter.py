@@ -152,6 +152,21 @@ def test_nobody_overtakes_a_waiter_by_trying() -> None:
     assert run_virtual(main()) == (True, True)
 
 
+def test_nobody_overtakes_a_waiter_that_is_held_up_elsewhere() -> None:
+    async def main() -> tuple[Permit | None, float]:
+        clock = LoopClock()
+        limiter = Limiter(clock=clock)
+        key = Scope("credential", "key")
+        limiter.feedback(await limiter.acquire(HOST, [key]), Feedback(429, 0.1, retry_after=9, scope="credential"))
+        waiter = asyncio.create_task(limiter.acquire(HOST, [key]))
+        await clock.sleep(5)
+        barger = limiter.try_acquire(HOST)
+        await waiter
+        return barger, clock.now()
+
+    assert run_virtual(main()) == (None, 9)
+
+
 def test_a_closed_circuit_says_which_host_and_until_when() -> None:
     async def main(driven: Driven) -> CircuitOpen:
         with pytest.raises(CircuitOpen, match=r"host\.example: circuit open until") as refusal:
@@ -254,7 +269,8 @@ def test_a_permit_counts_once() -> None:
     driven.report(permit, 200)
     before = driven.view()
 
-    driven.report(permit, 500)
+    for status in (200, 404, 500):
+        driven.report(permit, status)
     driven.report(permit, 429, retry_after=600)
     permit.release()
     permit.release(sent=True)
@@ -534,6 +550,16 @@ def test_a_retry_after_that_is_none_is_ignored(retry_after: float | None) -> Non
     assert driven.limiter.ready_at(HOST) < 1
 
 
+@pytest.mark.parametrize("retry_after", [-1.0, nan])
+def test_a_retry_after_that_is_none_directs_nobody(retry_after: float) -> None:
+    driven = Driven()
+
+    for _ in range(3):
+        driven.ask(503, retry_after=retry_after)
+
+    assert driven.view().state == "open"
+
+
 @pytest.mark.parametrize("retry_after", [1e18, inf, 400 * 86_400.0])
 def test_a_retry_after_of_ages_is_a_year(retry_after: float) -> None:
     driven = Driven()
@@ -551,6 +577,28 @@ def test_a_retry_after_is_never_shortened() -> None:
         driven.report(permit, 429, retry_after=wait)
 
     assert driven.view().not_before == pytest.approx(600)
+
+
+@pytest.mark.parametrize("strategy", ["governor", "aimd"])
+def test_a_permit_given_back_does_not_shorten_it(strategy: Literal["governor", "aimd"]) -> None:
+    driven = Driven(LimiterRules(strategy=strategy))
+    answered, given_back = driven.next(), driven.next()
+    driven.report(answered, 200, retry_after=60)
+
+    given_back.release()
+
+    assert driven.limiter.ready_at(HOST) >= driven.clock.now() + 60
+
+
+@pytest.mark.parametrize("strategy", ["governor", "aimd"])
+def test_a_rate_that_rises_does_not_shorten_it(strategy: Literal["governor", "aimd"]) -> None:
+    driven = Driven(LimiterRules(strategy=strategy, pace=PaceRules(initial_rps=20, max_rps=100)))
+    converse(driven, lambda _now: Answer(200, 0.01), 0.999)
+
+    driven.ask(200, latency=0.05, retry_after=60)
+
+    assert driven.view().rate > 20
+    assert driven.limiter.ready_at(HOST) >= driven.clock.now() + 60
 
 
 @pytest.mark.parametrize("status", [200, 301, 429, 503])
@@ -675,6 +723,7 @@ def test_a_clock_may_count_from_anywhere(now: float) -> None:
     driven.ask()
     driven.ask(429, retry_after=10)
 
+    assert driven.clock.now() < now + 1
     assert driven.limiter.ready_at(HOST) == pytest.approx(driven.clock.now() + 10, abs=0.5)
 
 
@@ -1021,3 +1070,16 @@ def test_what_was_not_saved_by_a_limiter_is_refused() -> None:
 
     with pytest.raises(ValueError, match="not a saved limiter"):
         limiter.restore(b"{")
+
+
+@pytest.mark.parametrize("strategy", ["governor", "aimd"])
+def test_who_does_not_measure_latency_may_still_go_faster(strategy: Literal["governor", "aimd"]) -> None:
+    clock = FakeClock()
+    limiter = Limiter(LimiterRules(strategy=strategy), clock=clock)
+
+    for _ in range(400):
+        clock.advance(0.1)
+        if (permit := limiter.try_acquire(HOST)) is not None:
+            limiter.feedback(permit, Feedback(status=200))
+
+    assert limiter.snapshot().top[0].rate > 2.5

@@ -20,10 +20,17 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 app.command("sanderling.cli.demo:demo", name="demo", help="Watch the limiter learn three hosts at once.")
+app.command(
+    "sanderling.cli.fetch:fetch", name="fetch", help="Ask a few addresses once, politely, and say how it ended."
+)
 
 
 class CommandError(Exception):
     """A command cannot go on, for a reason the user can act on: shown as a message, without a traceback."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def main() -> NoReturn:
@@ -34,7 +41,7 @@ def main() -> NoReturn:
         command = " ".join(("sanderling", *(error.command_chain or ())))
         _exit(2, f"{error}\nSee: {command} --help")
     except CommandError as error:
-        _exit(1, str(error))
+        _exit(error.code, str(error))
     except KeyboardInterrupt:
         sys.exit(130)
     sys.exit(0)

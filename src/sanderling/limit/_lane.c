@@ -352,7 +352,8 @@ static PyTypeObject PermitType = {
 typedef struct {
     PyObject_HEAD
     PyObject *gates, *now;
-    char real; /* `now` is time.monotonic, which on Linux is a single call */
+    long long granted; /* permits ever given, each once however many scopes it drew on */
+    char real;         /* `now` is time.monotonic, which on Linux is a single call */
 } Front;
 
 static int
@@ -434,6 +435,7 @@ front_fast(Front *front, PyObject *host)
     if (!lane->plain || front_now(front, &now) < 0 || lane->ready > now) {
         return NULL;
     }
+    front->granted++;
     return permit_make((PyObject *)front, gate, lane_book(lane, now, 1.0), 1.0, no_permits);
 }
 
@@ -744,6 +746,11 @@ static PyMethodDef front_methods[] = {
     {NULL},
 };
 
+static PyMemberDef front_members[] = {
+    {"granted", T_LONGLONG, offsetof(Front, granted), 0, "Permits ever given, each once however many scopes it drew on."},
+    {NULL},
+};
+
 static PyTypeObject FrontType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "sanderling.limit._lane.Front",
@@ -756,6 +763,7 @@ static PyTypeObject FrontType = {
     .tp_clear = front_clear,
     .tp_dealloc = front_dealloc,
     .tp_methods = front_methods,
+    .tp_members = front_members,
 };
 
 /* --- The module ------------------------------------------------------------------------------------------------- */

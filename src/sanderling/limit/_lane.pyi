@@ -45,6 +45,7 @@ class Permit:
     def release(self, *, sent: bool = False) -> None: ...
 
 class Front:
+    granted: int
     def __init__(self, gates: dict[str, Gate], now: Callable[[], float]) -> None: ...
     def acquire(
         self, host: str, scopes: Iterable[Scope] = (), *, cost: float = 1.0, job: str = ""

@@ -43,7 +43,7 @@ class Aimd:
         used = (lane.serial - lane.sent_before) >= USED * self.rate * (now - lane.opened)
         ordered = lane.window()
         lane.open_window(now, WINDOW)
-        match self._latency.judge(ordered, now) if ordered else Verdict.SUSPECT:
+        match self._latency.judge(ordered, now):
             case Verdict.OVERLOADED:
                 if self._latency.helping:
                     self._before = self.rate

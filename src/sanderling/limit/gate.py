@@ -270,11 +270,16 @@ class Gate(Lane):
     def _served(self, strategy: Strategy, feedback: Feedback, now: float, *, fresh: bool) -> bool:
         if self.breaker is not None and self.breaker.succeeded(now, self._rules.rng):
             self.generation = self.serial
-        if strategy.single or not fresh or not 200 <= feedback.status < 400 or not 0 < feedback.latency < inf:
+        if strategy.single or not fresh or not 200 <= feedback.status < 400:
             # Served, which is all it says: too old, a 404, or a probe.
             self.delivered += 1
             return fresh and strategy.probed(self, now)
-        self.sample(feedback.latency)
+        if 0 < feedback.latency < inf:
+            self.sample(feedback.latency)
+        else:
+            # A success all the same: who does not measure may still be told that more is fine.
+            self.delivered += 1
+            self.fresh += 1
         return now >= self.closes and strategy.close(self, now)
 
     def _opened_by_failure(self, now: float) -> bool:

@@ -26,6 +26,8 @@ SMOOTHING = 0.2
 class Owner(Protocol):
     """Whoever handed out a permit and takes it back."""
 
+    granted: int
+
     def _give_back(self, permit: Any, *, sent: bool) -> None: ...  # noqa: ANN401 - of either make
 
 
@@ -141,12 +143,14 @@ class Front:
 
     def __init__(self, gates: "dict[str, Gate]", now: Callable[[], float]) -> None:
         self._front = gates, now
+        self.granted = 0  # permits ever given, each once however many scopes it drew on
 
     async def acquire(self, host: str, scopes: "Iterable[Scope]" = (), *, cost: float = 1.0, job: str = "") -> Permit:
         """Return when `host` may be called, first come first served. Raises CircuitOpen if it is left alone for now."""
         gates, now = self._front
         gate = gates.get(host)
         if gate is not None and gate.plain and not scopes and cost == 1.0 and gate.ready <= (instant := now()):
+            self.granted += 1
             return Permit(self, gate, gate.take(instant))  # type: ignore[arg-type]
         permit: Permit = await self._acquire_slow(host, scopes, cost=cost, job=job)
         return permit
@@ -156,6 +160,7 @@ class Front:
         gates, now = self._front
         gate = gates.get(host)
         if gate is not None and gate.plain and gate.ready <= (instant := now()):
+            self.granted += 1
             return Permit(self, gate, gate.take(instant))  # type: ignore[arg-type]
         permit: Permit | None = self._try_slow(host)
         return permit

@@ -63,7 +63,9 @@ class Latency:
         return self._futile == 0
 
     def judge(self, ordered: list[float], now: float) -> Verdict:
-        """What the window's latencies, in order of size, say."""
+        """What the window's latencies, in order of size, say. None at all is no complaint."""
+        if not ordered:
+            return Verdict.FINE
         median = ordered[len(ordered) // 2]
         if self.base is None:
             self.rebase(median, now)

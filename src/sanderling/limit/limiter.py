@@ -121,7 +121,7 @@ class Limiter(Front):
         gate.budget = gate.budget or Budget(self.rules.budget)
         if not gate.budget.spend(gate.serial):
             return None
-        if not self._budget.spend(self._hosts.requests):
+        if not self._budget.spend(self.granted):
             gate.budget.refund()
             return None
         self._retries += 1
@@ -138,10 +138,9 @@ class Limiter(Front):
         """The totals, and the `top` hosts by requests."""
         now, turnstile = self._now(), self._turnstile
         states = [gate.state for gate in self._gates.values()]
-        requests = self._hosts.requests
-        at_once = requests - sum(turnstile.waits)
+        at_once = self.granted - sum(turnstile.waits)
         return Snapshot(
-            requests=requests,
+            requests=self.granted,
             throttled=turnstile.throttled,
             denied=turnstile.denied,
             retries=self._retries,
@@ -179,6 +178,7 @@ class Limiter(Front):
         gate, now = self._hosts.gate(host), self._now()
         if gate.line or gate.refusal(now) is not None or gate.due(now) > now:
             return None
+        self.granted += 1
         return gate.grant(self, now, 1.0)
 
     def _feedback_slow(self, permit: Permit, feedback: Feedback) -> None:

@@ -1,6 +1,7 @@
 """The hosts a limiter knows: met when first asked for, let go when idle, with a stone for what they taught."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, ValuesView
+from itertools import islice
 from random import Random
 
 from sanderling.ids import normalise
@@ -9,6 +10,7 @@ from sanderling.limit.gate import Gate, GateRules
 from sanderling.limit.rules import SCOPES, STRATEGIES, LimiterRules, Scope
 from sanderling.limit.tombstones import Tombstone, Tombstones
 
+TRIED = 16  # unused hosts of which the one that was asked longest ago goes, when there is no room
 SWEPT = 4  # hosts looked at, for idleness, each time a new one is met: the sweep outruns the growth
 
 
@@ -22,7 +24,7 @@ class Registry:
         self._gate_rules = {kind: _gate_rules(rules, kind, rng) for kind in ("host", *SCOPES)}
         self._tombstones = Tombstones(10 * rules.hosts)
         self._sweep: list[str] = []
-        self._gone_requests = self._gone_rejected = 0
+        self._gone_rejected = 0
 
     def __len__(self) -> int:
         return len(self.gates)
@@ -30,11 +32,6 @@ class Registry:
     def values(self) -> ValuesView[Gate]:
         """Every gate."""
         return self.gates.values()
-
-    @property
-    def requests(self) -> int:
-        """Permits ever given, each once however many scopes it drew on."""
-        return self._gone_requests + sum(gate.serial for gate in self.gates.values() if "/" not in gate.host)
 
     @property
     def rejected(self) -> int:
@@ -97,8 +94,9 @@ class Registry:
                 self._forget(host, now)
         if len(self.gates) >= self._rules.hosts:
             unused = (host for host, gate in self.gates.items() if _unused(gate) and gate not in beside)
-            if host := next(unused, ""):
-                self._forget(host, now)
+            few = list(islice(unused, TRIED))
+            if few:
+                self._forget(min(few, key=lambda host: self.gates[host].ready), now)
 
     def _idle(self, gate: Gate, now: float) -> bool:
         """Nobody asked for a while, nobody waits, nothing is out, and we owe the host no silence."""
@@ -110,7 +108,6 @@ class Registry:
 
     def _forget(self, host: str, now: float) -> None:
         gate = self.gates.pop(host)
-        self._gone_requests += gate.serial if "/" not in host else 0
         self._gone_rejected += gate.rejected
         if gate.timer is not None:
             gate.timer[0].cancel()

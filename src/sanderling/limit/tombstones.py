@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -9,6 +10,8 @@ import msgspec
 # Ceiling, penalty, open until, openings: 25 bytes that stand for a host of a kilobyte.
 PACKED = struct.Struct("<dddB")
 VERSION = 1
+# How many to choose from when one must go; to look at all would take a second when there are a million.
+OLDEST = 64
 
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -57,7 +60,7 @@ class Tombstones:
                 stone = _heavier(stone, earlier)
             self._kept[host] = PACKED.pack(*stone._replace(openings=min(stone.openings, 255)))
             if len(self._kept) > self._most:
-                self._drop_one(now)
+                self._drop_one()
 
     def exhume(self, host: str) -> Tombstone | None:
         """What was kept of `host`, which is on its own again."""
@@ -68,13 +71,11 @@ class Tombstones:
         """Every host with its stone."""
         return ((host, Tombstone(*PACKED.unpack(packed))) for host, packed in self._kept.items())
 
-    def _drop_one(self, now: float) -> None:
-        oldest = next(iter(self._kept))
-        for host, stone in self.items():
-            if max(stone.not_before, stone.open_until) <= now:
-                oldest = host
-                break
-        del self._kept[oldest]
+    def _drop_one(self) -> None:
+        """Of the oldest few, the one whose silence is over first: the longest penalties stay longest."""
+        few = islice(self.items(), OLDEST)
+        host, _ = min(few, key=lambda item: max(item[1].not_before, item[1].open_until))
+        del self._kept[host]
 
 
 def _heavier(stone: Tombstone, earlier: Tombstone) -> Tombstone:

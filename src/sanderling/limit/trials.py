@@ -13,6 +13,7 @@ from enum import Enum
 from math import inf
 
 PROBE, PROBE_GROWTH = 0.25, 1.6  # seconds before the first probe of a drain, and how that grows
+LONGEST_PROBE = 600.0  # a host that refused all day may open any minute
 STEP = 0.04  # of the first test above the ceiling; doubled after each test that passes
 LARGEST_STEP = 0.35  # what a single test may ask for on top: beyond that the overshoot costs more than it finds
 QUOTA_WINDOWS = (1.0, 10.0, 60.0, 600.0, 3600.0, 86400.0)  # what people count quotas over
@@ -163,7 +164,7 @@ class Trials:
     def next_probe(self, now: float) -> float:
         """When to probe a host that has just refused: later each time, or when a window ends that began with us."""
         self._refused_last = now
-        gap = PROBE * PROBE_GROWTH ** min(self.probes, 40)
+        gap = min(LONGEST_PROBE, PROBE * PROBE_GROWTH ** min(self.probes, 40))
         ends = (self.began + window + 0.02 for window in QUOTA_WINDOWS[1:])
         end = min((end for end in ends if end > now), default=inf)
         # Rather a little later and just after the end than just before it.

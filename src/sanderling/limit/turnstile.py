@@ -145,6 +145,7 @@ class Turnstile:
             parts.append(gate.grant(self._owner, now, cost))
             if gate.line is not None:
                 gate.line.serve(cost)
+        self._owner.granted += 1
         permit = parts[0]
         permit.also = tuple(parts[1:])
         if waiter.future is not None:

@@ -1,0 +1,120 @@
+"""`sanderling fetch`: ask a few addresses once, politely, and see what the limiter made of the answers."""
+
+import asyncio
+import json as jsonlib
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from sanderling.cli import CommandError
+from sanderling.cli.options import DEFAULT, Options, observed
+from sanderling.fetch.attempts import Fetched, Fetcher
+from sanderling.fetch.guard import GuardRules
+from sanderling.fetch.http import Http, HttpRules
+from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.task import Task
+
+TOGETHER = 32  # more callers than that would only stand in line
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is said about one address."""
+
+    url: str
+    outcome: str
+    status: int
+    bytes: int
+    seconds: float | None
+    requests: int
+    detail: str
+    host: str
+
+    def text(self) -> str:
+        """For people: the status or what there was instead, the size, the time, the address."""
+        took = "" if self.seconds is None else f"{1000 * self.seconds:.0f} ms"
+        words = f"  ({self.detail})" if self.detail else ""
+        return f"{self.status or '-':>3} {self.outcome:20} {self.bytes:>10,} B {took:>8}  {self.url}{words}"
+
+
+def fetch(
+    *urls: str,
+    rps: Annotated[
+        float, Parameter(validator=Number(gt=0, lte=1000), help="At most this many requests a second to each host.")
+    ] = 8.0,
+    contact: Annotated[str | None, Parameter(help="Where a host's owner can reach you: https://… or mailto:…")] = None,
+    private: Annotated[
+        bool, Parameter(negative=(), help="Allow your own machine and network, which are refused otherwise.")
+    ] = False,
+    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object per address.")] = False,
+    options: Options = DEFAULT,
+) -> None:
+    """Ask each address, following redirects and retrying what may pass, and say how it ended.
+
+    Exit code 0 if all were fetched, 1 if some were not.
+
+    Example: sanderling fetch https://example.org/ https://example.org/robots.txt
+    """
+    tasks = [_task(url) for url in urls]
+    if not tasks:
+        raise CommandError("no address given; try: sanderling fetch https://example.org/", code=2)
+    try:
+        rules = HttpRules(contact=contact)
+    except ValueError as error:
+        raise CommandError(f"--contact: {error}", code=2) from None
+    pace = PaceRules(initial_rps=min(2.0, rps), min_rps=min(0.25, rps), max_rps=rps)
+    limiter = Limiter(LimiterRules(pace=pace))
+    guard = GuardRules(private=private, raw_addresses=private)
+    lines = asyncio.run(_fetch_all(tasks, limiter, Http(rules, guard), options, as_json=json))
+    if not json:
+        _explain(limiter)
+    if not all(line.outcome in ("OK", "NOT_MODIFIED") for line in lines):
+        sys.exit(1)
+
+
+def _task(url: str) -> Task:
+    try:
+        return Task(url)
+    except ValueError as error:
+        raise CommandError(str(error), code=2) from None
+
+
+async def _fetch_all(tasks: list[Task], limiter: Limiter, http: Http, options: Options, *, as_json: bool) -> list[Line]:
+    lines: list[Line] = []
+    room = asyncio.Semaphore(TOGETHER)
+
+    async def one(task: Task, fetcher: Fetcher) -> None:
+        async with room:
+            line = _line(task, await fetcher.fetch(task))
+        lines.append(line)
+        shown = {name: getattr(line, name) for name in Line.__slots__}
+        print(jsonlib.dumps(shown) if as_json else line.text(), flush=True)
+
+    async with observed(options, limiter.snapshot), http, asyncio.TaskGroup() as group:
+        fetcher = Fetcher(http, limiter)
+        for task in tasks:
+            group.create_task(one(task, fetcher))
+    return lines
+
+
+def _line(task: Task, fetched: Fetched) -> Line:
+    reply, outcome = fetched.reply, fetched.outcome
+    return Line(
+        url=task.url,
+        outcome=outcome.code,
+        status=outcome.status,
+        bytes=0 if reply is None else len(reply.body),
+        seconds=None if reply is None else round(reply.latency, 4),
+        requests=fetched.requests,
+        detail=outcome.detail,
+        host=task.host,
+    )
+
+
+def _explain(limiter: Limiter) -> None:
+    """What the limiter made of each host, to stderr: it is about the run and not its data."""
+    for view in limiter.snapshot().top:
+        print(f"{view.host}: {view.requests} requests, {view.rate:.2f} a second now; {view.why}", file=sys.stderr)

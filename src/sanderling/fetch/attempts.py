@@ -1,0 +1,125 @@
+"""Ask until there is an answer worth having: leave, send, learn, follow redirects, try again within seconds.
+
+Each hop and each retry asks for leave of the host it goes to. What must wait longer than a few seconds comes back as an
+outcome with a time, for whoever schedules: a worker is never put to sleep for it.
+"""
+
+from dataclasses import dataclass
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+import aiohttp
+
+from sanderling.clock import Clock, SystemClock
+from sanderling.fetch.classify import BadEncoding, RedirectLoop, TooLarge, feedback, of_error, of_reply, retry_soon
+from sanderling.fetch.guard import Refused
+from sanderling.fetch.http import Http
+from sanderling.ids import HostError
+from sanderling.limit import CircuitOpen, Feedback, Limiter, hints
+from sanderling.outcome import Code, Outcome
+from sanderling.task import Reply, Task
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+MOST_HOPS = 10  # as browsers have it, halved
+LONGEST_WAIT = 5.0  # seconds; a retry that is due later is somebody else's to schedule
+# What a host, or the way to it, can make a client raise. Anything else is a bug of ours, and loud.
+EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, TooLarge, BadEncoding)
+# Headers that must not follow a redirect to another host: they were meant for the first one only.
+PRIVATE = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """How it ended: the outcome, the reply if one was read, and how many requests it took."""
+
+    outcome: Outcome
+    reply: Reply | None
+    requests: int
+
+
+class Fetcher:
+    """Fetches tasks through one client and one limiter."""
+
+    def __init__(self, http: Http, limiter: Limiter, *, clock: Clock | None = None, job: str = "") -> None:
+        self._http = http
+        self._limiter = limiter
+        self._clock = clock or SystemClock()
+        self._job = job
+
+    async def fetch(self, task: Task) -> Fetched:
+        """The end of `task`, after redirects and retries. Never raises for anything a host may do."""
+        requests = hops = 0
+        seen = {task.url}
+        while True:
+            outcome, reply, sent = await self._once(task)
+            requests += sent
+            if reply is not None and reply.status in REDIRECTS and reply.header("Location"):
+                hops += 1
+                following = _follow(task, reply, seen, hops)
+                if isinstance(following, Task):
+                    task = following
+                    continue
+                return Fetched(following, reply, requests)
+            wait = self._retry_in(task, outcome) if sent else None
+            if wait is None:
+                return Fetched(outcome, reply, requests)
+            await self._clock.sleep(wait)
+            task = task.again()
+
+    async def _once(self, task: Task) -> tuple[Outcome, Reply | None, bool]:
+        """One exchange: how it ended, what came back, and whether anything was sent."""
+        try:
+            permit = await self._limiter.acquire(task.host, job=self._job)
+        except CircuitOpen as closed:
+            wait = max(0.0, closed.until - self._clock.now())
+            return Outcome(Code.DEFERRED, detail="circuit open", retry_after=wait), None, False
+        reply: Reply | None = None
+        started = self._clock.now()
+        try:
+            reply = await self._http.send(task)
+            outcome = of_reply(reply.status, reply.headers, wall=self._clock.wall())
+        except EXPECTED as error:
+            outcome = of_error(error)
+        except BaseException:
+            permit.release(sent=True)
+            raise
+        self._limiter.feedback(permit, self._lesson(outcome, reply, self._clock.now() - started))
+        return outcome, reply, True
+
+    def _lesson(self, outcome: Outcome, reply: Reply | None, took: float) -> Feedback:
+        if reply is None:
+            return feedback(outcome, took)
+        left = hints.quota(dict(reply.headers), now=self._clock.wall())
+        return feedback(outcome, reply.latency, left)
+
+    def _retry_in(self, task: Task, outcome: Outcome) -> float | None:
+        """Seconds to the next try, if it is worth one, affordable, and soon."""
+        if not retry_soon(outcome) or not outcome.code.retry.allows(task.attempt):
+            return None
+        if self._limiter.ready_at(task.host) - self._clock.now() > LONGEST_WAIT:
+            return None
+        return self._limiter.plan_retry(task.host, task.attempt)
+
+
+def _follow(task: Task, reply: Reply, seen: set[str], hops: int) -> Task | Outcome:
+    """The next hop, or the outcome that ends the chase."""
+    try:
+        following = _next_hop(task, reply)
+    except ValueError as error:  # HostError is one
+        return of_error(HostError(f"redirect to what is no http address: {type(error).__name__}"))
+    if following.url in seen or hops > MOST_HOPS:
+        where = "back to a page on the way" if following.url in seen else "and no end in sight"
+        return of_error(RedirectLoop(f"{hops} redirects, {where}"))
+    seen.add(following.url)
+    return following
+
+
+def _next_hop(task: Task, reply: Reply) -> Task:
+    location = urljoin(task.url, (reply.header("Location") or "").strip())
+    target = urlunsplit(urlsplit(location)._replace(fragment=""))  # a fragment is for browsers
+    keeps = reply.status in (307, 308) or task.method in ("GET", "HEAD")
+    method, body = (task.method, task.body) if keeps else ("GET", None)
+    following = Task(target, method=method, headers=task.headers, body=body)
+    if following.host == task.host:
+        return following
+    public = tuple((name, value) for name, value in task.headers if name.lower() not in PRIVATE)
+    return Task(target, method=method, headers=public, body=body)

@@ -1,0 +1,164 @@
+"""One HTTP exchange: send a task, get a reply, within limits of time and size, and only to addresses that were checked.
+
+No redirects and no retries here: each of those is a request of its own and needs leave of its own (`attempts`).
+"""
+
+import asyncio
+import re
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from sanderling.clock import Clock, SystemClock
+from sanderling.fetch.decode import ACCEPTED, Body
+from sanderling.fetch.guard import GuardRules, check_addresses, check_url
+from sanderling.task import Reply, Task
+
+CONTACT = re.compile(r"(https?://|mailto:)[!-'*-~]+")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRules:
+    """How patient and how generous the client is. Times in seconds, sizes in bytes."""
+
+    # Where whoever runs a host finds out who asks and whom to tell: a page, or mailto:. Part of the User-Agent.
+    contact: str | None = None
+    connect: float = 10.0  # to a connection, the look-up of the name included
+    first_byte: float = 30.0  # from there to the answer's headers
+    idle: float = 15.0  # between two pieces of the body
+    total: float = 300.0  # a server that sends a byte now and then must not hold us for ever
+    most_raw: int = 32 * 2**20  # of the body on the wire
+    most_decoded: int = 128 * 2**20  # of the body once unpacked
+    connections: int = 512
+    connections_per_host: int = 8
+    dns_kept: int = 60
+    proxy: str | None = None  # http://host:port; then the proxy looks names up, and the guard sees only the URL
+
+    def __post_init__(self) -> None:
+        for name in ("connect", "first_byte", "idle", "total", "most_raw", "most_decoded", "connections"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
+        if self.connections_per_host < 1:
+            raise ValueError(f"connections_per_host is {self.connections_per_host}; it must be at least 1")
+        if self.contact is not None and not CONTACT.fullmatch(self.contact):
+            raise ValueError(f"contact is {self.contact[:80]!r}, expected an address like https://example.org/crawler")
+        if self.proxy is not None and URL(self.proxy).scheme != "http":
+            raise ValueError("proxy must be http://host:port")
+
+    @property
+    def user_agent(self) -> str:
+        """Our own name, and never another's."""
+        return f"sanderling/{version('sanderling')}" + ("" if self.contact is None else f" (+{self.contact})")
+
+
+class _GuardedResolver(AbstractResolver):
+    """Looks a name up and lets through only what may be called. The connection goes to the very address checked."""
+
+    def __init__(self, rules: GuardRules, trusted: str | None) -> None:
+        self._inner = aiohttp.ThreadedResolver()
+        self._rules = rules
+        self._trusted = trusted  # the proxy, which whoever runs us has named
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._inner.resolve(host, port, family)
+        if host == self._trusted:
+            return found
+        allowed = set(check_addresses([each["host"] for each in found], self._rules))
+        return [each for each in found if each["host"] in allowed]
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class Http:
+    """The client. `async with Http() as http: reply = await http.send(task)`."""
+
+    def __init__(
+        self, rules: HttpRules | None = None, guard: GuardRules | None = None, *, clock: Clock | None = None
+    ) -> None:
+        self._rules = rules or HttpRules()
+        self._guard = guard or GuardRules()
+        self._clock = clock or SystemClock()
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        rules = self._rules
+        proxy = None if rules.proxy is None else URL(rules.proxy).host
+        connector = aiohttp.TCPConnector(
+            resolver=_GuardedResolver(self._guard, proxy),
+            limit=rules.connections,
+            limit_per_host=rules.connections_per_host,
+            ttl_dns_cache=rules.dns_kept,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"User-Agent": rules.user_agent, "Accept-Encoding": ACCEPTED},
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=rules.connect, sock_read=None),
+        )
+        # It would send a GET again by itself when a connection is cut: a request that nobody gave leave for.
+        self._session._retry_connection = False  # noqa: SLF001 - there is no public way; a test sees to it
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def send(self, task: Task) -> Reply:
+        """The reply to `task`, redirects included as they are. Raises what `classify.of_error` understands."""
+        if self._session is None:
+            raise RuntimeError("use the client as a context manager: async with Http() as http")
+        check_url(task.url, self._guard)
+        started = self._clock.now()
+        async with _within(self._rules.total, "total"):
+            async with _within(self._rules.connect + self._rules.first_byte, "first byte"):
+                response = await self._session.request(
+                    task.method,
+                    URL(task.url, encoded=True),
+                    headers=task.headers,
+                    data=task.body,
+                    allow_redirects=False,
+                    proxy=self._rules.proxy,
+                )
+            latency = self._clock.now() - started
+            async with response:
+                body = await self._read(response)
+        headers = tuple((name, value) for name, value in response.headers.items())
+        return Reply(response.status, headers, body, task.url, latency)
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        rules = self._rules
+        body = Body(response.headers.get("Content-Encoding"), most_raw=rules.most_raw, most_decoded=rules.most_decoded)
+        while True:
+            async with _within(rules.idle, "idle"):
+                piece = await response.content.readany()
+            if not piece:
+                return body.finish()
+            body.add(piece)
+
+
+@asynccontextmanager
+async def _within(seconds: float, phase: str) -> AsyncIterator[None]:
+    """A time limit whose error says which one it was."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        # One from within, of a shorter limit or of aiohttp's, says so itself.
+        if str(error) or type(error) is not TimeoutError:
+            raise
+        raise TimeoutError(phase) from error

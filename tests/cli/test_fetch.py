@@ -1,0 +1,90 @@
+"""The command as a person runs it: a real process against a real server."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from sanderling.testing.scripted import ScriptedServer, Step, answer
+
+
+async def command(*arguments: str) -> tuple[int, str, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-W", "error", "-m", "sanderling", "fetch", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(60):
+        out, err = await process.communicate()
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+def run(main: Coroutine[Any, Any, tuple[int, str, str]]) -> tuple[int, str, str]:
+    return asyncio.run(main)
+
+
+async def served(script: dict[str, list[bytes | list[Step]]], *arguments: str) -> tuple[int, str, str]:
+    async with ScriptedServer(script) as server:
+        urls = [server.url(path) for path in script]
+        return await command(*urls, "--private", *arguments)
+
+
+def test_what_was_fetched_is_said_and_why_the_pace_is_what_it_is() -> None:
+    code, out, err = run(served({"/": [answer(200, b"hello")]}))
+
+    assert code == 0
+    assert out.startswith("200 OK ")
+    assert "5 B" in out
+    assert "1 requests, 2.00 a second now; growing until the host objects" in err
+
+
+def test_one_failure_among_others_is_said_and_makes_the_exit_code_1() -> None:
+    code, out, _ = run(served({"/good": [answer(200)], "/gone": [answer(410)]}, "--json"))
+
+    lines = {line["status"]: line for line in map(json.loads, out.splitlines())}
+    assert code == 1
+    assert lines[200]["outcome"] == "OK"
+    assert lines[410]["outcome"] == "CONTENT_REMOVED"
+
+
+def test_ones_own_machine_is_refused_unless_allowed() -> None:
+    code, out, _ = run(command("http://127.0.0.1:1/", "--json"))
+
+    assert code == 1
+    assert json.loads(out)["outcome"] == "REFUSED"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "no address given"),
+        (["ftp://host.example/"], "http"),
+        (["http://user:secret@host.example/"], "user"),
+        (["http://host.example/", "--contact", "me"], "--contact"),
+        (["http://host.example/", "--rps", "0"], "--rps"),
+    ],
+)
+def test_bad_usage_says_what_to_do_and_exits_with_2(arguments: list[str], says: str) -> None:
+    code, out, err = run(command(*arguments))
+
+    assert (code, out) == (2, "")
+    assert says in err
+    assert "secret" not in err
+    assert "Traceback" not in err
+
+
+def test_the_exit_code_is_its_own_thirty_times_out_of_thirty() -> None:
+    """Some HTTP libraries abort the process at exit, now and then."""
+
+    async def main() -> list[int]:
+        async with ScriptedServer({"/": [answer(200)], "/no": [answer(404)]}) as server:
+            codes = []
+            for number in range(30):
+                code, _, _ = await command(server.url("/no" if number % 2 else "/"), "--private")
+                codes.append(code)
+            return codes
+
+    assert asyncio.run(main()) == [0, 1] * 15

@@ -1,0 +1,265 @@
+"""Leave, send, learn, redirect, retry: over real sockets, and under virtual time where it waits."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import TypeVar
+
+import pytest
+
+from sanderling.fetch.attempts import MOST_HOPS, Fetched, Fetcher
+from sanderling.fetch.guard import GuardRules
+from sanderling.fetch.http import Http, HttpRules
+from sanderling.limit import BackoffRules, BreakerRules, Limiter, LimiterRules, PaceRules
+from sanderling.outcome import Code
+from sanderling.task import Reply, Task
+from sanderling.testing import LoopClock, run_virtual
+from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
+
+OWN = GuardRules(private=True, raw_addresses=True)
+# As fast as this machine: what is tested here is not the pace.
+FAST = LimiterRules(
+    pace=PaceRules(initial_rps=1000, max_rps=1000), backoff=BackoffRules(base=0.001, longest=0.01, attempts=3)
+)
+T = TypeVar("T")
+Script = dict[str, list[bytes | list[Step]]]
+
+
+def run(main: Callable[[], Awaitable[T]]) -> T:
+    async def bounded() -> T:
+        async with asyncio.timeout(30):
+            return await main()
+
+    return asyncio.run(bounded())
+
+
+def fetch(script: Script, rules: LimiterRules = FAST, path: str = "/") -> tuple[Fetched, list[str], Limiter]:
+    async def main() -> tuple[Fetched, list[str], Limiter]:
+        limiter = Limiter(rules, rng=Random(1))
+        async with ScriptedServer(script) as server, Http(HttpRules(idle=0.5), OWN) as http:
+            fetched = await Fetcher(http, limiter).fetch(Task(server.url(path)))
+            return fetched, [request.path for request in server.requests], limiter
+
+    return run(main)
+
+
+def test_a_good_answer_is_the_end_of_it() -> None:
+    fetched, paths, limiter = fetch({"/": [answer(200, b"hello")]})
+
+    assert fetched.outcome.code is Code.OK
+    assert fetched.reply is not None
+    assert fetched.reply.body == b"hello"
+    assert (fetched.requests, paths) == (1, ["/"])
+    assert limiter.snapshot().top[0].inflight == 0
+
+
+@pytest.mark.parametrize("first", [answer(500), answer(502), answer(504), [reset], answer(408)])
+def test_what_may_pass_is_tried_again(first: bytes | list[Step]) -> None:
+    fetched, paths, limiter = fetch({"/": [first, answer(200)]})
+
+    assert fetched.outcome.code is Code.OK
+    assert paths == ["/", "/"]
+    assert limiter.snapshot().retries == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451])
+def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
+    fetched, paths, _ = fetch({"/": [answer(status), answer(200)]})
+
+    assert fetched.outcome.status == status
+    assert paths == ["/"]
+
+
+def test_three_tries_and_no_more() -> None:
+    fetched, paths, _ = fetch({"/": [answer(500)]})
+
+    assert fetched.outcome.code is Code.HOST_UNAVAILABLE
+    assert (fetched.requests, len(paths)) == (3, 3)
+
+
+def test_a_body_that_stalls_is_tried_again() -> None:
+    fetched, paths, _ = fetch({"/": [[answer(Content_Length="10") + b"half", 5.0], answer(200, b"whole")]})
+
+    assert fetched.reply is not None
+    assert fetched.reply.body == b"whole"
+    assert len(paths) == 2
+
+
+def test_a_long_retry_after_comes_back_as_a_time_and_is_not_slept_through() -> None:
+    fetched, paths, limiter = fetch({"/": [answer(429, Retry_After="60"), answer(200)]})
+
+    assert fetched.outcome.code is Code.RATE_LIMITED
+    assert fetched.outcome.retry_after == 60
+    assert paths == ["/"]
+    assert 50 < limiter.snapshot().top[0].not_before <= 60
+
+
+def test_an_open_circuit_is_a_deferral_and_no_attempt() -> None:
+    rules = LimiterRules(pace=FAST.pace, backoff=FAST.backoff, breaker=BreakerRules(consecutive=1))
+
+    async def main() -> tuple[Fetched, int]:
+        limiter = Limiter(rules, rng=Random(1))
+        async with ScriptedServer({"/": [answer(500)]}) as server, Http(None, OWN) as http:
+            fetcher = Fetcher(http, limiter)
+            await fetcher.fetch(Task(server.url()))
+            fetched = await fetcher.fetch(Task(server.url()))
+            return fetched, len(server.requests)
+
+    fetched, asked = run(main)
+
+    assert fetched.outcome.code is Code.DEFERRED
+    assert fetched.outcome.retry_after is not None
+    assert fetched.outcome.retry_after > 10
+    assert (fetched.requests, asked) == (0, 1)
+
+
+def test_redirects_are_followed_and_counted() -> None:
+    script: Script = {
+        "/": [answer(301, Location="/b")],
+        "/b": [answer(302, Location="c?x=1#part")],
+        "/c?x=1": [answer()],
+    }
+
+    fetched, paths, _ = fetch(script)
+
+    assert fetched.outcome.code is Code.OK
+    assert fetched.reply is not None
+    assert fetched.reply.url.endswith("/c?x=1")
+    assert (fetched.requests, paths) == (3, ["/", "/b", "/c?x=1"])
+
+
+def test_a_ring_of_redirects_ends_at_once() -> None:
+    fetched, paths, _ = fetch({"/": [answer(302, Location="/b")], "/b": [answer(302, Location="/")]})
+
+    assert fetched.outcome.code is Code.REDIRECT_LOOP
+    assert paths == ["/", "/b"]
+
+
+def test_redirects_that_lead_on_and_on_end_after_ten() -> None:
+    script: Script = {f"/{n}": [answer(302, Location=f"/{n + 1}")] for n in range(20)}
+
+    fetched, paths, _ = fetch(script, path="/0")
+
+    assert fetched.outcome.code is Code.REDIRECT_LOOP
+    assert len(paths) == MOST_HOPS + 1
+
+
+@pytest.mark.parametrize(
+    ("location", "code"),
+    [
+        ("ftp://host.example/", Code.INVALID_URL),
+        ("http://user:secret@host.example/", Code.INVALID_URL),
+        ("http://:80/", Code.INVALID_URL),
+        ("http://[::1", Code.INVALID_URL),
+    ],
+)
+def test_a_redirect_to_what_is_no_page_is_one_outcome(location: str, code: Code) -> None:
+    fetched, _, _ = fetch({"/": [answer(302, Location=location)]})
+
+    assert fetched.outcome.code is code
+    assert "secret" not in fetched.outcome.detail
+
+
+def test_a_redirect_to_an_own_address_is_refused() -> None:
+    class Elsewhere(Http):
+        """Stands for a public host, which there is none of here."""
+
+        async def send(self, task: Task) -> Reply:
+            if task.host == "public.example":
+                return Reply(302, (("Location", "http://169.254.169.254/latest/"),), b"", task.url, 0.1)
+            return await super().send(task)
+
+    async def main() -> Fetched:
+        async with Elsewhere() as http:
+            return await Fetcher(http, Limiter(FAST)).fetch(Task("http://public.example/"))
+
+    assert run(main).outcome.code is Code.REFUSED
+
+
+class Echo(Http):
+    """Notes what it is asked to send, and answers from a list."""
+
+    def __init__(self, replies: Sequence[Reply]) -> None:
+        super().__init__()
+        self.sent: list[Task] = []
+        self._replies = list(replies)
+
+    async def send(self, task: Task) -> Reply:
+        self.sent.append(task)
+        return self._replies.pop(0)
+
+
+def reply(status: int, **headers: str) -> Reply:
+    pairs = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+    return Reply(status, pairs, b"", "http://a.example/", 0.1)
+
+
+def test_secrets_do_not_follow_a_redirect_to_another_host() -> None:
+    http = Echo([reply(302, Location="/same"), reply(302, Location="http://b.example/"), reply(200)])
+    secret = (("Authorization", "Bearer x"), ("X-Api-Key", "k"), ("Accept", "text/html"))
+
+    run(lambda: Fetcher(http, Limiter(FAST)).fetch(Task("http://a.example/", headers=secret)))
+
+    assert [dict(task.headers).get("Authorization") for task in http.sent] == ["Bearer x", "Bearer x", None]
+    assert http.sent[-1].headers == (("Accept", "text/html"),)
+
+
+@pytest.mark.parametrize(("status", "method"), [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
+def test_a_post_stays_one_only_where_the_redirect_says_so(status: int, method: str) -> None:
+    http = Echo([reply(status, Location="/next"), reply(200)])
+
+    run(lambda: Fetcher(http, Limiter(FAST)).fetch(Task("http://a.example/", method="POST", body=b"x")))
+
+    assert http.sent[1].method == method
+    assert http.sent[1].body == (b"x" if method == "POST" else None)
+
+
+def test_each_hop_asks_leave_of_its_own_host() -> None:
+    http = Echo([reply(302, Location="http://b.example/"), reply(200)])
+    limiter = Limiter(FAST)
+
+    run(lambda: Fetcher(http, limiter).fetch(Task("http://a.example/")))
+
+    assert {view.host: view.requests for view in limiter.snapshot().top} == {"a.example": 1, "b.example": 1}
+
+
+def test_rate_headers_slow_the_host_down_ahead_of_the_wall() -> None:
+    http = Echo([reply(200, RateLimit_Remaining="10", RateLimit_Reset="100", RateLimit_Limit="100")])
+    limiter = Limiter(FAST)
+
+    run(lambda: Fetcher(http, limiter).fetch(Task("http://a.example/")))
+
+    assert limiter.snapshot().top[0].rate == pytest.approx(0.25)
+
+
+def test_a_host_that_is_down_is_asked_little_more_than_once_per_task() -> None:
+    """The retry budget: three tries for each of 400 tasks would be 1,200 requests."""
+
+    async def main() -> int:
+        clock = LoopClock()
+        rules = LimiterRules(pace=PaceRules(initial_rps=8, max_rps=8), breaker=BreakerRules(consecutive=10**6))
+        http = Echo([reply(500)] * 1200)
+        fetcher = Fetcher(http, Limiter(rules, clock=clock, rng=Random(1)), clock=clock)
+        for number in range(400):
+            await fetcher.fetch(Task(f"http://a.example/{number}"))
+            if len(http.sent) % 50 == 0:
+                await clock.sleep(1)
+        return len(http.sent)
+
+    assert run_virtual(main()) <= 400 * 1.1 + 20
+
+
+def test_cancelling_a_fetch_teaches_nothing_and_leaks_nothing() -> None:
+    async def main() -> Limiter:
+        limiter = Limiter(FAST)
+        slow: list[Step] = [10.0, answer()]
+        async with ScriptedServer({"/": [slow]}) as server, Http(None, OWN) as http:
+            task = asyncio.create_task(Fetcher(http, limiter).fetch(Task(server.url())))
+            await server.asked.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        return limiter
+
+    (view,) = run(main).snapshot().top
+    assert (view.inflight, view.failures, view.latency) == (0, 0, None)
