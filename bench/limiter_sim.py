@@ -22,6 +22,7 @@ from sanderling.worlds.hosts import (
 )
 
 SEEDS = 3
+OURS = "our governor"
 CONTROLLERS: dict[str, Callable[[int], Controller]] = {
     "seed literal": lambda _seed: SeedLiteral(),
     "AWS adaptive": lambda _seed: AwsAdaptive(),
@@ -120,22 +121,23 @@ def measure(scenario: Scenario, make: Callable[[int], Controller]) -> tuple[floa
     )
 
 
+def row(scenario: Scenario, name: str, report: Report) -> None:
+    """Measure one controller on one host, and print it."""
+    goodput, rejects, violations, median = measure(scenario, CONTROLLERS[name])
+    figures = f"{goodput:7.1f}% {rejects:7.2f}% {median:5.0f}ms {violations:7.0f}"
+    print(f"{scenario.name:22} {name:15} {figures}", flush=True)
+    if name == OURS:
+        for key, value in (("goodput", goodput), ("rejects", rejects), ("early", violations), ("p50", median)):
+            report.figures[f"{scenario.name} {key}"] = round(value, 3)
+
+
 def main() -> None:
     """Print the table, then the bars for the governor."""
     report = Report("limiter_sim")
     print(f"{'':22} {'':15} {'goodput':>8} {'rejects':>8} {'median':>7} {'early':>7}")
     for scenario in SCENARIOS:
-        for name, make in CONTROLLERS.items():
-            if not scenario.rivals and name != "our governor":
-                continue
-            goodput, rejects, violations, median = measure(scenario, make)
-            print(
-                f"{scenario.name:22} {name:15} {goodput:7.1f}% {rejects:7.2f}% {median:5.0f}ms {violations:7.0f}",
-                flush=True,
-            )
-            if name == "our governor":
-                for key, value in (("goodput", goodput), ("rejects", rejects), ("early", violations), ("p50", median)):
-                    report.figures[f"{scenario.name} {key}"] = round(value, 3)
+        for name in CONTROLLERS if scenario.rivals else (OURS,):
+            row(scenario, name, report)
     got = report.figures
     report.bars = [
         at_least("A goodput %", 95, got["A 20/s, silent 429 goodput"]),

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientConnectorSSLError
 
 from sanderling.fetch.attempts import EXPECTED
-from sanderling.fetch.classify import BadEncoding, TooLarge, of_error
+from sanderling.fetch.classify import TooLarge, of_error
 from sanderling.fetch.guard import GuardRules, Refused
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.outcome import Code
@@ -199,8 +199,7 @@ def test_a_bomb_is_dropped_at_the_cap() -> None:
 def test_a_packed_body_that_ends_early_is_not_taken_for_whole() -> None:
     half = gzip.compress(bytes(range(256)) * 100)[:-20]
 
-    with pytest.raises(BadEncoding, match="ends early"):
-        exchange(answer(body=half, Content_Encoding="gzip"))
+    assert outcome_of(answer(body=half, Content_Encoding="gzip"))[0] is Code.TRUNCATED
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "http://[::1]/", "http://169.254.169.254/latest/meta-data"])

@@ -129,9 +129,9 @@ class Body:
             raise BadEncoding(f"body does not unpack at byte {self._raw:,}: {error}") from None
 
     def finish(self) -> bytes:
-        """The whole body. Raises BadEncoding if a coding has not come to its end."""
+        """The whole body. Raises EOFError if a coding has not come to its end: the rest was lost on the way."""
         if self._raw and not all(decoder.finished() for decoder in self._decoders):
-            raise BadEncoding(f"packed body ends early, after {self._raw:,} bytes")
+            raise EOFError(f"packed body ends early, after {self._raw:,} bytes")
         return bytes(self._pieces)
 
     def _unpack(self, data: bytes, level: int) -> None:
