@@ -42,12 +42,12 @@ class Ours:
 
     def ready_at(self, now: float) -> float:
         """Ask the limiter."""
-        self._clock.advance(now - self._clock.now())
+        self._clock.advance_to(now)
         return self._limiter.ready_at("host.example")
 
     def send(self, now: float) -> Permit:
         """Take the permit that `ready_at` promised."""
-        self._clock.advance(now - self._clock.now())
+        self._clock.advance_to(now)
         permit = self._limiter.try_acquire("host.example")
         assert permit is not None
         return permit
@@ -55,7 +55,7 @@ class Ours:
     def done(self, token: object, now: float, answer: Answer) -> None:
         """Report it."""
         assert isinstance(token, Permit)
-        self._clock.advance(now - self._clock.now())
+        self._clock.advance_to(now)
         feedback = Feedback(answer.status, answer.latency, retry_after=answer.retry_after)
         self._limiter.feedback(token, feedback)
 

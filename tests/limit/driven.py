@@ -1,16 +1,21 @@
-"""A limiter on a clock that is moved by hand, and hosts that are asked in a closed loop: for the tests beside it."""
+"""A limiter on a clock moved by hand or by the loop, and hosts asked in a closed loop: for the tests beside it."""
 
+import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from math import inf, nextafter
 from random import Random
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from sanderling.limit import Feedback, HostView, Limiter, LimiterRules, PaceRules, Permit
-from sanderling.testing import FakeClock
+import pytest
+
+from sanderling.limit import CircuitOpen, Feedback, HostView, Limiter, LimiterRules, PaceRules, Permit, Scope
+from sanderling.testing import FakeClock, LoopClock
 from sanderling.worlds.hosts import Answer
 
+Strategy = Literal["governor", "aimd"]
+BOTH = pytest.mark.parametrize("strategy", ["governor", "aimd"])
 HOST = "host.example"
 # The default of 8 a second at most would hide what a host allows.
 FAST = PaceRules(initial_rps=5.0, max_rps=1000.0)
@@ -73,6 +78,34 @@ class Driven:
         return next(view for view in snapshot.top if view.host == host)
 
 
+def in_flight(driven: Driven, requests: int) -> list[Permit]:
+    return [driven.next() for _ in range(requests)]
+
+
+def open_seconds(driven: Driven, host: str = HOST) -> float:
+    """Fail the probe, or as many requests as it takes; for how long the circuit then opens."""
+    driven.trip(host)
+    return driven.view(host).not_before
+
+
+def prepared(driven: Driven, state: str) -> None:
+    """Bring the host into a state."""
+    match state:
+        case "paced":
+            driven.take()
+        case "penalised":
+            driven.ask(429, retry_after=77)
+        case "open" | "half-open" | "probed":
+            driven.trip()
+            driven.clock.advance(0 if state == "open" else 400)
+            if state == "probed":
+                driven.take()
+                driven.clock.advance(30.9)
+        case "drained":
+            driven.ask(429)
+            driven.next()
+
+
 def converse(
     driven: Driven,
     ask: Callable[[float], Answer],
@@ -103,3 +136,23 @@ def converse(
     for _, _, permit, _ in answers:
         permit.release(sent=True)
     return asked
+
+
+def limiter_on(clock: LoopClock, rules: LimiterRules | None = None) -> Limiter:
+    return Limiter(rules, clock=clock, rng=Random(1))
+
+
+async def crowd(limiter: Limiter, callers: int, scopes: Sequence[Scope] = ()) -> tuple[list[Permit], list[CircuitOpen]]:
+    """Let so many ask at once; who got leave, and who was turned away."""
+    passed, refused = list[Permit](), list[CircuitOpen]()
+
+    async def call() -> None:
+        try:
+            passed.append(await limiter.acquire(HOST, scopes))
+        except CircuitOpen as refusal:
+            refused.append(refusal)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(callers):
+            group.create_task(call())
+    return passed, refused

@@ -1,4 +1,5 @@
 from itertools import product
+from math import inf
 from random import Random
 
 import pytest
@@ -157,7 +158,7 @@ def test_who_is_not_open_cannot_be_held(state: State) -> None:
 def test_after_a_restart_it_goes_on_where_it_left_off() -> None:
     breaker = Breaker(RULES, WindowRules(), 0)
 
-    breaker.reopen(openings=3, until=50, now=0)
+    breaker.reopen(openings=3, until=50)
 
     assert breaker.state is State.OPEN
     assert breaker.rested(50, Random(1))
@@ -165,10 +166,19 @@ def test_after_a_restart_it_goes_on_where_it_left_off() -> None:
     assert breaker.until - 50 == 15 * 2**3
 
 
-def test_one_whose_time_ran_out_meanwhile_is_closed_with_its_record() -> None:
+def test_one_whose_time_ran_out_meanwhile_is_probed_before_it_closes() -> None:
     breaker = Breaker(RULES, WindowRules(), 100)
 
-    breaker.reopen(openings=3, until=50, now=100)
+    breaker.reopen(openings=3, until=50)
+
+    assert breaker.rested(100, Random(1))
+    assert breaker.state is State.HALF_OPEN
+
+
+def test_one_that_was_closed_is_closed_with_its_record() -> None:
+    breaker = Breaker(RULES, WindowRules(), 100)
+
+    breaker.reopen(openings=3, until=-inf)
 
     assert breaker.state is State.CLOSED
     assert breaker.openings == 3
@@ -176,8 +186,8 @@ def test_one_whose_time_ran_out_meanwhile_is_closed_with_its_record() -> None:
 
 def test_taking_up_a_record_never_lightens_it() -> None:
     breaker = Breaker(RULES, WindowRules(), 0)
-    breaker.reopen(openings=5, until=500, now=0)
+    breaker.reopen(openings=5, until=500)
 
-    breaker.reopen(openings=1, until=50, now=0)
+    breaker.reopen(openings=1, until=50)
 
     assert (breaker.openings, breaker.until) == (5, 500)

@@ -90,13 +90,20 @@ def test_a_host_that_opened_more_often_than_fits_has_opened_255_times() -> None:
     assert stones.exhume("a.example") == NOTHING._replace(openings=255)
 
 
+@pytest.mark.parametrize(("until", "saved_open"), [(-inf, 0.0), (90.0, 0.001)])
+def test_a_circuit_that_only_waits_for_its_probe_is_saved_as_open(until: float, saved_open: float) -> None:
+    data = encode(iter([("a.example", Tombstone(2.0, 100.0, until, 3))]), now=100.0, wall=1e9)
+
+    assert json.loads(data)["hosts"][0]["open"] == saved_open
+
+
 def test_instants_are_saved_as_what_is_left_of_them() -> None:
-    data = encode(iter([("a.example", Tombstone(2.0, 130.0, 90.0, 3))]), now=100.0, wall=1e9)
+    data = encode(iter([("a.example", Tombstone(2.0, 130.0, 115.0, 3))]), now=100.0, wall=1e9)
 
     assert json.loads(data) == {
         "version": 1,
         "saved_at": 1e9,
-        "hosts": [{"host": "a.example", "ceiling": 2.0, "wait": 30.0, "open": 0.0, "openings": 3}],
+        "hosts": [{"host": "a.example", "ceiling": 2.0, "wait": 30.0, "open": 15.0, "openings": 3}],
     }
 
 
@@ -127,4 +134,4 @@ def test_what_cannot_be_read_is_refused_with_words(data: bytes, problem: str) ->
 
 
 def test_what_can_be_read_is_read() -> None:
-    assert dict(decode(saved(), now=10.0, wall=1.0)) == {"a.example": Tombstone(2.0, 12.0, 10.0, 1)}
+    assert dict(decode(saved(), now=10.0, wall=1.0)) == {"a.example": Tombstone(2.0, 12.0, -inf, 1)}

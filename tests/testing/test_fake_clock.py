@@ -117,3 +117,13 @@ def test_a_sleeper_that_was_cancelled_can_be_passed_by() -> None:
         return sleeper.cancelled()
 
     assert asyncio.run(main())
+
+
+def test_an_instant_is_reached_exactly() -> None:
+    clock = FakeClock(0.1)
+
+    clock.advance_to(0.7)
+
+    assert clock.now() == 0.7
+    clock.advance_to(0.3)
+    assert clock.now() == 0.7, "it never goes back"

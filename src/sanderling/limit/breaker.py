@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from math import isfinite
+from math import inf, isfinite
 from random import Random
 
 from sanderling.limit.window import ErrorWindow, WindowRules, wilson
@@ -104,10 +104,13 @@ class Breaker:
         """Whether an open breaker has just become half-open."""
         return self.state is State.OPEN and now >= self.until and self._move(Event.RESTED, now, rng)
 
-    def reopen(self, openings: int, until: float, now: float) -> None:
-        """Take up where an earlier life left off: open until then, or closed with its record."""
+    def reopen(self, openings: int, until: float) -> None:
+        """Take up where an earlier life left off: open until then, or closed (-inf) with its record.
+
+        One whose time is over meanwhile is open all the same: a probe has yet to find that the host is well.
+        """
         self.openings = max(self.openings, openings)
-        if until > now:
+        if until > -inf:
             self.until = max(self.until, until) if self.state is State.OPEN else until
             self.state = State.OPEN
 

@@ -250,7 +250,7 @@ class Gate(Lane):
             self._retime(self.strategy, now)
         if stone.openings:
             self.breaker = self.breaker or Breaker(rules.breaker, rules.window, now)
-            self.breaker.reopen(stone.openings, stone.open_until, now)
+            self.breaker.reopen(stone.openings, stone.open_until)
         self.penalise(stone.not_before)
         self.settle()
 

@@ -3,9 +3,12 @@
 import struct
 from collections.abc import Iterator
 from itertools import islice
+from math import inf
 from typing import Annotated, NamedTuple
 
 import msgspec
+
+from sanderling.limit.hints import LONGEST
 
 # Ceiling, penalty, open until, openings: 25 bytes that stand for a host of a kilobyte.
 PACKED = struct.Struct("<dddB")
@@ -90,10 +93,15 @@ def _heavier(stone: Tombstone, earlier: Tombstone) -> Tombstone:
 def encode(stones: Iterator[tuple[str, Tombstone]], now: float, wall: float) -> bytes:
     """The stones as JSON, with the seconds that are left of each penalty."""
     hosts = [
-        Saved(host, stone.ceiling, max(0.0, stone.not_before - now), max(0.0, stone.open_until - now), stone.openings)
+        Saved(host, stone.ceiling, max(0.0, stone.not_before - now), _open_for(stone, now), stone.openings)
         for host, stone in stones
     ]
     return msgspec.json.encode(SavedFile(VERSION, wall, hosts))
+
+
+def _open_for(stone: Tombstone, now: float) -> float:
+    """Seconds a circuit stays open: 0 for a closed one, a moment for one that only waits for its probe."""
+    return 0.0 if stone.open_until == -inf else max(0.001, stone.open_until - now)
 
 
 def decode(data: bytes, now: float, wall: float) -> Iterator[tuple[str, Tombstone]]:
@@ -107,5 +115,6 @@ def decode(data: bytes, now: float, wall: float) -> Iterator[tuple[str, Tombston
     # A wall clock that was set back must not lengthen a penalty, nor may it count as time served.
     elapsed = max(0.0, wall - saved.saved_at)
     for each in saved.hosts:
-        wait, rest = max(0.0, each.wait - elapsed), max(0.0, each.open - elapsed)
-        yield each.host, Tombstone(each.ceiling, now + wait, now + rest, each.openings)
+        wait = max(0.0, min(each.wait, LONGEST) - elapsed)
+        rest = now + max(0.0, min(each.open, LONGEST) - elapsed) if each.open > 0 else -inf
+        yield each.host, Tombstone(each.ceiling, now + wait, rest, each.openings)

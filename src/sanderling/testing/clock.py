@@ -76,7 +76,10 @@ class FakeClock:
 
     def advance(self, seconds: float) -> None:
         """Move the clock, making the calls on the way."""
-        end = self._now + seconds
+        self.advance_to(self._now + seconds)
+
+    def advance_to(self, end: float) -> None:
+        """Move the clock to an instant exactly, which adding a difference may miss by a rounding error."""
         while self._timers and self._timers[0][0] <= end:
             due, _, timer = heapq.heappop(self._timers)
             self._now = max(self._now, due)
