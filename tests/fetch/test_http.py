@@ -108,7 +108,7 @@ def test_no_more_connections_than_allowed_go_to_one_host() -> None:
     assert run(main) == 2
 
 
-QUICK = HttpRules(first_byte=0.2, connect=0.2, idle=0.2, total=1.0)
+QUICK = HttpRules(first_byte=0.3, connect=0.3, idle=0.6, total=1.2)
 
 
 @pytest.mark.parametrize(
