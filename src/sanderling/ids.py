@@ -8,7 +8,7 @@ what different software could read differently is refused here, never guessed.
 import ipaddress
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import NewType
 
 import idna
@@ -48,6 +48,12 @@ class HostError(ValueError):
 
 def normalise(host: str, *, scheme: str = "https") -> Host:
     """The one spelling of `host`: lower case, punycode, no trailing dot, no port that `scheme` implies."""
+    return _normalise(host, scheme)
+
+
+# A crawl asks the same hosts over and over; what was spelled once is remembered, what was refused is looked at again.
+@lru_cache(maxsize=4096)
+def _normalise(host: str, scheme: str) -> Host:
     if scheme not in DEFAULT_PORT:
         raise HostError(f"scheme {_shown(scheme)}: expected one of {', '.join(DEFAULT_PORT)}")
     if len(host) > LONGEST_INPUT:

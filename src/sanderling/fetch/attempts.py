@@ -68,7 +68,10 @@ class Fetcher:
     async def _once(self, task: Task) -> tuple[Outcome, Reply | None, bool]:
         """One exchange: how it ended, what came back, and whether anything was sent."""
         try:
-            permit = await self._limiter.acquire(task.host, job=self._job)
+            # Without a job the limiter's fast path is open.
+            permit = await (
+                self._limiter.acquire(task.host, job=self._job) if self._job else self._limiter.acquire(task.host)
+            )
         except CircuitOpen as closed:
             wait = max(0.0, closed.until - self._clock.now())
             return Outcome(Code.DEFERRED, detail="circuit open", retry_after=wait), None, False

@@ -11,6 +11,7 @@ Python. The list is that of IANA's special-purpose registries, and what they lea
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 from sanderling.ids import DEFAULT_PORT, Host, HostError, host_of
@@ -125,6 +126,11 @@ def check_url(url: str, rules: GuardRules) -> None:
     except HostError as error:
         # Its message is made for this: short, and without user info, path and query.
         raise Refused(f"url that cannot be trusted: {error}") from None
+    _check_host(host, scheme, rules)
+
+
+@lru_cache(maxsize=4096)  # of what may be called; a refusal is worked out anew, and with its reason
+def _check_host(host: Host, scheme: str, rules: GuardRules) -> None:
     name, port = _split(host, DEFAULT_PORT[scheme])
     _check_port(port, name, rules)
     address = _parsed(name.strip("[]"))

@@ -6,8 +6,6 @@ No redirects and no retries here: each of those is a request of its own and need
 import asyncio
 import re
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from types import TracebackType
@@ -124,41 +122,58 @@ class Http:
             raise RuntimeError("use the client as a context manager: async with Http() as http")
         check_url(task.url, self._guard)
         started = self._clock.now()
-        async with _within(self._rules.total, "total"):
-            async with _within(self._rules.connect + self._rules.first_byte, "first byte"):
-                response = await self._session.request(
-                    task.method,
-                    URL(task.url, encoded=True),
-                    headers=task.headers,
-                    data=task.body,
-                    allow_redirects=False,
-                    proxy=self._rules.proxy,
-                )
+        async with _Phases(self._rules.total, self._clock) as phases:
+            phases.begin("first byte", self._rules.connect + self._rules.first_byte)
+            response = await self._session.request(
+                task.method,
+                URL(task.url, encoded=True),
+                headers=task.headers,
+                data=task.body,
+                allow_redirects=False,
+                proxy=self._rules.proxy,
+            )
             latency = self._clock.now() - started
             async with response:
-                body = await self._read(response)
+                body = await self._read(response, phases)
         headers = tuple((name, value) for name, value in response.headers.items())
         return Reply(response.status, headers, body, task.url, latency)
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _read(self, response: aiohttp.ClientResponse, phases: "_Phases") -> bytes:
         rules = self._rules
         body = Body(response.headers.get("Content-Encoding"), most_raw=rules.most_raw, most_decoded=rules.most_decoded)
         while True:
-            async with _within(rules.idle, "idle"):
-                piece = await response.content.readany()
+            phases.begin("idle", rules.idle)
+            piece = await response.content.readany()
             if not piece:
                 return body.finish()
             body.add(piece)
 
 
-@asynccontextmanager
-async def _within(seconds: float, phase: str) -> AsyncIterator[None]:
-    """A time limit whose error says which one it was."""
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError as error:
-        # One from within, of a shorter limit or of aiohttp's, says so itself.
-        if str(error) or type(error) is not TimeoutError:
-            raise
-        raise TimeoutError(phase) from error
+class _Phases:
+    """One timer for all the time limits of an exchange; its error says which of them it was."""
+
+    def __init__(self, total: float, clock: Clock) -> None:
+        self._total = total
+        self._clock = clock
+        self._phase = "total"
+        self._timer = asyncio.timeout(total)
+
+    async def __aenter__(self) -> Self:
+        await self._timer.__aenter__()
+        self._end = self._timer.when() or 0.0
+        self._loop_ahead = self._end - self._total - self._clock.now()  # the loop has a clock of its own
+        return self
+
+    def begin(self, phase: str, seconds: float) -> None:
+        """Give what follows so many seconds, but never more than are left of the total."""
+        due = self._clock.now() + self._loop_ahead + seconds
+        self._phase, due = (phase, due) if due < self._end else ("total", self._end)
+        self._timer.reschedule(due)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._timer.__aexit__(kind, error, trace)
+        except TimeoutError as expired:
+            raise TimeoutError(self._phase) from expired

@@ -64,6 +64,8 @@ def retry_after(value: str | None, *, date: str | None, now: float) -> float | N
 def quota(headers: Mapping[str, str], *, now: float) -> Quota | None:
     """The tightest quota that `headers` state in any of the forms in use; `now` is the wall clock."""
     fields = {name.lower(): value for name, value in headers.items()}
+    if not any("rate" in name for name in fields):
+        return None  # most answers; not worth reading their Date for
     said = _said(fields.get("date"), now)
     stated = [*_structured(fields, said), *_separate(fields, said)]
     # Of two that allow nothing, the one that does so for longer.
