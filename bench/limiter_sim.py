@@ -9,7 +9,7 @@ from random import Random
 from statistics import fmean
 
 from harness import Report, at_least, at_most
-from rivals import AutoThrottle, AwsAdaptive, Gradient2, SeedLiteral
+from rivals import AutoThrottle, AwsAdaptive, Gradient2, PlainAimd
 from simulation import Controller, Ours, Result, simulate
 
 from sanderling.worlds.hosts import (
@@ -24,7 +24,7 @@ from sanderling.worlds.hosts import (
 SEEDS = 3
 OURS = "our governor"
 CONTROLLERS: dict[str, Callable[[int], Controller]] = {
-    "seed literal": lambda _seed: SeedLiteral(),
+    "plain AIMD": lambda _seed: PlainAimd(),
     "AWS adaptive": lambda _seed: AwsAdaptive(),
     "AutoThrottle 1": lambda _seed: AutoThrottle(1),
     "AutoThrottle 8": lambda _seed: AutoThrottle(8),

@@ -5,8 +5,8 @@ from math import inf
 from sanderling.worlds.hosts import Answer
 
 
-class SeedLiteral:
-    """The seed's limiter as its text has it: a burst of 10, +0.1 per fast success, x0.5 per trouble, a bare breaker."""
+class PlainAimd:
+    """The textbook limiter: a bucket of 10, +0.1 per fast success, x0.5 per trouble, an unguarded breaker."""
 
     def __init__(self) -> None:
         self._rate, self._tokens, self._asof = 5.0, 10.0, 0.0

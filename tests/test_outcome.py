@@ -11,7 +11,7 @@ from sanderling.outcome import Category, Code, Outcome, Retry, code_of
 
 DOCS = Path(__file__).parents[1] / "docs" / "outcomes.md"
 
-# Seed 002's table, row by row: category, codes, retry.
+# The table that crawled events come with, row by row: category, codes, retry.
 EVENTS = (
     ("rate_limiting", "RATE_LIMITED AUTH_FAILED ACCESS_DENIED", "yes"),
     ("content", "CONTENT_REMOVED CONTENT_NOT_FOUND CONTENT_UNAVAILABLE", "no"),
@@ -25,10 +25,10 @@ EVENT_CODES = [(name, category, retry) for category, names, retry in EVENTS for 
 
 # The result lists of the other seeds: their name, our code, and the rules that seed needs of it.
 #   ok: the record was got; retry: worth asking again; final: crossed off; host: counts against the host.
-SEED_000 = (
+SEQUENCE = (
     ("Success", Code.OK, "ok final"),
     ("NonRaid", Code.SKIPPED, "ok final"),
-    # Seed 000 asks three times for these two, in a lane of its own; in general the answer stands.
+    # Following ids asks three times for these two, in a lane of its own; in general the answer stands.
     ("NotFound", Code.CONTENT_NOT_FOUND, "final"),
     ("BadFormat", Code.INVALID_RESPONSE, "final"),
     ("SystemDisabled", Code.HOST_UNAVAILABLE, "retry host"),
@@ -38,7 +38,7 @@ SEED_000 = (
     ("ExternalError", Code.NETWORK_ERROR, "retry host"),
     ("RateLimited", Code.RATE_LIMITED, "retry"),
 )
-SEED_001 = (
+REPOS = (
     ("success", Code.OK, "ok final"),
     ("not_found", Code.CONTENT_NOT_FOUND, "final"),
     ("deactivated", Code.CONTENT_UNAVAILABLE, "final"),
@@ -78,14 +78,14 @@ def test_what_events_call_permanent_is_final() -> None:
     assert {code for code in Code if code.final and code.category} == permanent | {Code.TOO_LARGE, Code.BAD_ENCODING}
 
 
-@pytest.mark.parametrize(("name", "code", "expected"), SEED_000 + SEED_001)
-def test_the_other_seeds_find_their_rules(name: str, code: Code, expected: str) -> None:
+@pytest.mark.parametrize(("name", "code", "expected"), SEQUENCE + REPOS)
+def test_the_results_of_sequence_and_repos_find_their_rules(name: str, code: Code, expected: str) -> None:
     assert rules(Outcome(code)) == expected, name
 
 
-def test_the_other_seeds_lists_are_whole_and_kept_apart() -> None:
-    for seed, size in ((SEED_000, 10), (SEED_001, 13)):
-        codes = [code for _, code, _ in seed]
+def test_the_results_of_sequence_and_repos_are_whole_and_kept_apart() -> None:
+    for results, size in ((SEQUENCE, 10), (REPOS, 13)):
+        codes = [code for _, code, _ in results]
 
         assert len(set(codes)) == len(codes) == size
 

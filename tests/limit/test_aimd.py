@@ -1,4 +1,4 @@
-"""The seed's law, as it moves the rate of a real limiter."""
+"""The plain law, as it moves the rate of a real limiter."""
 
 from random import Random
 

@@ -232,7 +232,7 @@ def test_12_a_deferral_is_not_an_attempt() -> None:
 
 
 def test_12_the_window_of_errors_is_cleared_when_the_circuit_closes() -> None:
-    """Five 503s, a pause, three good probes and two more successes opened the seed's circuit again."""
+    """Five 503s, a pause, three good probes and two more successes would open a circuit that keeps its window."""
     driven = Driven(LimiterRules(strategy="aimd"))
     driven.trip(status=503)
 
@@ -248,7 +248,7 @@ def test_12_the_window_of_errors_is_cleared_when_the_circuit_closes() -> None:
 
 @pytest.mark.parametrize(("every", "failures"), [(7, 3), (14, 3), (60, 5), (3600, 5)])
 def test_18_a_host_that_is_asked_seldom_trips_too(every: float, failures: int) -> None:
-    """The seed wants ten samples in thirty seconds, which a host asked twice in thirty never gathers."""
+    """A minimum of ten samples in thirty seconds, which a host asked twice in thirty never gathers."""
     driven = Driven(LimiterRules(idle=10_000))
 
     for _ in range(failures):

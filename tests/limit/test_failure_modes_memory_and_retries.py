@@ -193,7 +193,7 @@ def test_13_restoring_never_shortens_what_is_known() -> None:
 
 
 def test_14_a_retry_is_planned_and_not_slept() -> None:
-    """The seed slept in the worker; here a number comes back at once, and nobody has set a timer."""
+    """Not slept through in the worker: a number comes back at once, and nobody has set a timer."""
 
     class SleeplessClock(LoopClock):
         async def sleep(self, seconds: float) -> None:

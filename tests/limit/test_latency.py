@@ -68,7 +68,7 @@ def test_two_milliseconds_are_nothing_however_fast_the_host() -> None:
 
 
 def test_the_base_does_not_follow_the_overload() -> None:
-    """The seed's average did: fifty times the latency in ten minutes gave one signal."""
+    """A moving average did: fifty times the latency in ten minutes gave one signal."""
     latency = usual()
 
     verdicts = [latency.judge(window(STEADY * 1.3 * 0.9**cut * 2), 20 + cut) for cut in range(5)]

@@ -131,8 +131,8 @@ def of_error(error: BaseException) -> Outcome:
 
 def retry_soon(outcome: Outcome) -> bool:
     """Whether asking again within seconds could go otherwise."""
-    # Seed 002 has AUTH_FAILED and ACCESS_DENIED worth retrying, seed 003 has 401 and 403 permanent. Both are right, on
-    # their own scale of time: a key is renewed and a ban lifted within hours, never within seconds.
+    # For an event AUTH_FAILED and ACCESS_DENIED are worth retrying, for a fetch 401 and 403 are permanent. Both are
+    # right, on their own scale of time: a key is renewed and a ban lifted within hours, never within seconds.
     return outcome.worth_retrying and outcome.code not in (Code.AUTH_FAILED, Code.ACCESS_DENIED)
 
 

@@ -1,4 +1,4 @@
-"""The seed's law: add a little after a good window, take a share away on trouble. With its structural faults mended.
+"""The plain law: add a little after a good window, take a share away on trouble. With its usual faults mended.
 
 Selectable for comparison and for hosts whose owner prescribes it; `governor` learns more from the same answers.
 """
@@ -19,7 +19,7 @@ class Aimd:
     __slots__ = ("_before", "_latency", "_rules", "hold", "rate")
 
     single = False  # it has no probing phase: after trouble it goes on, slower
-    counts_refusals = True  # a refusal without a Retry-After counts against the breaker, as in the seed
+    counts_refusals = True  # a refusal without a Retry-After counts against the breaker
     ceiling: float | None = None  # it remembers none
 
     def __init__(self, rules: PaceRules, lane: Lane, now: float, rate: float) -> None:
@@ -27,7 +27,7 @@ class Aimd:
         self.rate = self._before = rate
         self.hold = now
         self._latency = Latency(rules.degrade_factor - 1)
-        # The seed's target is what counts as fast until the host shows its own latency; slower than that is its fault.
+        # The target is what counts as fast until the host shows its own latency; slower than that is its fault.
         self._latency.rebase(rules.latency_target, now)
         lane.open_window(now, WINDOW)
 

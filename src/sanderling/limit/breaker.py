@@ -44,7 +44,7 @@ class BreakerRules:
     """When a breaker opens, for how long, and what closes it."""
 
     consecutive: int = 5  # failures in a row
-    # The share of failures that the window must prove. The seed's plain 0.4 of at least 10 samples is never reached
+    # The share of failures that the window must prove. A plain 0.4 of at least 10 samples is never reached
     # by a host that is asked twice in 30 seconds.
     error_share: float = 0.3
     open_for: float = 15.0  # seconds; doubled each time it opens again

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Enough samples for a 95th percentile to mean something, few enough that an active host stays near a kilobyte.
 KEPT = 64
-# The seed's smoothing of the mean that people are shown. No decision looks at it.
+# Of the mean that people are shown. No decision looks at it.
 SMOOTHING = 0.2
 
 

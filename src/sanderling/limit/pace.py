@@ -10,7 +10,7 @@ SPREAD = 0.05
 
 @dataclass(frozen=True, slots=True)
 class PaceRules:
-    """Where a host's rate starts and may go, and the constants of the seed's law (`aimd`)."""
+    """Where a host's rate starts and may go, and the constants of the plain law (`aimd`)."""
 
     initial_rps: float = 2.0
     min_rps: float = 0.25

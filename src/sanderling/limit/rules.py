@@ -30,7 +30,7 @@ class Scope(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LimiterRules:
-    """All the numbers. The defaults are the seed's, where it gave any."""
+    """All the numbers. The defaults suit a web host that nothing is known about."""
 
     pace: PaceRules = field(default_factory=PaceRules)
     breaker: BreakerRules = field(default_factory=BreakerRules)
