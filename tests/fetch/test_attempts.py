@@ -10,7 +10,7 @@ import pytest
 from sanderling.fetch.attempts import MOST_HOPS, Fetched, Fetcher
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
-from sanderling.limit import BackoffRules, BreakerRules, Limiter, LimiterRules, PaceRules
+from sanderling.limit import BackoffRules, BreakerRules, BudgetRules, Limiter, LimiterRules, PaceRules
 from sanderling.outcome import Code
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
@@ -247,6 +247,46 @@ def test_a_host_that_is_down_is_asked_little_more_than_once_per_task() -> None:
         return len(http.sent)
 
     assert run_virtual(main()) <= 400 * 1.1 + 20
+
+
+# One retry to spend, and none to earn: whoever is not paid back cannot try again.
+ONE_RETRY = BudgetRules(share=0.0, reserve=1.0, most=1.0)
+
+
+def test_a_retry_that_was_worth_it_is_paid_back() -> None:
+    http = Echo([reply(500), reply(200)] * 5)
+    limiter = Limiter(LimiterRules(pace=FAST.pace, backoff=FAST.backoff, budget=ONE_RETRY))
+    fetcher = Fetcher(http, limiter)
+
+    async def main() -> list[Code]:
+        return [(await fetcher.fetch(Task("http://a.example/"))).outcome.code for _ in range(5)]
+
+    assert run(main) == [Code.OK] * 5
+
+
+def test_a_retry_that_was_not_is_spent() -> None:
+    http = Echo([reply(500)] * 5)
+    limiter = Limiter(LimiterRules(pace=FAST.pace, backoff=FAST.backoff, budget=ONE_RETRY))
+    fetcher = Fetcher(http, limiter)
+
+    async def main() -> list[int]:
+        return [(await fetcher.fetch(Task("http://a.example/"))).requests for _ in range(2)]
+
+    assert run(main) == [2, 1]
+
+
+def test_a_retry_that_is_cancelled_while_it_waits_is_paid_back() -> None:
+    http = Echo([reply(500)])
+    backoff = BackoffRules(base=4.0, longest=4.0, attempts=3)
+    limiter = Limiter(LimiterRules(pace=FAST.pace, backoff=backoff, budget=ONE_RETRY), rng=Random(1))
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await Fetcher(http, limiter).fetch(Task("http://a.example/"))
+
+    run(main)
+    assert limiter.plan_retry("a.example", 1) is not None
 
 
 def test_cancelling_a_fetch_teaches_nothing_and_leaks_nothing() -> None:

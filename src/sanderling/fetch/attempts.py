@@ -4,6 +4,7 @@ Each hop and each retry asks for leave of the host it goes to. What must wait lo
 outcome with a time, for whoever schedules: a worker is never put to sleep for it.
 """
 
+import asyncio
 from dataclasses import dataclass
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -59,11 +60,21 @@ class Fetcher:
                     task = following
                     continue
                 return Fetched(following, reply, requests)
+            if outcome.ok and task.attempt > 1:
+                self._limiter.refund_retry(task.host)  # a retry that was worth it costs nothing
             wait = self._retry_in(task, outcome) if sent else None
             if wait is None:
                 return Fetched(outcome, reply, requests)
-            await self._clock.sleep(wait)
+            await self._pause(task, wait)
             task = task.again()
+
+    async def _pause(self, task: Task, seconds: float) -> None:
+        """Wait for a planned retry; one that is given up meanwhile was never sent, and is not paid for."""
+        try:
+            await self._clock.sleep(seconds)
+        except asyncio.CancelledError:
+            self._limiter.refund_retry(task.host)
+            raise
 
     async def _once(self, task: Task) -> tuple[Outcome, Reply | None, bool]:
         """One exchange: how it ended, what came back, and whether anything was sent."""

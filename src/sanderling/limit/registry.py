@@ -1,6 +1,6 @@
 """The hosts a limiter knows: met when first asked for, let go when idle, with a stone for what they taught."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from random import Random
 
@@ -25,13 +25,6 @@ class Registry:
         self._tombstones = Tombstones(10 * rules.hosts)
         self._sweep: list[str] = []
         self._gone_rejected = 0
-
-    def __len__(self) -> int:
-        return len(self.gates)
-
-    def values(self) -> ValuesView[Gate]:
-        """Every gate."""
-        return self.gates.values()
 
     @property
     def rejected(self) -> int:

@@ -65,9 +65,9 @@ class Turnstile:
         elif future.exception() is None:
             future.result().release()
 
-    def _leave(self, waiter: Waiter, since: int = 0) -> None:
-        """Step out of the lines from `since` on, and let the next in each have its turn."""
-        for gate in waiter.gates[since : waiter.at + 1]:
+    def _leave(self, waiter: Waiter) -> None:
+        """Step out of all lines, and let the next in each have its turn."""
+        for gate in waiter.gates[: waiter.at + 1]:
             if gate.line is not None:
                 gate.line.leave(waiter)
                 self.serve(gate)
