@@ -303,3 +303,23 @@ def test_cancelling_a_fetch_teaches_nothing_and_leaks_nothing() -> None:
 
     (view,) = run(main).snapshot().top
     assert (view.inflight, view.failures, view.latency) == (0, 0, None)
+
+
+def test_redirects_are_given_as_they_are_to_who_wants_them_so() -> None:
+    http = Echo([reply(301, Location="/b"), reply(200)])
+
+    fetched = run(lambda: Fetcher(http, Limiter(FAST), follow=False).fetch(Task("http://a.example/a")))
+
+    assert fetched.reply is not None
+    assert (fetched.reply.status, fetched.requests) == (301, 1)
+
+
+def test_leave_that_was_given_before_is_used_for_the_first_request_only() -> None:
+    limiter = Limiter(FAST)
+    permit = limiter.try_acquire("a.example")
+    assert permit is not None
+
+    fetched = run(lambda: Fetcher(Echo([reply(500), reply(200)]), limiter).fetch(Task("http://a.example/"), permit))
+
+    assert (fetched.outcome.code, fetched.requests) == (Code.OK, 2)
+    assert (limiter.snapshot().requests, limiter.snapshot().top[0].inflight) == (2, 0)

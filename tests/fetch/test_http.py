@@ -255,3 +255,19 @@ def test_it_must_be_opened_first() -> None:
 def test_rules_that_make_no_sense_say_so(rules: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(rules))):
         HttpRules(**rules)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_who_wants_the_beginning_gets_no_more_and_no_error(coding: str) -> None:
+    """Of 10 MB that would be refused as too large: the first thousand bytes."""
+    body = b"0123456789" * 2**20
+    sent = gzip.compress(body) if coding else body
+    rules = HttpRules(most_raw=10**6, most_decoded=10**6)
+
+    reply = exchange(answer(body=sent, Content_Encoding=coding), rules=rules, task=lambda url: Task(url, most=1000))
+
+    assert reply.body == body[:1000]
+
+
+def test_who_wants_more_than_there_is_gets_what_there_is() -> None:
+    assert exchange(answer(body=b"short"), task=lambda url: Task(url, most=1000)).body == b"short"

@@ -6,6 +6,7 @@ outcome with a time, for whoever schedules: a worker is never put to sleep for i
 
 import asyncio
 from dataclasses import dataclass
+from typing import Protocol
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import aiohttp
@@ -13,9 +14,8 @@ import aiohttp
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.classify import BadEncoding, RedirectLoop, TooLarge, feedback, of_error, of_reply, retry_soon
 from sanderling.fetch.guard import Refused
-from sanderling.fetch.http import Http
 from sanderling.ids import HostError
-from sanderling.limit import CircuitOpen, Feedback, Limiter, hints
+from sanderling.limit import CircuitOpen, Feedback, Limiter, Permit, hints
 from sanderling.outcome import Code, Outcome
 from sanderling.task import Reply, Task
 
@@ -37,23 +37,37 @@ class Fetched:
     requests: int
 
 
+class Sends(Protocol):
+    """One exchange and nothing more: `fetch.http.Http`, or a simulated network."""
+
+    async def send(self, task: Task) -> Reply:
+        """The reply. Raises what `classify.of_error` understands."""
+
+
 class Fetcher:
     """Fetches tasks through one client and one limiter."""
 
-    def __init__(self, http: Http, limiter: Limiter, *, clock: Clock | None = None, job: str = "") -> None:
+    def __init__(
+        self, http: Sends, limiter: Limiter, *, clock: Clock | None = None, job: str = "", follow: bool = True
+    ) -> None:
         self._http = http
         self._limiter = limiter
         self._clock = clock or SystemClock()
         self._job = job
+        self._follow = follow  # redirects; who does not want that gets them as they are
 
-    async def fetch(self, task: Task) -> Fetched:
-        """The end of `task`, after redirects and retries. Never raises for anything a host may do."""
+    async def fetch(self, task: Task, permit: Permit | None = None) -> Fetched:
+        """The end of `task`, after redirects and retries. Never raises for anything a host may do.
+
+        Who has leave for the first request already hands in its permit.
+        """
         requests = hops = 0
         seen = {task.url}
         while True:
-            outcome, reply, sent = await self._once(task)
+            outcome, reply, sent = await self._once(task, permit)
+            permit = None
             requests += sent
-            if reply is not None and reply.status in REDIRECTS and reply.header("Location"):
+            if self._follow and reply is not None and moves(reply):
                 hops += 1
                 following = _follow(task, reply, seen, hops)
                 if isinstance(following, Task):
@@ -76,13 +90,14 @@ class Fetcher:
             self._limiter.refund_retry(task.host)
             raise
 
-    async def _once(self, task: Task) -> tuple[Outcome, Reply | None, bool]:
+    async def _once(self, task: Task, permit: Permit | None) -> tuple[Outcome, Reply | None, bool]:
         """One exchange: how it ended, what came back, and whether anything was sent."""
         try:
-            # Without a job the limiter's fast path is open.
-            permit = await (
-                self._limiter.acquire(task.host, job=self._job) if self._job else self._limiter.acquire(task.host)
-            )
+            if permit is None:
+                # Without a job the limiter's fast path is open.
+                permit = await (
+                    self._limiter.acquire(task.host, job=self._job) if self._job else self._limiter.acquire(task.host)
+                )
         except CircuitOpen as closed:
             wait = max(0.0, closed.until - self._clock.now())
             return Outcome(Code.DEFERRED, detail="circuit open", retry_after=wait), None, False
@@ -112,6 +127,11 @@ class Fetcher:
         if self._limiter.ready_at(task.host) - self._clock.now() > LONGEST_WAIT:
             return None
         return self._limiter.plan_retry(task.host, task.attempt)
+
+
+def moves(reply: Reply) -> bool:
+    """Whether the reply is a redirect that says where to."""
+    return reply.status in REDIRECTS and bool(reply.header("Location"))
 
 
 def _follow(task: Task, reply: Reply, seen: set[str], hops: int) -> Task | Outcome:

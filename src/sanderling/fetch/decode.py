@@ -106,17 +106,26 @@ BROKEN = (zlib.error, brotli.error, ZstdError)
 
 
 class Body:
-    """Collects a body: `add` what arrives, `finish` when there is no more. Holds at most the decoded cap."""
+    """Collects a body: `add` what arrives, `finish` when there is no more. Holds at most the decoded cap.
 
-    def __init__(self, encoding: str | None, *, most_raw: int, most_decoded: int) -> None:
+    Who wants only the first `wanted` bytes stops when they are there: `full`.
+    """
+
+    def __init__(self, encoding: str | None, *, most_raw: int, most_decoded: int, wanted: int | None = None) -> None:
         names = [name.strip().lower() for name in (encoding or "").split(",")]
         names = [name for name in names if name not in ("", "identity")]
         if len(names) > MOST_CODINGS or any(name not in DECODERS for name in names):
             raise BadEncoding(f"Content-Encoding is {(encoding or '')[:80]!r}; we can read {ACCEPTED}")
         self._decoders = [DECODERS[name]() for name in reversed(names)]
         self._most_raw, self._most_decoded = most_raw, most_decoded
+        self._wanted = wanted
         self._raw = 0
         self._pieces = bytearray()
+
+    @property
+    def full(self) -> bool:
+        """Whether all that was wanted is there, and more would be of no use."""
+        return self._wanted is not None and len(self._pieces) >= self._wanted
 
     def add(self, data: bytes) -> None:
         """Take in what has arrived. Raises TooLarge or BadEncoding."""
@@ -129,12 +138,16 @@ class Body:
             raise BadEncoding(f"body does not unpack at byte {self._raw:,}: {error}") from None
 
     def finish(self) -> bytes:
-        """The whole body. Raises EOFError if a coding has not come to its end: the rest was lost on the way."""
+        """The body, as far as wanted. Raises EOFError if a coding has not come to its end: the rest was lost."""
+        if self.full:
+            return bytes(self._pieces[: self._wanted])
         if self._raw and not all(decoder.finished() for decoder in self._decoders):
             raise EOFError(f"packed body ends early, after {self._raw:,} bytes")
         return bytes(self._pieces)
 
     def _unpack(self, data: bytes, level: int) -> None:
+        if self.full:
+            return
         if level < len(self._decoders):
             for piece in self._decoders[level].feed(data):
                 self._unpack(piece, level + 1)

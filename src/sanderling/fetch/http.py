@@ -134,19 +134,21 @@ class Http:
             )
             latency = self._clock.now() - started
             async with response:
-                body = await self._read(response, phases)
+                body = await self._read(response, phases, task.most)
         headers = tuple((name, value) for name, value in response.headers.items())
         return Reply(response.status, headers, body, task.url, latency)
 
-    async def _read(self, response: aiohttp.ClientResponse, phases: "_Phases") -> bytes:
-        rules = self._rules
-        body = Body(response.headers.get("Content-Encoding"), most_raw=rules.most_raw, most_decoded=rules.most_decoded)
-        while True:
+    async def _read(self, response: aiohttp.ClientResponse, phases: "_Phases", wanted: int | None) -> bytes:
+        rules, encoding = self._rules, response.headers.get("Content-Encoding")
+        body = Body(encoding, most_raw=rules.most_raw, most_decoded=rules.most_decoded, wanted=wanted)
+        while not body.full:
             phases.begin("idle", rules.idle)
             piece = await response.content.readany()
             if not piece:
                 return body.finish()
             body.add(piece)
+        response.close()  # the rest would have to be read before another request could use the connection
+        return body.finish()
 
 
 class _Phases:
