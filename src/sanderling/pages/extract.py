@@ -1,0 +1,139 @@
+"""From the bytes of a page to what is worth keeping of it. Any bytes will do: pages come from strangers."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sanderling.pages import language as languages
+from sanderling.pages.charset import decode, named
+from sanderling.pages.content import readable
+from sanderling.pages.kinds import Kind, kind_of
+from sanderling.pages.links import Links, found_links
+from sanderling.pages.markdown import render
+from sanderling.pages.markup import Markup, parse
+
+__all__ = ["Document", "Kind", "decode", "extract", "kind_of"]
+
+# Of HTML no more than this is read; text and JSON, which are kept as they are, are not cut.
+LONGEST_HTML = 8 * 2**20
+LONGEST_TITLE = 500
+LONGEST_VALUE = 2_000
+LONGEST_NAME = 100
+MOST_METADATA = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a page says, and where it leads."""
+
+    title: str | None
+    description: str | None
+    metadata: dict[str, str]  # names in lower case
+    language: str | None  # BCP 47 in lower case, such as `en` or `pt-br`
+    text: str  # as Markdown if the page was HTML, else as it came
+    links: tuple[str, ...]  # absolute, each once, in the order of the page; none if it says nofollow
+    charset: str
+
+
+# Names by which pages are known; what else they tell browsers (viewports, colours, tokens) says nothing about them.
+_KEPT = frozenset(
+    "author keywords description robots generator date language content-language copyright publisher news_keywords"
+    " datepublished datemodified last-modified pubdate publishdate published parsely-pub-date".split()
+)
+_KEPT_PREFIXES = ("og:", "twitter:", "article:", "book:", "profile:", "dc.", "dcterms.", "citation_")
+_NOFOLLOW = re.compile(r"(?<![\w:-])(?:nofollow|none)(?![\w:-])", re.IGNORECASE)
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]{1,40})", re.IGNORECASE)
+
+
+def extract(body: bytes, *, content_type: str, url: str, language: str | None = None) -> Document:
+    """Read a page that was fetched from `url`; `language` is what Content-Language says."""
+    hint = _CHARSET.search(content_type)
+    charset = hint[1] if hint else None
+    kind = kind_of(content_type, body)
+    if kind is Kind.HTML:
+        return _extract_html(body, charset, url, language)
+    if kind is Kind.OTHER:
+        return Document(None, None, {}, languages.tag(language), "", (), named(charset) or "binary")
+    text, charset = decode(body, charset)
+    spoken = languages.tag(language) or (languages.detect(text) if kind is Kind.TEXT else None)
+    return Document(None, None, {}, spoken, text, (), charset)
+
+
+def _extract_html(body: bytes, charset: str | None, url: str, language: str | None) -> Document:
+    if len(body) > LONGEST_HTML:
+        # Behind a tag, so that no character is cut in two.
+        body = body[: body.rfind(b">", 0, LONGEST_HTML) + 1 or LONGEST_HTML]
+    html, charset = decode(body, charset)
+    markup = parse(html.replace("\0", "") if "\0" in html else html)
+    links = Links.of(markup, url)
+    metadata = _metadata(markup, links)
+    text = render(readable(markup), links.absolute)
+    nofollow = "robots" in metadata and _NOFOLLOW.search(metadata["robots"])
+    return Document(
+        title=_title(markup) or metadata.get("og:title", "")[:LONGEST_TITLE] or None,
+        description=metadata.get("description") or metadata.get("og:description"),
+        metadata=metadata,
+        language=_language(markup, metadata, language) or languages.detect(text),
+        text=text,
+        links=() if nofollow else found_links(markup, links),
+        charset=charset,
+    )
+
+
+def _title(markup: Markup) -> str | None:
+    """What `<title>` says, else the first heading."""
+    drawn = [range(at, markup.ends[at]) for at in markup.opens.get("svg", ())]
+    titles = (at for at in markup.opens.get("title", ()) if not any(at in drawing for drawing in drawn))
+    headings = iter(markup.opens.get("h1", ()))
+    for at in (next(titles, None), next(headings, None)):
+        text = _text(markup, at) if at is not None else ""
+        if text:
+            return text[:LONGEST_TITLE].rstrip()
+    return None
+
+
+def _text(markup: Markup, at: int) -> str:
+    """The text of the element that opens at `at`."""
+    inside = markup.events[at + 1 : markup.ends[at]]
+    return " ".join("".join(event for event in inside if isinstance(event, str)).split())
+
+
+def _metadata(markup: Markup, links: Links) -> dict[str, str]:
+    """What the page says about itself; of two values the first counts."""
+    found: dict[str, str] = {}
+    for name, value in _said(markup, links):
+        if len(found) == MOST_METADATA:
+            break
+        if value and len(name) <= LONGEST_NAME:
+            found.setdefault(name, value[:LONGEST_VALUE])
+    return found
+
+
+def _said(markup: Markup, links: Links) -> Iterator[tuple[str, str]]:
+    for at in markup.opens.get("link", ()):
+        if "canonical" in markup.events[at][1]:
+            link = markup.attributes(at)
+            if "canonical" in link.get("rel", "").lower().split():
+                yield "canonical", links.absolute(link.get("href", "")) or ""
+    for at in markup.opens.get("meta", ()):
+        meta = markup.attributes(at)
+        name = (meta.get("name") or meta.get("property") or meta.get("itemprop") or meta.get("http-equiv") or "").lower()
+        if name in _KEPT or name.startswith(_KEPT_PREFIXES):
+            yield name, " ".join(meta.get("content", "").split())
+
+
+def _language(markup: Markup, metadata: dict[str, str], header: str | None) -> str | None:
+    """What the page says its language is, else the server."""
+    said = [markup.attributes(at) for at in markup.opens.get("html", ())[:1]]
+    for value in (
+        *(found.get("lang") or found.get("xml:lang") for found in said),
+        header,
+        metadata.get("content-language"),
+        metadata.get("language"),
+        metadata.get("og:locale"),
+    ):
+        # Several languages are a list of who it is for, not what it is in.
+        known = languages.tag(value)
+        if known:
+            return known
+    return None

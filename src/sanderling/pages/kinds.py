@@ -1,0 +1,69 @@
+"""What a body is: HTML, JSON, text or something else. Servers say, and are not always right."""
+
+import re
+from enum import Enum
+
+
+class Kind(Enum):
+    """What a body is, as far as we are concerned."""
+
+    HTML = "html"
+    JSON = "json"
+    TEXT = "text"
+    OTHER = "other"
+
+
+_MEDIA_TYPE = re.compile(r"\s*([\w!#$&^.+-]+/[\w!#$&^.+-]+)\s*(?:;|$)")
+_HTML_TYPES = frozenset(("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"))
+_TEXT_TYPES = frozenset(("application/xml", "application/javascript", "application/x-javascript", "application/yaml"))
+# What servers say when they do not know.
+_UNKNOWN_TYPES = frozenset(("application/octet-stream", "application/unknown", "unknown/unknown", "binary/octet-stream"))
+_BINARY = (
+    *(b"%PDF-", b"\x89PNG\r\n", b"GIF87a", b"GIF89a", b"\xff\xd8\xff", b"PK\x03\x04", b"\x1f\x8b\x08", b"Rar!\x1a"),
+    *(b"RIFF", b"OggS", b"ID3", b"\x7fELF", b"\0asm", b"\0\0\x01\0", b"BZh", b"\xfd7zXZ\0", b"7z\xbc\xaf", b"wOFF"),
+    *(b"wOF2", b"\xd0\xcf\x11\xe0", b"SQLite format 3\0", b"\x28\xb5\x2f\xfd"),
+)
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*|<\?xml[^>]*>\s*)*<(?:!doctype\s+html|html[\s>])", re.I | re.S)
+_TAG_START = re.compile(rb"\s*<(?:head|body|title|meta|link|script|style|div|p|h[1-6]|table|a|br|b|font|iframe)[\s/>]", re.I)
+_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:\"|\}\s*$)|\[\s*(?:[\[{\"\]]|-?[0-9]+\s*[,\]]|true|false|null))")
+_SNIFFED = 512
+
+
+def kind_of(content_type: str | None, body: bytes) -> Kind:
+    """What `body` is: by its media type, unless there is none or the first bytes say that it is wrong."""
+    found = _MEDIA_TYPE.match(content_type or "")
+    media = found[1].lower() if found else ""
+    start = body[:_SNIFFED]
+    if not media or media in _UNKNOWN_TYPES:
+        return _sniffed(start)
+    declared = _kind_of_media(media)
+    if declared is Kind.OTHER or start.startswith(_BINARY):
+        return Kind.OTHER
+    # Errors come as HTML from JSON endpoints, and JSON as text/html from servers nobody configured. Plain text stays
+    # what it is: the source of a page may be shown on purpose.
+    if declared is Kind.JSON and _HTML_START.match(start):
+        return Kind.HTML
+    if declared is Kind.HTML and _JSON_START.match(start):
+        return Kind.JSON
+    return declared
+
+
+def _kind_of_media(media: str) -> Kind:
+    if media in _HTML_TYPES:
+        return Kind.HTML
+    if media.endswith(("/json", "+json", "/x-ndjson", "/json-seq")):
+        return Kind.JSON
+    if media.startswith("text/") or media in _TEXT_TYPES or media.endswith("+xml") and not media.startswith("image/"):
+        return Kind.TEXT
+    return Kind.OTHER
+
+
+def _sniffed(start: bytes) -> Kind:
+    if start.startswith(_BINARY):
+        return Kind.OTHER
+    if _HTML_START.match(start) or _TAG_START.match(start):
+        return Kind.HTML
+    if _JSON_START.match(start):
+        return Kind.JSON
+    return Kind.TEXT if start.startswith(_UTF16_MARKS) or b"\0" not in start else Kind.OTHER

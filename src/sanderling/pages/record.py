@@ -1,0 +1,165 @@
+"""What a reply becomes: the row that is kept, and the links that lead on. Pure."""
+
+import mimetypes
+import re
+import zlib
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+
+from sanderling.outcome import Code, Outcome
+from sanderling.pages import sitemaps
+from sanderling.pages.ends import Body, End, Ended, Queued
+from sanderling.pages.extract import extract
+from sanderling.pages.kinds import Kind, kind_of
+from sanderling.task import Reply
+
+
+class Row(msgspec.Struct, omit_defaults=True):
+    """One line of pages.jsonl or failed.jsonl; what is not there is null. `docs/pages.md` explains each."""
+
+    id: int
+    url: str
+    outcome: str
+    status: int
+    depth: int
+    fetched_at: str
+    detail: str = ""
+    seconds: float | None = None
+    bytes: int | None = None
+    content_type: str | None = None
+    charset: str | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    moved_to: str | None = None
+    title: str | None = None
+    description: str | None = None
+    language: str | None = None
+    text: str | None = None
+    links: tuple[str, ...] = ()
+    metadata: dict[str, str] = {}
+    json: msgspec.Raw | None = None
+    body_path: str | None = None
+    sha256: str | None = None
+
+
+_encode = msgspec.json.Encoder().encode
+_SITEMAP = re.compile(rb"<(?:[\w-]+:)?(?:urlset|sitemapindex)[\s>]")
+
+
+class Read(NamedTuple):
+    """What became of a URL, and where it leads."""
+
+    ended: Ended
+    links: tuple[str, ...]
+
+
+def read(queued: Queued, outcome: Outcome, reply: Reply, wall: float) -> Read:
+    """A reply that is good: what to keep of it."""
+    row = _row(queued, outcome, reply, wall)
+    body, links = _fill(row, reply)
+    row.etag, row.last_modified = reply.header("ETag"), reply.header("Last-Modified")
+    return Read(_ended(queued, outcome, End.FETCHED, row, body), links)
+
+
+def unchanged(queued: Queued, outcome: Outcome, reply: Reply, wall: float) -> Ended:
+    """A 304: the row of the earlier crawl still holds."""
+    row = _row(queued, outcome, reply, wall)
+    row.etag, row.last_modified = reply.header("ETag") or queued.etag, queued.modified
+    return _ended(queued, outcome, End.UNCHANGED, row)
+
+
+def moved(queued: Queued, reply: Reply, target: str, detail: str, wall: float) -> Ended:
+    """A redirect; its target is a URL of its own."""
+    outcome = Outcome(Code.SKIPPED, reply.status, detail)
+    row = _row(queued, outcome, reply, wall)
+    row.moved_to = target
+    return _ended(queued, outcome, End.MOVED, row)
+
+
+def unfetched(queued: Queued, outcome: Outcome, end: End) -> Ended:
+    """A URL that failed, or that was not asked for: no row of its own, the ledger keeps the reason."""
+    return Ended(id=queued.id, url=queued.url, end=end, outcome=outcome, depth=queued.depth)
+
+
+def _row(queued: Queued, outcome: Outcome, reply: Reply, wall: float) -> Row:
+    return Row(
+        id=queued.id,
+        url=queued.url,
+        outcome=outcome.code,
+        status=outcome.status,
+        depth=queued.depth,
+        fetched_at=datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        detail=outcome.detail,
+        seconds=round(reply.latency, 4),
+        bytes=len(reply.body),
+        content_type=reply.header("Content-Type"),
+    )
+
+
+def _ended(queued: Queued, outcome: Outcome, end: End, row: Row, body: Body | None = None) -> Ended:
+    validators = end is End.FETCHED and (row.etag or row.last_modified)
+    return Ended(
+        id=queued.id,
+        url=queued.url,
+        end=end,
+        outcome=outcome,
+        depth=queued.depth,
+        row=_encode(row),
+        body=body,
+        etag=row.etag if validators else None,
+        modified=row.last_modified if validators else None,
+        moved_to=row.moved_to,
+    )
+
+
+def _fill(row: Row, reply: Reply) -> tuple[Body | None, tuple[str, ...]]:
+    """Read the body into the row by its kind; the file to keep beside it, if it is one, and where it leads."""
+    kind = kind_of(row.content_type, reply.body)
+    if kind is not Kind.HTML and _is_sitemap(reply.body):
+        listed = sitemaps.read(reply.body, reply.url)
+        row.links, row.detail = (*listed.sitemaps, *listed.pages), listed.problem
+        return None, row.links
+    if kind is Kind.JSON and _is_json(row, reply.body):
+        return None, ()
+    if kind is Kind.OTHER:
+        return _file(row, reply.body), ()
+    _read_document(row, reply)
+    return None, row.links
+
+
+def _read_document(row: Row, reply: Reply) -> None:
+    language = reply.header("Content-Language")
+    document = extract(reply.body, content_type=row.content_type or "", url=reply.url, language=language)
+    row.title, row.description, row.language = document.title, document.description, document.language
+    row.text, row.charset, row.metadata, row.links = document.text, document.charset, document.metadata, document.links
+
+
+def _is_sitemap(body: bytes) -> bool:
+    """Whether it begins like one, packed or not."""
+    head = body[:1024]
+    if head.startswith(b"\x1f\x8b"):
+        try:
+            head = zlib.decompressobj(31).decompress(head, 1024)
+        except zlib.error:
+            return False
+    return _SITEMAP.search(head) is not None
+
+
+def _is_json(row: Row, body: bytes) -> bool:
+    """Keep JSON as it is, on one line; False if it is none."""
+    try:
+        plain = body.decode("utf-8-sig").encode()
+        row.json = msgspec.Raw(msgspec.json.format(plain, indent=-1))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        row.detail = f"said to be JSON and is none: {error}"[:200]
+        return False
+    return True
+
+
+def _file(row: Row, data: bytes) -> Body:
+    media = (row.content_type or "").partition(";")[0].strip().lower()
+    body = Body.of(data, mimetypes.guess_extension(media) or ".bin")
+    row.sha256, row.body_path = body.sha256, body.path
+    return body

@@ -1,0 +1,280 @@
+"""The one spelling of a URL, and which URLs belong to a crawl.
+
+The frontier keys on the spelling: two for one page fetch it twice, one for two pages loses one of them. So only what
+RFC 3986 (section 6) calls equivalent is made equal, and links are read the way browsers read them (WHATWG):
+
+- control characters and spaces at the ends go, tabs and line breaks anywhere; a backslash before the query is a slash
+- relative links are resolved: `//host/x`, `/x`, `x`, `../x`, `?x`, and nothing at all, which is the page itself
+- scheme and host are in lower case and the host as `sanderling.ids` spells it, without a default port
+- no dot segments, no fragment (`#!` included), no `?` with nothing behind it; an empty path is `/`
+- escapes are in upper case; those of unreserved characters are undone; whatever is not allowed to stand for itself is
+  escaped, as UTF-8; a `%` that begins no escape is one itself
+- parameters that follow the visitor and not the page are dropped: campaign tags, click ids, session ids
+
+The order of the query stays: some servers read it by position, and the first of two equal names is not the second.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple, Self
+
+from sanderling import ids
+
+# Longer URLs are made by loops and not by people; caches, servers and the sitemap protocol draw the line near here.
+LONGEST = 2000
+# What comes in may shrink (escapes undone, dot segments, session ids), but work on it must be bounded.
+LONGEST_INPUT = 10 * LONGEST
+# Real sites stay below ten; a relative link that is resolved against its own page adds one at each turn.
+MOST_SEGMENTS = 20
+MOST_REPEATS = 2  # /2024/2024/ and /a/b/a/b/ exist; three in a row are a loop
+
+
+class UrlError(ValueError):
+    """A text is no URL that we would fetch. The message has no user info."""
+
+
+# What may stand for itself in a query, RFC 3986, 3.4; a path may have the same, where no "?" can occur.
+_ALLOWED = r"A-Za-z0-9._~!$&'()*+,;=:@/?-"
+_ODD = re.compile(rf"%([0-9A-Fa-f]{{2}})|[^{_ALLOWED}]")
+_UNRESERVED = re.compile(rb"[A-Za-z0-9._~-]")
+_SPELLED = [chr(octet) if _UNRESERVED.match(bytes([octet])) else f"%{octet:02X}" for octet in range(256)]
+
+_ENDS = "".join(map(chr, range(0x21)))
+_BREAKS = re.compile(r"[\t\r\n]")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_SESSION = re.compile(r";jsessionid=[^/;]*", re.IGNORECASE)
+# The first letter is asked for first because a choice that minds no case is tried in full, six times a parameter.
+_FOLLOWS_VISITOR = r"(?=[UFGMPJufgmpj])(?i:utm_|(?:fbclid|gclid|msclkid|phpsessid|jsessionid)(?:[=&]|\Z))"
+_FOLLOWER = re.compile(_FOLLOWS_VISITOR)
+
+# URLs that are spelled as they should be, which most links are; what these do not match may still be. Possessive
+# throughout, so that a long URL is read once and never again. An escape here is in upper case and of an octet that
+# needs one. Segments that begin with a dot, session ids in the path, ports, addresses and punycode take the long way.
+_ESCAPE = "%(?:[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-DF])"
+_SEGMENT = rf"(?!\.)[A-Za-z0-9._~!$&'()*+,=:@-]*+(?:{_ESCAPE}[A-Za-z0-9._~!$&'()*+,=:@-]*+)*+"
+_NAME = r"(?!\.)[A-Za-z0-9._~!$&'()*+,=@-]++"  # without a colon, which would make it a scheme
+_PARAMETER = rf"(?!{_FOLLOWS_VISITOR})[A-Za-z0-9._~!$'()*+,;=:@/?-]*+(?:{_ESCAPE}[A-Za-z0-9._~!$'()*+,;=:@/?-]*+)*+"
+_QUERY = rf"(?:\?(?!\Z){_PARAMETER}(?:&{_PARAMETER})*+)?+"
+_HOST = r"(?=[^/]{1,253}/)(?:(?!xn--)[a-z0-9_-]{1,63}+\.)*+(?!xn--)[a-z][a-z0-9_-]{0,62}+"
+_SPELLED_URL = re.compile(rf"https?://{_HOST}(?:/{_SEGMENT})++{_QUERY}").fullmatch
+_SPELLED_LINK = re.compile(rf"(?:(/)(?!/){_SEGMENT}|{_NAME}(?=[/?]|\Z))(?:/{_SEGMENT})*+{_QUERY}").fullmatch
+
+
+def normalise(url: str, base: str | None = None) -> str:
+    """The one spelling of `url`, absolute, http or https; `base` is the page it was found on. Raises UrlError."""
+    # The length first: a link of megabytes is not even looked at.
+    if len(url) <= LONGEST:
+        if _SPELLED_URL(url):
+            return url
+        if base is not None and (found := _SPELLED_LINK(url)):
+            page = _page(base)
+            return _bounded(page.origin + url if found[1] else page.origin + page.folder + url)
+    return _respelled(url, base)
+
+
+def escape(text: str) -> str:
+    """`text` with every escape spelled in one way, and everything escaped that may not stand in a path or query."""
+    return _ODD.sub(_spell, text)
+
+
+def trap(url: str) -> str | None:
+    """Why the path of `url`, which is normal, looks like a hole without a bottom; None if it does not."""
+    path = url.partition("?")[0]
+    segments = [segment for segment in path.split("/")[3:] if segment]
+    if len(segments) > MOST_SEGMENTS:
+        return f"{len(segments)} path segments, more than {MOST_SEGMENTS}"
+    if len(set(segments)) == len(segments):
+        return None
+    for size in range(1, len(segments) // (MOST_REPEATS + 1) + 1):
+        for start in range(len(segments) - size * (MOST_REPEATS + 1) + 1):
+            group = segments[start : start + size]
+            if segments[start : start + size * (MOST_REPEATS + 1)] == group * (MOST_REPEATS + 1):
+                return f"{_short('/'.join(group))!r} more than {MOST_REPEATS} times in a row in its path"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which hosts a crawl may ask, and how many links from its beginning it may go.
+
+    Hosts are spelled as in `sanderling.ids`, with the port if that is not the scheme's own. `*.example.org` stands for
+    example.org and everything below it, on that port.
+    """
+
+    hosts: frozenset[str]
+    depth: int
+
+    def __post_init__(self) -> None:
+        if self.depth < 0:
+            raise ValueError(f"depth is {self.depth}, expected 0 or more")
+
+    @classmethod
+    def of(cls, seeds: Sequence[str], allow: Sequence[str], depth: int) -> Self:
+        """The hosts of `seeds`, which are URLs, and those that `allow` names. Raises UrlError."""
+        begins = {ids.host_of(normalise(seed)) for seed in seeds}
+        return cls(frozenset(begins.union(*map(_allowed, allow))), depth)
+
+    def allows(self, host: str) -> bool:
+        """Whether `host` may be asked."""
+        if host in self.hosts:
+            return True
+        above = host
+        while above:
+            if f"*.{above}" in self.hosts:
+                return True
+            above = above.partition(".")[2]
+        return False
+
+    def with_host(self, host: str) -> Self:
+        """The same with one host more, which is spelled as in `sanderling.ids`."""
+        return replace(self, hosts=self.hosts | {host})
+
+
+def read_seeds(text: str, where: str) -> list[str]:
+    """The URLs in `text`, one a line, among blank lines and `# comments`. UrlError says `where`, and the line."""
+    seeds = []
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+        # A "#" within a URL begins its fragment, so a comment stands apart.
+        url = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
+        if not url:
+            continue
+        try:
+            seeds.append(normalise(url))
+        except UrlError as error:
+            raise UrlError(f"{where}, line {number}: {error}{_suggestion(url)}") from None
+    return seeds
+
+
+class _Page(NamedTuple):
+    """A base, taken apart."""
+
+    scheme: str
+    origin: str  # up to the path
+    path: str
+    folder: str  # the path up to its last slash
+    query: str
+
+
+# All links of a page come one after the other, so a few are enough.
+@lru_cache(maxsize=64)
+def _page(base: str) -> _Page:
+    front, _, query = normalise(base).partition("?")
+    scheme, _, rest = front.partition("://")
+    host, _, path = rest.partition("/")
+    return _Page(scheme, f"{scheme}://{host}", f"/{path}", f"/{path}"[: path.rfind("/") + 2], query)
+
+
+def _respelled(url: str, base: str | None) -> str:
+    """The long way, right for every URL."""
+    if len(url) > LONGEST_INPUT:
+        raise UrlError(f"URL {_shown(url)} has {len(url):,} characters; expected at most {LONGEST:,}")
+    text = _BREAKS.sub("", url.strip(_ENDS)).partition("#")[0]
+    if not text.isascii():
+        text = _SURROGATES.sub("\ufffd", text)
+    front, mark, query = text.partition("?")
+    front = front.replace("\\", "/")
+    scheme, rest = _scheme(front, base)
+    if scheme:
+        host, slash, path = rest.lstrip("/").partition("/")
+        origin, path = f"{scheme}://{_host(host, scheme, path + query)}", slash + path
+    else:
+        page = _page(base or "")
+        origin = page.origin
+        path = rest if rest.startswith("/") else page.folder + rest if rest else page.path
+        query = query if rest or mark else page.query
+    path, query = _path(escape(path)), _query(escape(query))
+    return _bounded(f"{origin}{path}?{query}" if query else origin + path)
+
+
+def _scheme(front: str, base: str | None) -> tuple[str, str]:
+    """Scheme and what follows it, host first; an empty scheme if what follows is a path, to be seen from `base`."""
+    found = _SCHEME.match(front)
+    if not found and base is None:
+        raise UrlError(f"URL {_shown(front)} has no scheme; expected it to begin with https:// or http://")
+    scheme, rest = (found[1].lower(), front[found.end() :]) if found else ("", front)
+    if found and scheme not in ("http", "https"):
+        # The scheme is not named: of `user:secret@host` it would be the user.
+        raise UrlError(f"URL {_shown(front)} has another scheme; expected https or http")
+    if rest.startswith("//"):
+        return scheme or _page(base or "").scheme, rest
+    # Browsers take `https:x` for a path on a page that is https itself, and for a host anywhere else.
+    if base is not None and (not scheme or scheme == _page(base).scheme):
+        return "", rest
+    return scheme, rest
+
+
+def _host(host: str, scheme: str, behind: str) -> str:
+    try:
+        return ids.normalise(host, scheme=scheme)
+    except ids.HostError as error:
+        # Its message has no user info, unless a slash in the password made a host of the half before it.
+        fault = "no host that could be read" if "@" in behind else str(error)
+        raise UrlError(f"URL with {fault}") from None
+
+
+def _path(path: str) -> str:
+    if ";" in path:
+        path = _SESSION.sub("", path)
+    if "/." not in path:
+        return path or "/"
+    kept: list[str] = []
+    segments = path.split("/")[1:]
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    return f"/{'/'.join(kept)}{'/' if kept and segments[-1] in ('.', '..') else ''}"
+
+
+def _query(query: str) -> str:
+    return "&".join([parameter for parameter in query.split("&") if not _FOLLOWER.match(parameter)]) if query else ""
+
+
+def _spell(found: re.Match[str]) -> str:
+    if found[1]:
+        return _SPELLED[int(found[1], 16)]
+    return "".join(_SPELLED[octet] for octet in found[0].encode())
+
+
+def _bounded(url: str) -> str:
+    if len(url) > LONGEST:
+        raise UrlError(f"URL {_shown(url)} has {len(url):,} characters; expected at most {LONGEST:,}")
+    return url
+
+
+def _allowed(entry: str) -> set[str]:
+    """The hosts that an entry of a user's list stands for."""
+    name = entry.strip()
+    if "://" in name or "/" in name:
+        raise UrlError(f"allowed host {_shown(name)} is a URL; expected a bare host like example.org or *.example.org")
+    stars = "*." if name.startswith("*.") else ""
+    if "*" in name.removeprefix(stars) or not name:
+        raise UrlError(f"allowed host {_shown(name)}; expected a host like example.org or *.example.org")
+    try:
+        # Under both schemes: of `example.org:80`, which is example.org to the one, the other keeps the port.
+        return {stars + ids.normalise(name.removeprefix(stars), scheme=scheme) for scheme in ("http", "https")}
+    except ids.HostError as error:
+        raise UrlError(f"allowed {error}") from None
+
+
+def _suggestion(url: str) -> str:
+    if "//" in url:
+        return ""
+    try:
+        return f". Did you mean {_short(normalise(f'https://{url}'))}?"
+    except UrlError:
+        return ""
+
+
+def _shown(url: str) -> str:
+    """`url` for a message: short, and nothing that stands before an at sign, which may be a password."""
+    at = max(url.rfind(sign) for sign in "@\uff20\ufe6b")
+    return ("…@" if at >= 0 else "") + _short(repr(url[at + 1 : at + 2 + 120]))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 120 else text[:119] + "…"
