@@ -168,7 +168,9 @@ def test_a_long_url_is_refused_and_shown_shortened() -> None:
     longest = "https://a.test/".ljust(LONGEST, "x")
     assert normalise(longest) == longest
 
-    for url, base in ((longest + "x", None), ("x", longest[:-1] + "/"), ("ü" * 400, "https://a.test/")):
+    too_long = "https://a.test/#".ljust(LONGEST_INPUT + 1, "x")
+    links = ("x", longest[:-1] + "/"), ("ü" * 400, "https://a.test/"), ("\x01x" * LONGEST_INPUT, "https://a.test/")
+    for url, base in ((longest + "x", None), (too_long, None), *links):
         with pytest.raises(UrlError, match="expected at most 2,000") as refusal:
             normalise(url, base)
         assert len(str(refusal.value)) < 220

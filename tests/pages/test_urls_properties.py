@@ -119,6 +119,12 @@ def test_most_urls_go_the_short_way(url: str) -> None:
     assert _SPELLED_URL(url)
 
 
+@pytest.mark.parametrize("octet", range(256))
+def test_the_short_way_is_the_long_way_for_escapes(octet: int) -> None:
+    for url in (f"https://a.test/x%{octet:02X}", f"https://a.test/?%{octet:02x}", f"https://a.test/x{chr(octet)}y"):
+        assert normalise(url) == long_way(url, None)
+
+
 @given(LINKS, st.sampled_from(["https://a.test/d/e", "http://b.test:81/", "https://a.test/%2F/?x"]))
 def test_the_short_way_is_the_long_way_for_links(link: str, base: str) -> None:
     expected = long_way(link, base)

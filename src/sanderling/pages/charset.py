@@ -77,14 +77,14 @@ def decode(body: bytes, charset_hint: str | None) -> tuple[str, str]:
         if body.startswith(mark):
             return body[len(mark) :].decode(name, "replace"), name
     declared = named(charset_hint) or _declared_inside(body)
-    for name in (declared, "utf-8"):
-        if name:
+    for tried in (declared, "utf-8"):
+        if tried:
             try:
-                return body.decode(_CODECS.get(name, name)), name
+                return body.decode(_CODECS.get(tried, tried)), tried
             except UnicodeDecodeError:
                 continue
-    name = declared or "windows-1252"
-    return body.decode(_CODECS.get(name, name), "replace"), name
+    last = declared or "windows-1252"
+    return body.decode(_CODECS.get(last, last), "replace"), last
 
 
 def _declared_inside(body: bytes) -> str | None:

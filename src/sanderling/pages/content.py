@@ -31,8 +31,8 @@ _INVISIBLE = ("template", "title")
 _ROLES = names("navigation banner contentinfo complementary search")
 _MAIN_NAMES = names(
     "content main main-content maincontent page-content site-content post-content entry-content article-content"
-    " article-body articlebody post-body story-body post entry article hentry body-content markdown-body mw-content-text"
-    " bodycontent blog-post"
+    " article-body articlebody post-body story-body post entry article hentry body-content markdown-body"
+    " mw-content-text bodycontent blog-post"
 )
 _CONTAINERS = ("div", "section", "td")
 _NAMED = re.compile("content|main|post|entry|article|story|body", re.IGNORECASE)
@@ -74,9 +74,7 @@ def _hidden(markup: Markup) -> list[_Range]:
 
 
 def _is_hidden(found: Mapping[str, str]) -> bool:
-    return (
-        "hidden" in found or found.get("aria-hidden") == "true" or bool(_STYLED_AWAY.search(found.get("style", "")))
-    )
+    return "hidden" in found or found.get("aria-hidden") == "true" or bool(_STYLED_AWAY.search(found.get("style", "")))
 
 
 def _ranges_by_role(markup: Markup) -> list[_Range]:

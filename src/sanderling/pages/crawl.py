@@ -23,7 +23,7 @@ from sanderling.pages.ends import End, Queued
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.hosts import HostQueue, Turns
 from sanderling.pages.permissions import Permissions
-from sanderling.pages.robots import Robots
+from sanderling.pages.robots import LONGEST_DELAY, Robots
 from sanderling.pages.urls import Scope, UrlError, normalise, trap
 from sanderling.task import Headers, Reply, Task
 
@@ -107,7 +107,7 @@ class Crawl:
             if host is None:
                 host = self.hosts[name] = HostQueue(name)
             host.on_disk += number
-            if not host.in_line and not host.held:
+            if host.turn is None and not host.held:
                 self.books.want(host)
         self.books.sharing = max(1, len(self._turns))
         self._pump()
@@ -202,6 +202,9 @@ class Crawl:
         fetched = await self._fetcher.fetch(Task(queued.url, headers=_conditions(queued)), permit)
         await self._settle(host, queued, fetched)
         host.asking.discard(queued.id)
+        if host.turn is not None:
+            # While a probe is out nobody knows when the host may be asked; its answer says so.
+            self._turns.hasten(host, self.limiter.ready_at(host.name))
         self._back(host)
 
     def _back(self, host: HostQueue) -> None:
@@ -320,7 +323,10 @@ class Crawl:
         learned = await self._permissions.learn(f"{scheme}://{host.name}", permit)
         if isinstance(learned, Outcome):
             host.failed(learned, self._clock.now())
-            self._turns.add(host, self._next_knock(host))
+            if learned.code is Code.REFUSED:  # by our own guard, which does not change its mind
+                await self._give_up(host)
+            else:
+                self._turns.add(host, self._next_knock(host))
         else:
             host.spoke(self._clock.now())
             self._heed(host, scheme, learned)
@@ -342,17 +348,19 @@ class Crawl:
 
     def _hopeless(self, host: HostQueue, now: float) -> bool:
         """Whether we have waited for the host for as long as we are prepared to, or would have to."""
+        ready = self.limiter.ready_at(host.name)
         if host.silent_since is None:
-            return False
+            # It may have said so in an earlier run. A delay that robots.txt asks for is none of this.
+            return ready - now > max(self.rules.patience, LONGEST_DELAY)
         patience = (
             self.rules.patience if host.answered is not None else min(self.rules.patience, self.rules.first_patience)
         )
-        ready = self.limiter.ready_at(host.name)
         return now - host.silent_since > patience or ready - now > self.rules.patience
 
     async def _give_up(self, host: HostQueue) -> None:
         """Decide all that waits for a host that does not answer; it can be asked for again with `failed --retry`."""
-        self.counts[End.FAILED] += await self.books.give_up(host, host.trouble or Outcome(Code.HOST_UNAVAILABLE))
+        asked = Outcome(Code.RATE_LIMITED, detail="asked to be left alone, in an earlier run")
+        self.counts[End.FAILED] += await self.books.give_up(host, host.trouble or asked)
         host.drop()  # what was taken from the ledger before it was decided there
         host.closed = False
         self._pump()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from sanderling.pages import language as languages
 from sanderling.pages.charset import decode, named
@@ -10,12 +11,12 @@ from sanderling.pages.content import readable
 from sanderling.pages.kinds import Kind, kind_of
 from sanderling.pages.links import Links, found_links
 from sanderling.pages.markdown import render
-from sanderling.pages.markup import Markup, parse
+from sanderling.pages.markup import Markup, names, parse
 
 __all__ = ["Document", "Kind", "decode", "extract", "kind_of"]
 
 # Of HTML no more than this is read; text and JSON, which are kept as they are, are not cut.
-LONGEST_HTML = 8 * 2**20
+LONGEST_HTML = 4 * 2**20
 LONGEST_TITLE = 500
 LONGEST_VALUE = 2_000
 LONGEST_NAME = 100
@@ -36,9 +37,9 @@ class Document:
 
 
 # Names by which pages are known; what else they tell browsers (viewports, colours, tokens) says nothing about them.
-_KEPT = frozenset(
+_KEPT = names(
     "author keywords description robots generator date language content-language copyright publisher news_keywords"
-    " datepublished datemodified last-modified pubdate publishdate published parsely-pub-date".split()
+    " datepublished datemodified last-modified pubdate publishdate published parsely-pub-date"
 )
 _KEPT_PREFIXES = ("og:", "twitter:", "article:", "book:", "profile:", "dc.", "dcterms.", "citation_")
 _NOFOLLOW = re.compile(r"(?<![\w:-])(?:nofollow|none)(?![\w:-])", re.IGNORECASE)
@@ -82,13 +83,11 @@ def _extract_html(body: bytes, charset: str | None, url: str, language: str | No
 
 def _title(markup: Markup) -> str | None:
     """What `<title>` says, else the first heading."""
-    drawn = [range(at, markup.ends[at]) for at in markup.opens.get("svg", ())]
-    titles = (at for at in markup.opens.get("title", ()) if not any(at in drawing for drawing in drawn))
-    headings = iter(markup.opens.get("h1", ()))
-    for at in (next(titles, None), next(headings, None)):
-        text = _text(markup, at) if at is not None else ""
-        if text:
-            return text[:LONGEST_TITLE].rstrip()
+    for tag in ("title", "h1"):
+        for at in islice(markup.outside("svg", (tag,)), 1):
+            text = _text(markup, at)
+            if text:
+                return text[:LONGEST_TITLE].rstrip()
     return None
 
 
@@ -117,7 +116,9 @@ def _said(markup: Markup, links: Links) -> Iterator[tuple[str, str]]:
                 yield "canonical", links.absolute(link.get("href", "")) or ""
     for at in markup.opens.get("meta", ()):
         meta = markup.attributes(at)
-        name = (meta.get("name") or meta.get("property") or meta.get("itemprop") or meta.get("http-equiv") or "").lower()
+        name = (
+            meta.get("name") or meta.get("property") or meta.get("itemprop") or meta.get("http-equiv") or ""
+        ).lower()
         if name in _KEPT or name.startswith(_KEPT_PREFIXES):
             yield name, " ".join(meta.get("content", "").split())
 

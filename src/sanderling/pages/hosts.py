@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from itertools import count
 
-from sanderling.outcome import Outcome
+from sanderling.outcome import Code, Outcome
 from sanderling.pages.ends import Queued
 from sanderling.pages.robots import Robots
 
@@ -21,7 +21,7 @@ class HostQueue:
     on_disk: int = 0  # in the ledger and not yet taken
     after: int = 0  # the last id that was taken
     asking: set[int] = field(default_factory=set)  # ids in flight; 0 is its robots.txt
-    in_line: bool = False  # whether it has its place among the turns
+    turn: float | None = None  # when its turn is, if it has its place among them
     loading: bool = False  # whether the ledger was asked for more
     closed: bool = False  # for now: while its robots.txt is being asked for, or while it is given up
     robots: dict[str, Robots] = field(default_factory=dict)  # by scheme
@@ -104,8 +104,9 @@ class HostQueue:
         self.answered, self.silent_since, self.trouble = now, None, None
 
     def failed(self, outcome: Outcome, now: float) -> None:
-        """An answer that was none."""
-        self.trouble = outcome
+        """An answer that was none. That we hold back ourselves is no news of the host."""
+        if outcome.code is not Code.DEFERRED or self.trouble is None:
+            self.trouble = outcome
         if self.silent_since is None:
             self.silent_since = now
 
@@ -114,26 +115,40 @@ class Turns:
     """Hosts by when they may next be asked; among those who may, whoever has waited longest."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, HostQueue]] = []
+        self._heap: list[tuple[float, int, HostQueue]] = []  # with places that were left for earlier ones
         self._order = count()
+        self._places = 0
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return self._places
 
     def add(self, host: HostQueue, due: float) -> None:
         """Give the host its place, unless it has one."""
-        if not host.in_line:
-            host.in_line = True
-            heapq.heappush(self._heap, (due, next(self._order), host))
+        if host.turn is None:
+            self._places += 1
+            self._put(host, due)
+
+    def hasten(self, host: HostQueue, due: float) -> None:
+        """Let a host that has a later place have this one: what it waited for came sooner than was to be expected."""
+        if host.turn is not None and due < host.turn:
+            self._put(host, due)
 
     def next(self, now: float) -> HostQueue | None:
         """The host whose turn it is; it has no place any more until it is added again."""
-        if not self._heap or self._heap[0][0] > now:
+        due = self.due()
+        if due is None or due > now:
             return None
         host = heapq.heappop(self._heap)[2]
-        host.in_line = False
+        host.turn = None
+        self._places -= 1
         return host
 
     def due(self) -> float | None:
         """When the next turn is."""
+        while self._heap and self._heap[0][2].turn != self._heap[0][0]:
+            heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
+
+    def _put(self, host: HostQueue, due: float) -> None:
+        host.turn = due
+        heapq.heappush(self._heap, (due, next(self._order), host))

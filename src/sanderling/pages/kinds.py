@@ -17,16 +17,24 @@ _MEDIA_TYPE = re.compile(r"\s*([\w!#$&^.+-]+/[\w!#$&^.+-]+)\s*(?:;|$)")
 _HTML_TYPES = frozenset(("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"))
 _TEXT_TYPES = frozenset(("application/xml", "application/javascript", "application/x-javascript", "application/yaml"))
 # What servers say when they do not know.
-_UNKNOWN_TYPES = frozenset(("application/octet-stream", "application/unknown", "unknown/unknown", "binary/octet-stream"))
+_UNKNOWN_TYPES = frozenset(
+    ("application/octet-stream", "application/unknown", "unknown/unknown", "binary/octet-stream")
+)
 _BINARY = (
     *(b"%PDF-", b"\x89PNG\r\n", b"GIF87a", b"GIF89a", b"\xff\xd8\xff", b"PK\x03\x04", b"\x1f\x8b\x08", b"Rar!\x1a"),
     *(b"RIFF", b"OggS", b"ID3", b"\x7fELF", b"\0asm", b"\0\0\x01\0", b"BZh", b"\xfd7zXZ\0", b"7z\xbc\xaf", b"wOFF"),
     *(b"wOF2", b"\xd0\xcf\x11\xe0", b"SQLite format 3\0", b"\x28\xb5\x2f\xfd"),
 )
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*|<\?xml[^>]*>\s*)*<(?:!doctype\s+html|html[\s>])", re.I | re.S)
-_TAG_START = re.compile(rb"\s*<(?:head|body|title|meta|link|script|style|div|p|h[1-6]|table|a|br|b|font|iframe)[\s/>]", re.I)
-_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:\"|\}\s*$)|\[\s*(?:[\[{\"\]]|-?[0-9]+\s*[,\]]|true|false|null))")
+_HTML_START = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*|<\?xml[^>]*>\s*)*<(?:!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL
+)
+_TAG_START = re.compile(
+    rb"\s*<(?:head|body|title|meta|link|script|style|div|p|h[1-6]|table|a|br|b|font|iframe)[\s/>]", re.IGNORECASE
+)
+_JSON_START = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:\"|\}\s*$)|\[\s*(?:[\[{\"\]]|-?[0-9]+\s*[,\]]|true|false|null))"
+)
 _SNIFFED = 512
 
 
@@ -52,9 +60,11 @@ def kind_of(content_type: str | None, body: bytes) -> Kind:
 def _kind_of_media(media: str) -> Kind:
     if media in _HTML_TYPES:
         return Kind.HTML
+    if media.startswith(("image/", "audio/", "video/", "font/")):
+        return Kind.OTHER
     if media.endswith(("/json", "+json", "/x-ndjson", "/json-seq")):
         return Kind.JSON
-    if media.startswith("text/") or media in _TEXT_TYPES or media.endswith("+xml") and not media.startswith("image/"):
+    if media.startswith("text/") or media in _TEXT_TYPES or media.endswith("+xml"):
         return Kind.TEXT
     return Kind.OTHER
 

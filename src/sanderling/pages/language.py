@@ -51,7 +51,7 @@ _WORDS = {
     "ro": "și în de la a cu pe nu este un o din care că pentru mai sunt ce au fost sau ca să al ale lui prin după dar"
     " dacă această acest între până foarte",
     "tr": "ve bir bu da de için ile olarak çok daha olan gibi kadar ne var sonra ama o en değil her ya mi ki olduğu"
-    " göre ise veya tarafından ancak şey yok hem",
+    " göre ise veya taraf\u0131ndan ancak şey yok hem",
     "vi": "và của là có cho không được các một những trong với người đã này để khi đến về như từ nhiều ra vào sẽ cũng"
     " nhưng tôi ở thì phải rất làm trên đó còn",
     "id": "yang dan di untuk dengan ini dari pada tidak itu dalam adalah akan ke oleh juga sebagai ada atau mereka"
@@ -95,7 +95,7 @@ _TELLING = {
     "cyrillic": (("uk", "іїєґ"), ("be", "ў"), ("sr", "јљњђћ"), ("ru", "ыэё"), ("bg", "ъ")),
     "arabic": (("ur", "ٹڈڑے"), ("fa", "پچژگ"), ("ar", "ةىأإ")),
 }
-_HINDI = frozenset("है हैं के का की में और से को यह वह पर नहीं एक था".split())
+_HINDI = frozenset(("है", "हैं", "के", "का", "की", "में", "और", "से", "को", "यह", "वह", "पर", "नहीं", "एक", "था"))
 
 
 def tag(value: str | None) -> str | None:

@@ -278,6 +278,8 @@ class Ledger:
             self._db.executemany("INSERT OR IGNORE INTO host (name) VALUES (?)", unseen)
         for name in unseen:
             self._hosts.update(self._db.execute("SELECT name, id FROM host WHERE name = ?", name))
+        if make and not names <= self._hosts.keys():
+            raise FolderError(f"{self._path} is damaged: its table of hosts and the index of it differ.")
         return self._hosts
 
     def _by_host(self, where: str, *values: int) -> dict[str, int]:

@@ -63,12 +63,8 @@ class Links:
 
 def found_links(markup: Markup, links: Links) -> tuple[str, ...]:
     """Every link of the page that it does not ask us to leave alone, once, in order."""
-    inert = [range(at, markup.ends[at]) for at in markup.opens.get("template", ())]
-    places = sorted(at for tag in _ATTRIBUTE if tag in markup.opens for at in markup.opens[tag])
     found: dict[str, None] = {}
-    for at in places:
-        if inert and any(at in part for part in inert):
-            continue
+    for at in markup.outside("template", _ATTRIBUTE):
         tag = markup.events[at][0]
         said = markup.attributes(at)
         rel = said.get("rel", "").lower()

@@ -337,5 +337,5 @@ _ACTIONS: Actions = {
     "/caption": _end_caption,
     "/table": _end_table,
 }
-_IN_CODE: Actions = dict.fromkeys(_CODE, _deeper) | {f"/{name}": _end_span for name in _CODE}
+_IN_CODE: Actions = {**dict.fromkeys(_CODE, _deeper), **dict.fromkeys((f"/{name}" for name in _CODE), _end_span)}
 _IN_PRE: Actions = {"code": _name_language, "br": _break_in_code, "pre": _deeper, "/pre": _end_block_of_code}

@@ -11,7 +11,7 @@ paragraphs, items, cells and the like; how it repairs crossed formatting is of n
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import unescape
@@ -41,9 +41,7 @@ _TAG = re.compile(
     r"|!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>)?)"
     r"|[!?/][^>]*+>?)"
 )
-_ATTRIBUTE = re.compile(
-    rf"([^{_S}/>][^{_S}/>=]*+)(?:[{_S}]*+=[{_S}]*+(?:\"([^\"]*+)\"?|'([^']*+)'?|([^{_S}>]*+)))?+"
-)
+_ATTRIBUTE = re.compile(rf"([^{_S}/>][^{_S}/>=]*+)(?:[{_S}]*+=[{_S}]*+(?:\"([^\"]*+)\"?|'([^']*+)'?|([^{_S}>]*+)))?+")
 # In attributes `&copy=1` is no copyright sign: queries are full of such.
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,9}|#[xX][0-9a-fA-F]{1,8}|[a-zA-Z][a-zA-Z0-9]{1,31})(?:;|(?![=a-zA-Z0-9]))")
 # int() refuses thousands of digits, and unescape() does not expect that.
@@ -108,19 +106,28 @@ class Markup:
     opens: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     ends: dict[int, int] = field(default_factory=dict)
     veiled: list[int] = field(default_factory=list)  # where something opens that may be hidden
-    _open: list[str] = field(default_factory=list)  # what is open, outermost first,
+    around: list[str] = field(default_factory=list)  # what is open, outermost first,
     _since: list[int] = field(default_factory=list)  # and where it opened
 
     def attributes(self, at: int) -> Mapping[str, str]:
         """The attributes of the tag that opens at `at`."""
         return attributes(self.events[at][1])
 
+    def outside(self, barrier: str, tags: Iterable[str]) -> Iterator[int]:
+        """Where one of `tags` opens that is not inside a `barrier`, in order."""
+        until = -1
+        for at in sorted(at for tag in (barrier, *tags) if tag in self.opens for at in self.opens[tag]):
+            if at > until and self.events[at][0] == barrier:
+                until = self.ends[at]
+            elif at > until:
+                yield at
+
     def open(self, name: str, raw: str) -> None:
         """Add an opening tag, after closing what cannot go on around it."""
         rule = _CLOSES.get(name)
-        if rule and not rule[0].isdisjoint(self._open):
+        if rule and not rule[0].isdisjoint(self.around):
             self._close_nearest(*rule)
-        if name in _ARRANGED and "table" in self._open:
+        if name in _ARRANGED and "table" in self.around:
             self._arrange()
         events = self.events
         at = len(events)
@@ -130,8 +137,8 @@ class Markup:
             self.veiled.append(at)
         if name in _CHILDLESS:
             self.ends[at] = at
-        elif len(self._open) < DEEPEST:
-            self._open.append(name)
+        elif len(self.around) < DEEPEST:
+            self.around.append(name)
             self._since.append(at)
         else:
             self.ends[at] = at + 1
@@ -139,7 +146,7 @@ class Markup:
 
     def close(self, name: str) -> None:
         """Add a closing tag, and those missing before it; one that closes nothing here is dropped."""
-        opened = self._open
+        opened = self.around
         if opened and opened[-1] == name:
             self._close_last()
         elif name in opened:
@@ -147,30 +154,30 @@ class Markup:
 
     def finish(self) -> None:
         """Close what is still open."""
-        while self._open:
+        while self.around:
             self._close_last()
 
     def _close_last(self) -> None:
         events = self.events
         self.ends[self._since.pop()] = len(events)
-        name = self._open.pop()
+        name = self.around.pop()
         events.append(_ENDS.get(name) or (f"/{name}", ""))
 
     def _close_nearest(self, closed: Container[str], walls: Container[str]) -> None:
         """Close all of `closed`, and what is inside, that no wall hides."""
-        lowest = level = len(self._open)
-        for name in reversed(self._open):
+        lowest = level = len(self.around)
+        for name in reversed(self.around):
             level -= 1
             if name in closed:
                 lowest = level
             if name in walls:
                 break
-        while len(self._open) > lowest:
+        while len(self.around) > lowest:
             self._close_last()
 
     def _arrange(self) -> None:
         """What opens now makes the table around it one that only arranges the page."""
-        level = max(level for level, name in enumerate(self._open) if name == "table")
+        level = max(level for level, name in enumerate(self.around) if name == "table")
         at = self._since[level]
         self.events[at] = ("layout", self.events[at][1])
 
@@ -178,14 +185,14 @@ class Markup:
 def parse(html: str) -> Markup:
     """Read `html`; anything is a page."""
     markup = Markup()
-    events, opened, open_, close = markup.events, markup._open, markup.open, markup.close
+    events, around, open_, close = markup.events, markup.around, markup.open, markup.close
     pieces = _TAG.split(html, MOST_TAGS)
     # Behind the last tag there is a text and no tag; after too many tags it is the rest of the page, unread.
     last = pieces.pop() if len(pieces) < 4 * MOST_TAGS else ""
     for text, name, raw, closed in zip(*[iter(pieces)] * 4, strict=False):
         if text:
             # The space between tags is one space, unless every space counts.
-            if text.isspace() and "pre" not in opened:
+            if text.isspace() and "pre" not in around:
                 events.append(" ")
             else:
                 events.append(plain(text) if "&" in text else text)

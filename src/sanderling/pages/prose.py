@@ -9,25 +9,36 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 # Deeper lists and quotes go on at this level: nobody reads further in, and each line repeats the indents.
-DEEPEST = 32
+DEEPEST = 16
 # Stands for a line break until the block is written. No page can hold one: `extract` takes them out.
 BREAK = "\0"
 LINK, STRONG, EMPHASIS, DELETED = "[", "**", "*", "~~"
+# Joining one emphasis after the other to the same piece copies it each time.
+_LONGEST_JOINED = 1_000
 # Signs that link a heading to itself, for people to copy.
 _ANCHORS = frozenset("#¶§🔗")
 _EDGE = " \t\n\r\f" + BREAK
 
 _SUSPECT = re.compile(r"[\\`*_\[\]<&~]")
 _SPECIAL = re.compile(
-    r"\\(?=[!-/:-@\[-`{-~]|$)|`|(?<! )\*|\*(?! )|(?<![^\W_])_|_(?![^\W_])|\[|<(?=[a-zA-Z/!?]|$)"
-    r"|&(?=#?[a-zA-Z0-9]{1,32};)|~(?=~)|(?<=~)~"
+    r"\\(?=[\s!-/:-@\[-`{-~]|$)|`|(?<! )\*|\*(?! )|(?<![^\W_])_|_(?![^\W_])|\[|<(?=[a-zA-Z/!?]|$)"
+    r"|&(?=#?[a-zA-Z0-9]{1,32};)|~(?=~|$)|(?<=~)~|^~"
 )
 # What would begin a heading, an item, a quote or a rule, or underline the line before.
 _LINE_START = re.compile(r"(?:#{1,6}|[-+])(?= |$)|>|\d{1,9}(?=[.)](?: |$))|[-=]+$|:?-+[-|: ]*$|\|")
 _PARAGRAPH = re.compile(rf"(?: ?{BREAK} ?){{2,}}")
 _SPELLED = {" ": "%20", "\\": "%5C", "<": "%3C", ">": "%3E", "(": "\\(", ")": "\\)"}
 _AWKWARD = re.compile(r"[ \\<>()]")
+_TILDE = re.compile(r"^~|(?<!\\)~$")
 _BACKTICKS = re.compile(r"`+")
+
+
+class _Closed(NamedTuple):
+    """An emphasis that is the last piece of a line, if that is still as long."""
+
+    length: int
+    mark: str
+    bare: str  # the piece without its marks
 
 
 class _Frame(NamedTuple):
@@ -36,6 +47,7 @@ class _Frame(NamedTuple):
     mark: str
     start: int
     target: str
+    prior: _Closed | None  # the emphasis right before it
 
 
 @dataclass(slots=True)
@@ -54,14 +66,14 @@ class Prose:
     blocks: list[str] = field(default_factory=list)
     line: list[str] = field(default_factory=list)
     level: int = 0  # of the heading that is being written
-    _frames: list[_Frame] = field(default_factory=list)  # at most one of each mark
-    _marks: dict[str, int] = field(default_factory=lambda: {LINK: 0, STRONG: 0, EMPHASIS: 0, DELETED: 0})
+    _frames: list[_Frame] = field(default_factory=list)  # at most a link and an emphasis, in either order
+    _depths: list[int] = field(default_factory=lambda: [0, 0])  # how many emphases are open, and how many links
     _boxes: list[_Box] = field(default_factory=list)
     _beyond: int = 0  # how many boxes are open past the deepest
     _shared: int = 0  # how many of the boxes around the last block are still open
-    _closed: int = -1  # how long the line was just after an emphasis closed,
-    _closed_mark: str = ""  # which one,
-    _bare: str = ""  # and what its piece would be without the marks
+    _closed: _Closed | None = None
+    _coded: int = -1  # how long the line was just after code,
+    _code: str = ""  # and which
 
     def say(self, text: str) -> None:
         """Add literal text."""
@@ -69,17 +81,22 @@ class Prose:
             text = _SPECIAL.sub(r"\\\g<0>", text)
             if self._frames:
                 text = text.replace("]", "\\]")
-        if self._closed == len(self.line) and text[0].isalnum() and not self._opening:
-            self._soften()
+        if self._closed and text[0].isalnum() and not self._opening:
+            self._soften(self._closed)
         self.line.append(text)
 
     def code(self, text: str) -> None:
         """Add literal text as code, between more backticks than it has in a row."""
         text = " ".join(text.split())
+        if text and self._coded == len(self.line) and len(self._code) < _LONGEST_JOINED:
+            # Two in a row would be read as one, backticks and all.
+            self.line.pop()
+            text = self._code + text
         if text:
             ticks = "`" * (max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
             pad = " " if "`" in (text[0], text[-1]) else ""
             self.line.append(f"{ticks}{pad}{text}{pad}{ticks}")
+            self._coded, self._code = len(self.line), text
 
     def image(self, alt: str, url: str) -> None:
         """Add an image."""
@@ -87,15 +104,19 @@ class Prose:
         self.line.append(f"![{alt}]({_destination(url)})")
 
     def begin(self, mark: str, target: str = "") -> None:
-        """Open a link or an emphasis; one inside of its like adds nothing."""
-        self._marks[mark] += 1
-        if self._marks[mark] == 1:
-            self._frames.append(_Frame(mark, len(self.line), target))
+        """Open a link or an emphasis; an emphasis inside of another adds nothing, nor does a link inside of one."""
+        kind = mark == LINK
+        self._depths[kind] += 1
+        if self._depths[kind] == 1:
+            length, prior = len(self.line), self._closed
+            adjoins = prior and prior.length == length and not self._opening
+            self._frames.append(_Frame(mark, length, target, prior if adjoins else None))
 
     def end(self, mark: str) -> None:
         """Close what `begin` opened."""
-        self._marks[mark] -= 1
-        if not self._marks[mark]:
+        kind = mark == LINK
+        self._depths[kind] -= 1
+        if not self._depths[kind]:
             self._close_frame()
 
     def enter(self, first: str, rest: str, *, tight: bool = False) -> None:
@@ -127,12 +148,12 @@ class Prose:
         """The line so far, which then begins anew with the same links and emphasis open."""
         if not self.line:
             return ""
-        frames = [frame._replace(start=0) for frame in self._frames]
+        frames = [frame._replace(start=0, prior=None) for frame in self._frames]
         while self._frames:
             self._close_frame()
         text = " ".join("".join(self.line).split())
         self.line.clear()
-        self._closed = -1
+        self._closed, self._coded = None, -1
         self._frames = frames
         return text
 
@@ -178,51 +199,60 @@ class Prose:
 
     def _close_frame(self) -> None:
         """Put the marks of the innermost frame around its text, and the spaces at its edges outside."""
-        mark, start, target = self._frames.pop()
+        mark, start, target, prior = self._frames.pop()
         line = self.line
+        if start == len(line):
+            return
         inner = line[start] if start == len(line) - 1 else "".join(line[start:])
         del line[start:]
+        # Whatever closed inside is now part of a longer piece.
+        self._closed, self._coded = None, -1
         body = inner.strip(_EDGE)
         if not body:
-            line += [inner] if inner else []
+            line.append(inner)
             return
         before, _, after = inner.partition(body) if body != inner else ("", body, "")
         if mark == LINK:
             self._link(before, body, after, target)
-        elif not before and self._closed == start:
-            self._adjoin(mark, body, after)
+        elif prior and not before:
+            self._adjoin(prior, mark, body, after)
         elif not before and line and line[-1][-1].isalnum() and not body[0].isalnum():
             # Marks between a letter and a sign are not read as such.
             line.append(inner)
         else:
+            if mark == DELETED:
+                body = _TILDE.sub(r"\\~", body)  # what is next to the marks must not lengthen them
             self._emphasise(f"{before}{mark}{body}{mark}", mark, before + body, after)
 
     def _link(self, before: str, body: str, after: str, target: str) -> None:
         if target:
+            if not before and self.line and self.line[-1][-1] == "!":
+                self.line[-1] = f"{self.line[-1][:-1]}\\!"
             self.line.append(f"{before}[{body}]({_destination(target)}){after}")
         elif body not in _ANCHORS:
             self.line.append(before + body + after)
 
-    def _adjoin(self, mark: str, body: str, after: str) -> None:
+    def _adjoin(self, prior: _Closed, mark: str, body: str, after: str) -> None:
         """Emphasise right behind an emphasis: two alike become one, of two others the second is left out."""
-        if mark == self._closed_mark:
-            self._emphasise(f"{self.line.pop()[: -len(mark)]}{body}{mark}", mark, self._bare + body, after)
+        code = prior.bare[-1] == "`" == body[0]
+        if mark == prior.mark and len(prior.bare) < _LONGEST_JOINED and not code:
+            self._emphasise(f"{self.line.pop()[: -len(mark)]}{body}{mark}", mark, prior.bare + body, after)
             return
         if body[0].isalnum():
-            self._soften()
+            self._soften(prior)
         self.line.append(body + after)
 
     def _emphasise(self, piece: str, mark: str, bare: str, after: str) -> None:
         self.line.append(piece)
-        self._closed, self._closed_mark, self._bare = len(self.line), mark, bare
+        self._closed = _Closed(len(self.line), mark, bare)
         if after:
             self.line.append(after)
 
-    def _soften(self) -> None:
+    def _soften(self, closed: _Closed) -> None:
         """A letter follows an emphasis: if that ends in a sign (`Note:`), its marks would not be read as such."""
-        if not self._bare[-1].isalnum():
-            self.line[-1] = self._bare
-        self._closed = -1
+        if closed.length == len(self.line) and not closed.bare[-1].isalnum():
+            self.line[-1] = closed.bare
+        self._closed = None
 
 
 def _line(text: str) -> str:

@@ -75,7 +75,7 @@ class _Reading:
         self._fault = ""  # of the first that was skipped
         self._elements = 0
         self._open: list[str] = [""]  # the names of the elements that we are in
-        self._text: str | None = None  # of the element that we are in, if that is wanted
+        self._text = ""  # since the last element that is wanted began
 
     def sitemap(self) -> Sitemap:
         for listed in (self._pages, self._sitemaps):
@@ -101,7 +101,7 @@ class _Reading:
         size = 0
         try:
             for piece in _gunzipped(body) if packed else _cut(body, PIECE):
-                yield piece[: MOST_BYTES - size]
+                yield piece
                 size += len(piece)
                 if size > MOST_BYTES:
                     self.problems.append(f"more than {MOST_BYTES:,} bytes: the rest was left")
@@ -162,15 +162,14 @@ class _Reading:
 
     def _characters(self, text: str) -> None:
         # More than this is no URL, and is kept just so far that it can be said to be too long.
-        if self._text is not None and len(self._text) <= LONGEST_INPUT:
+        if len(self._text) <= LONGEST_INPUT:
             self._text += text
 
     def _end(self, _: str) -> None:
         name = self._open.pop()
         place = self._open[-1], name
-        if self._text is not None and (place in PAGES or place in SITEMAPS):
+        if place in PAGES or place in SITEMAPS:
             self._entry(self._text, self._pages if place in PAGES else self._sitemaps, self._url)
-            self._text = None
 
     def _entry(self, text: str, listed: dict[str, None], base: str | None) -> None:
         if not text.strip():

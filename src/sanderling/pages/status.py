@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from sanderling.limit.snapshot import HostView
+from sanderling.outcome import Outcome
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.ends import End
 
@@ -69,8 +70,11 @@ def _host(crawl: Crawl, view: HostView) -> HostStatus:
     host = crawl.hosts.get(view.host)
     if host is None:
         return HostStatus(view, 0, None)
-    trouble = None if host.trouble is None else f"{host.trouble.code} {host.trouble.detail}".strip()
-    return HostStatus(view, host.held + host.on_disk, trouble)
+    return HostStatus(view, host.held + host.on_disk, None if host.trouble is None else _said(host.trouble))
+
+
+def _said(outcome: Outcome) -> str:
+    return " ".join(str(part) for part in (outcome.code, outcome.status, outcome.detail) if part)
 
 
 def publish(folder: Path, now: Status) -> None:

@@ -137,8 +137,7 @@ def read_seeds(text: str, where: str) -> list[str]:
     """The URLs in `text`, one a line, among blank lines and `# comments`. UrlError says `where`, and the line."""
     seeds = []
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
-        # A "#" within a URL begins its fragment, so a comment stands apart.
-        url = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
+        url = line.partition("#")[0].strip()  # a comment, or a fragment, which goes as well
         if not url:
             continue
         try:

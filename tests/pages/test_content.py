@@ -1,0 +1,110 @@
+import pytest
+
+from sanderling.pages.content import readable
+from sanderling.pages.markup import parse
+
+LONG = "Words that stand for an article of some length, with a beginning and an end. " * 5
+
+
+def text(html: str) -> str:
+    return " ".join("".join(event for event in readable(parse(html)) if isinstance(event, str)).split())
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<main>{}</main>",
+        "<article>{}</article>",
+        "<div role=main>{}</div>",
+        "<div class='x content y'>{}</div>",
+        "<section id=content>{}</section>",
+        "<table><tr><td class=Entry-Content>{}</td></tr></table>",
+    ],
+)
+def test_the_part_that_says_it_is_the_main_one_is_taken(part: str) -> None:
+    page = f"<div>before</div>{part.format('inside ' + LONG)}<div>after</div>"
+
+    assert text(page) == f"inside {LONG}".strip()
+
+
+def test_of_several_the_longest_is_taken() -> None:
+    assert text(f"<main>short</main><main>{LONG}</main>") == LONG.strip()
+
+
+def test_a_page_of_many_articles_is_not_about_its_longest() -> None:
+    page = "".join(f"<article>article {number} is one of many</article>" for number in range(9))
+
+    assert text(page).count("one of many") == 9
+
+
+def test_a_main_part_with_next_to_nothing_is_not_believed() -> None:
+    assert LONG.strip() in text(f"<main>Loading</main><div>{LONG}</div>")
+
+
+FURNITURE = [
+    "<nav>x</nav>",
+    "<header>x</header>",
+    "<footer>x</footer>",
+    "<aside>x</aside>",
+    "<div role=navigation>x</div>",
+    "<button>x</button>",
+    "<select><option>x</select>",
+    "<noscript>x</noscript>",
+    "<template>x</template>",
+    "<svg><text>x</text></svg>",
+    "<p hidden>x</p>",
+    "<p aria-hidden=true>x</p>",
+    "<p style='color: red; display : NONE'>x</p>",
+    "<p style=visibility:hidden>x</p>",
+]
+
+
+@pytest.mark.parametrize("furniture", FURNITURE)
+def test_furniture_is_left_out(furniture: str) -> None:
+    assert text(f"a {furniture} b") == "a b"
+
+
+@pytest.mark.parametrize("shown", ["<p aria-hidden=false>x</p>", "<p class=hidden-xs>x</p>", "<p style=display:flex>x</p>"])  # fmt: skip
+def test_what_only_sounds_hidden_is_shown(shown: str) -> None:
+    assert text(f"a {shown} b") == "a x b"
+
+
+def test_the_header_of_an_article_belongs_to_it() -> None:
+    assert text(f"<header>site</header><article><header>title </header>{LONG}</article>") == f"title {LONG}".strip()
+
+
+@pytest.mark.parametrize(
+    "page", ["<nav>x</nav>", "<footer><p>x</footer>", "<main></main><header>x</header>", "<noscript>x</noscript>"]
+)
+def test_a_page_with_text_is_never_empty(page: str) -> None:
+    assert text(page) == "x"
+
+
+LINKS = "<div><ul>" + "<li><a href=/x>a link to elsewhere</a>" * 5 + "</ul></div>"
+
+
+def test_lists_of_links_are_left_out() -> None:
+    assert text(f"<div>{LONG}</div>{LINKS}") == LONG.strip()
+
+
+def test_a_page_of_links_is_a_list_of_links() -> None:
+    assert text(f"<p>Contents</p>{LINKS}").count("elsewhere") == 5
+
+
+def test_a_text_with_links_is_a_text() -> None:
+    page = f"<div>{LONG}<a href=/x>one</a> <a href=/y>two</a> <a href=/z>three</a></div>"
+
+    assert text(page).endswith("one two three")
+
+
+HOSTILE = {
+    "contents": "<div class=content>x" * 40_000,
+    "articles": "<article>x</article>" * 40_000,
+    "hidden": "<div hidden>x</div>" * 40_000,
+    "lists of links": "<div><a>x</a><a>y</a><a>z</a></div>" * 10_000,
+}
+
+
+@pytest.mark.parametrize("html", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_pages_take_no_longer_than_others(html: str) -> None:
+    assert "x" in text(html)

@@ -1,0 +1,109 @@
+from urllib.parse import urljoin
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sanderling.pages.links import LONGEST_URL, MOST_LINKS, Links, found_links
+from sanderling.pages.markup import parse
+
+PAGE = "https://e.example/a/b?c=d#e"
+
+
+def found(html: str, url: str = PAGE) -> list[str]:
+    markup = parse(html)
+    return list(found_links(markup, Links.of(markup, url)))
+
+
+@pytest.mark.parametrize(
+    ("href", "url"),
+    [
+        ("/x", "https://e.example/x"),
+        ("x", "https://e.example/a/x"),
+        ("x/y?z=1&amp;w", "https://e.example/a/x/y?z=1&w"),
+        ("../x", "https://e.example/x"),
+        ("/x/../y", "https://e.example/y"),
+        ("./x/./y", "https://e.example/a/x/y"),
+        ("?x", "https://e.example/a/b?x"),
+        ("#x", "https://e.example/a/b?c=d#x"),
+        ("//f.example/x", "https://f.example/x"),
+        ("http://f.example", "http://f.example"),
+        ("HTTP://f.example/x", "HTTP://f.example/x"),
+        (" \n/x\t/y\n ", "https://e.example/x/y"),
+        ("a:b", None),
+        ("mailto:a@e.example", None),
+        ("tel:1", None),
+        ("data:text/html,x", None),
+        ("JavaScript:void(0)", None),
+        ("java\nscript:void(0)", None),
+        ("http://[x", "http://[x"),
+        ("//[x", None),
+        ("", None),
+        ("/" * (LONGEST_URL + 1), None),
+    ],
+)
+def test_what_an_href_means(href: str, url: str | None) -> None:
+    urls = found(f'<a href="{href}">')
+
+    assert [each.lower() for each in urls] == ([url.lower()] if url else [])
+
+
+HREFS = st.text(st.sampled_from("ab/.?#=&%@-_~"), min_size=1, max_size=12)
+
+
+@given(HREFS, st.sampled_from([PAGE, "http://e.example", "http://e.example/x/", "http://e.example:80/x?y/z"]))
+@example("x//y", PAGE)
+@example("..", PAGE)
+@example("a/..", PAGE)
+def test_the_quick_way_says_what_the_standard_library_says(href: str, base: str) -> None:
+    url = Links.of(parse(""), base).absolute(href)
+
+    # The library drops a `?` or `#` that nothing follows.
+    assert (url or "").rstrip("?#") == urljoin(base, href).rstrip("?#")
+
+
+@given(st.text(), st.text())
+def test_links_are_absolute_whatever_the_page_says(base: str, href: str) -> None:
+    markup = parse("")
+    url = Links.of(markup, base if base.startswith("http") else PAGE).absolute(href)
+
+    assert url is None or url.lower().startswith(("http://", "https://"))
+
+
+def test_a_page_may_say_where_its_links_start() -> None:
+    assert found("<base href=/x/><base href=/y/><a href=z>") == ["https://e.example/x/z"]
+    assert found("<base href='javascript:x'><a href=z>") == ["https://e.example/a/z"]
+    assert found("<base href='http://[x'><a href=z>") == ["https://e.example/a/z"]
+
+
+def test_links_come_once_and_in_order_from_all_that_leads_somewhere() -> None:
+    html = "<link rel=next href=/1><a href=/2><map><area href=/3></map><iframe src=/4></iframe><a href=/2><a href=/5>"
+
+    assert found(html) == [f"https://e.example/{number}" for number in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<a rel='noopener NoFollow' href=/x>",
+        "<link rel=stylesheet href=/x>",
+        "<link rel=alternate href=/x>",
+        "<template><a href=/x></template>",
+        "<!-- <a href=/x> -->",
+        "<script>'<a href=/x>'</script>",
+        "<a name=/x>",
+    ],
+)
+def test_what_is_no_link_to_follow(html: str) -> None:
+    assert found(f"{html}<a href=/y>") == ["https://e.example/y"]
+
+
+def test_links_in_furniture_and_hidden_parts_count() -> None:
+    assert len(found("<nav><a href=/1></nav><p hidden><a href=/2></p><noscript><a href=/3></noscript>")) == 3
+
+
+def test_there_is_an_end_to_links() -> None:
+    urls = found("".join(f"<a href=/{number}>" for number in range(MOST_LINKS + 5)))
+
+    assert len(urls) == MOST_LINKS
+    assert urls[-1] == f"https://e.example/{MOST_LINKS - 1}"
