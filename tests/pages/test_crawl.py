@@ -166,6 +166,17 @@ def test_a_redirect_loop_is_one_outcome(tmp_path: Path) -> None:
     assert twice(site.urls) == []
 
 
+def test_a_redirect_that_only_adds_a_session_is_followed_at_once(tmp_path: Path) -> None:
+    """The address with the session is left out of URLs, so to queue it would be to lose the page to a loop."""
+    session = f"{A}/x;jsessionid=1"
+    site = web(**{f"{A}/": page("/x"), f"{A}/x": reply(302, Location="/x;jsessionid=1"), session: page(title="Here")})
+
+    done = crawl(tmp_path / "out", site, f"{A}/")
+
+    assert done.row(f"{A}/x")["title"] == "Here"
+    assert done.counts[End.FAILED] == 0
+
+
 def test_redirects_without_an_end_come_to_one(tmp_path: Path) -> None:
     hops = {f"{A}/{n}": reply(302, Location=f"/{n + 1}") for n in range(100)}
 

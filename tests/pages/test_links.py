@@ -21,6 +21,7 @@ def found(html: str, url: str = PAGE) -> list[str]:
         ("/x", "https://e.example/x"),
         ("x", "https://e.example/a/x"),
         ("x/y?z=1&amp;w", "https://e.example/a/x/y?z=1&w"),
+        ("x//y", "https://e.example/a/x//y"),
         ("../x", "https://e.example/x"),
         ("/x/../y", "https://e.example/y"),
         ("./x/./y", "https://e.example/a/x/y"),
@@ -48,11 +49,11 @@ def test_what_an_href_means(href: str, url: str | None) -> None:
     assert [each.lower() for each in urls] == ([url.lower()] if url else [])
 
 
-HREFS = st.text(st.sampled_from("ab/.?#=&%@-_~"), min_size=1, max_size=12)
+# Without `//`: the library makes one of two, which browsers and the standard do not.
+HREFS = st.text(st.sampled_from("ab/.?#=&%@-_~"), min_size=1, max_size=12).filter(lambda href: "//" not in href)
 
 
 @given(HREFS, st.sampled_from([PAGE, "http://e.example", "http://e.example/x/", "http://e.example:80/x?y/z"]))
-@example("x//y", PAGE)
 @example("..", PAGE)
 @example("a/..", PAGE)
 def test_the_quick_way_says_what_the_standard_library_says(href: str, base: str) -> None:

@@ -7,7 +7,7 @@ has its place among the turns at the time it may, so it idles nobody. What came 
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
@@ -62,7 +62,8 @@ class Crawl:
         self._clock = clock
         self._scope = Scope.of(folder.plan.seeds, (*folder.plan.allow, *folder.moved_hosts), folder.plan.depth)
         self._fetcher = Fetcher(http, limiter, clock=clock, follow=False)
-        self._permissions = Permissions(Fetcher(http, limiter, clock=clock), self.books, clock)
+        self._follower = Fetcher(http, limiter, clock=clock)
+        self._permissions = Permissions(self._follower, self.books, clock)
         self._turns = Turns()
         self._hops: dict[str, int] = {}  # redirects on the way to a URL that waits
         self._timer: Timer | None = None
@@ -200,6 +201,8 @@ class Crawl:
     async def _ask(self, host: HostQueue, queued: Queued, permit: Permit) -> None:
         # No `finally`: what is raised here ends the crawl, which then must not be given more to do.
         fetched = await self._fetcher.fetch(Task(queued.url, headers=_conditions(queued)), permit)
+        if fetched.reply is not None and (same := _respelled(queued, fetched.reply)) is not None:
+            fetched = await self._follower.fetch(Task(same))
         await self._settle(host, queued, fetched)
         host.asking.discard(queued.id)
         if host.turn is not None:
@@ -364,6 +367,17 @@ class Crawl:
         host.drop()  # what was taken from the ledger before it was decided there
         host.closed = False
         self._pump()
+
+
+def _respelled(queued: Queued, reply: Reply) -> str | None:
+    """Where the reply leads, if that is this very URL with a session or the like in it, which we leave out of URLs."""
+    if not moves(reply):
+        return None
+    target = urljoin(queued.url, reply.header("Location") or "").partition("#")[0]
+    try:
+        return target if target != queued.url and normalise(target) == queued.url else None
+    except UrlError:
+        return None
 
 
 def _confirmed(queued: Queued, outcome: Outcome) -> bool:
