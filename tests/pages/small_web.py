@@ -122,6 +122,7 @@ def crawl(
             opened.finish(clock.wall(), complete)
             rows, failed = lines(folder / "pages.jsonl"), lines(folder / "failed.jsonl")
             assert_adds_up(one.counts, opened.ledger.counts())
+            assert not complete or not opened.ledger.counts()[End.WAITING]
             return Crawled(complete, one.counts, rows, failed, seconds, one)
 
     return run_virtual(main())

@@ -51,7 +51,7 @@ def test_every_encoding_is_one_that_can_be_read(name: str) -> None:
         (TEXT.encode(), None, "utf-8"),
         (TEXT.encode("cp1252"), None, "windows-1252"),
         (TEXT.encode("cp1252"), "no-such-thing", "windows-1252"),
-        (TEXT.encode(), "shift_jis", "utf-8"),
+        (TEXT.encode(), "euc-jp", "utf-8"),
     ],
 )
 def test_what_says_how_to_read_it(body: bytes, hint: str | None, name: str) -> None:

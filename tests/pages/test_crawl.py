@@ -91,6 +91,18 @@ def test_not_now_is_no_failure(tmp_path: Path) -> None:
     )
 
 
+def test_a_host_that_opens_again_is_not_left_idle(tmp_path: Path) -> None:
+    """While the probe after a refusal is out, nobody knows when the host may be asked; its answer says so."""
+    links = [f"/{number}" for number in range(40)]
+    site = web(**{f"{A}/": page(*links), **{f"{A}{link}": page() for link in links}})
+    site.answers[f"{A}/20"].insert(0, reply(429, Retry_After="2"))
+
+    done = crawl(tmp_path / "out", site, f"{A}/")
+
+    assert done.counts[End.FETCHED] == 41
+    assert done.seconds < 20
+
+
 def test_a_host_that_wants_more_quiet_than_we_are_patient_is_given_up(tmp_path: Path) -> None:
     site = web(**{f"{A}/": page("/x", "/y"), f"{A}/x": reply(429, Retry_After="86400"), f"{A}/y": page()})
 
@@ -135,6 +147,33 @@ def test_a_host_that_goes_down_for_good_is_given_up_whole(tmp_path: Path) -> Non
     assert done.counts[End.FAILED] == 500
     assert {row["outcome"] for row in done.failed} == {Code.CONNECTION_RESET}
     assert len(site.asked) < 500
+
+
+def test_a_host_that_was_left_alone_for_long_is_asked_once_more_before_it_is_given_up(tmp_path: Path) -> None:
+    """Its breaker stays open beyond our patience; when that is over the host is well, and all is fetched."""
+    numbers = range(60)
+    site = web(**{f"{A}/": page(*(f"/{n}" for n in numbers)), **{f"{A}/{n}": page() for n in numbers}})
+
+    class Outage:
+        async def send(self, task: Task) -> Reply:
+            answer = await site.send(task)
+            return reply(500) if 3 <= asyncio.get_running_loop().time() < 40 else answer
+
+    done = crawl(tmp_path / "out", Outage(), f"{A}/", rules=CrawlRules(patience=45))
+
+    assert done.counts[End.FAILED] == 0
+    assert len(done.fetched) == 61
+
+
+def test_nothing_is_forgotten_when_a_host_is_given_up_with_requests_in_flight(tmp_path: Path) -> None:
+    numbers = range(100)
+    site = web(**{f"{A}/": page(*(f"/{n}" for n in numbers)), **{f"{A}/{n}": ConnectionResetError() for n in numbers}})
+    site.latency = 7.0  # many are in flight when patience ends
+
+    done = crawl(tmp_path / "out", site, f"{A}/", rules=CrawlRules(patience=20))
+
+    assert done.counts[End.FAILED] == 100
+    assert len(done.failed) == 100
 
 
 def test_redirects_become_urls_of_their_own(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from kept import MANY, PLAN, crawl, fetched, found, fresh, url, wait
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import earlier, parquet
 from sanderling.pages.folder import CrawlFolder, FolderError, Plan, State
-from sanderling.pages.ledger import End
+from sanderling.pages.ledger import End, Ended
 from sanderling.pages.ledger_file import Meta
 from sanderling.pages.verify import verify
 
@@ -393,18 +393,35 @@ def test_a_full_disk_is_said_and_loses_nothing(path: Path) -> None:
         assert urls_of(path) == whole_tree()
 
 
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_rows_that_do_not_fit_are_said_and_lose_nothing(path: Path) -> None:
+    with begin(path) as folder:
+        folder.commit([], found(1))
+        (queued,) = wait(folder)
+        large = Ended(id=1, url=queued.url, end=End.FETCHED, outcome=kept.FINE, depth=0, row=b"x" * 2_000_000)
+        with files_of_at_most(1_000_000), pytest.raises(FolderError, match=r"the disk is full. Nothing is lost"):
+            folder.commit([large], [])
+        folder.commit([fetched(queued)], [])
+
+    assert verify(path).ok
+
+
 @pytest.mark.parametrize("most", [60_000, 200_000])
 def test_a_file_that_may_not_grow_is_said_and_loses_nothing(path: Path, most: int) -> None:
     """As good as a full disk, and needs no mount."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with begin(path):
         pass
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
-    try:
-        with pytest.raises(FolderError, match="Nothing is lost"):
-            crawl(path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with files_of_at_most(most), pytest.raises(FolderError, match="Nothing is lost"):
+        crawl(path)
     proof = verify(path)
     assert proof.ok, proof.problems
 

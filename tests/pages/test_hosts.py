@@ -106,6 +106,14 @@ def test_silence_begins_with_the_first_failure_and_ends_with_a_good_answer() -> 
     assert (host.silent_since, host.trouble, host.answered) == (None, None, 9)
 
 
+def test_that_we_hold_back_ourselves_is_no_news_of_the_host() -> None:
+    host, trouble = HostQueue("a.example"), Outcome(Code.TIMEOUT)
+    host.failed(trouble, now=3)
+    host.failed(Outcome(Code.DEFERRED), now=8)
+
+    assert host.trouble == trouble
+
+
 def test_a_host_has_one_place_however_often_it_is_added() -> None:
     turns, host = Turns(), HostQueue("a")
     turns.add(host, 1)
@@ -115,6 +123,20 @@ def test_a_host_has_one_place_however_often_it_is_added() -> None:
     assert turns.next(0.5) is None
     assert turns.next(1) is host
     assert turns.next(1) is None
+
+
+def test_a_host_whose_gate_opens_sooner_moves_up_and_never_back() -> None:
+    turns, host, other = Turns(), HostQueue("a"), HostQueue("b")
+    turns.add(host, 30)
+    turns.add(other, 5)
+
+    turns.hasten(host, 2)
+    turns.hasten(host, 9)
+    turns.hasten(HostQueue("c"), 1)
+
+    assert (len(turns), turns.due()) == (2, 2)
+    assert [turns.next(40), turns.next(40), turns.next(40)] == [host, other, None]
+    assert (len(turns), turns.due()) == (0, None)
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=50))

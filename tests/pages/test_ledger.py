@@ -117,17 +117,16 @@ def test_a_body_has_a_harmless_name(suffix: str) -> None:
         Body.of(b"", suffix)
 
 
-def test_a_host_is_given_up_but_for_what_is_in_flight(path: Path) -> None:
+def test_a_host_is_given_up_whole(path: Path) -> None:
     ledger = Ledger(path)
     ledger.commit([], found(*range(9)), 0)
 
-    number = ledger.give_up("a.example", Outcome(Code.TIMEOUT, detail="connect \udcff"), {4})
+    number = ledger.give_up("a.example", Outcome(Code.TIMEOUT, detail="connect \udcff"))
 
-    assert number == 2
-    assert ledger.waiting() == {"a.example": 1, "b.example": 3, "c.example": 3}
+    assert number == 3
+    assert ledger.waiting() == {"b.example": 3, "c.example": 3}
     assert [(each.url, each.code, each.detail) for each in ledger.failed()] == [
-        (url(0), "TIMEOUT", "connect ?"),
-        (url(6), "TIMEOUT", "connect ?"),
+        (url(number), "TIMEOUT", "connect ?") for number in (0, 3, 6)
     ]
     assert ledger.give_up("never.example", GONE) == 0
 
@@ -280,11 +279,10 @@ class Play(RuleBasedStateMachine):
         self.ledger.commit([fetched(q, e) if e in KEPT else failed(q, e) for q, e in pairs], [], 0)
         self.twin |= dict(zip(urls, ends, strict=True))
 
-    @rule(host=st.sampled_from(HOSTS), flying=st.sets(st.integers(1, 40), max_size=3))
-    def give_up(self, host: str, flying: set[int]) -> None:
-        ids = self.ids()
-        gone = [each for each in self.waiting(host) if ids[each] not in flying]
-        assert self.ledger.give_up(host, GONE, flying) == len(gone)
+    @rule(host=st.sampled_from(HOSTS))
+    def give_up(self, host: str) -> None:
+        gone = self.waiting(host)
+        assert self.ledger.give_up(host, GONE) == len(gone)
         self.twin |= dict.fromkeys(gone, End.FAILED)
 
     @rule()

@@ -70,7 +70,7 @@ def test_what_is_no_markup_is_read_as_browsers_do(html: str, text: str) -> None:
         (' a=1 b="2" c=\'3\' d', {"a": "1", "b": "2", "c": "3", "d": ""}),
         (' A = "x" a=y', {"a": "x"}),
         ('a="1"b="2"/c/', {"a": "1", "b": "2", "c": ""}),
-        (' href=/a/b?c=d/ x', {"href": "/a/b?c=d/", "x": ""}),
+        (" href=/a/b?c=d/ x", {"href": "/a/b?c=d/", "x": ""}),
         (' a="<>&quot;&#39;"', {"a": "<>\"'"}),
         (' a="?b=1&copy=2&lt=3&amp;d&lt"', {"a": "?b=1&copy=2&lt=3&d<"}),
         (" =a b", {"=a": "", "b": ""}),
@@ -146,9 +146,7 @@ def test_hostile_pages_take_no_longer_than_others(html: str) -> None:
 
 SOUP = st.lists(
     st.sampled_from(
-        "<p> </p> <div> </div> <b> </b> <i> <a> </a> <ul> <li> </ul> </li> <h1> </h1> <br> <span> </span> <section>"
-        " <dl> <dt> <dd> <blockquote> <!--x--> <!--> <script>a<b</script> <style></style> < & &amp; <a|href='>'>"
-        " <div|x=\">\"y> </div|> <?x> </> <b|=\"> <i|a=b=\"> <u|a/=\"c\"/>".split()
+        ["<p>", "</p>", "<div>", "</div>", "<b>", "</b>", "<i>", "<a>", "</a>", "<ul>", "<li>", "</ul>", "</li>", "<h1>", "</h1>", "<br>", "<span>", "</span>", "<section>", "<dl>", "<dt>", "<dd>", "<blockquote>", "<!--x-->", "<!-->", "<script>a<b</script>", "<style></style>", "<", "&", "&amp;", "<a|href='>'>", '<div|x=">"y>', "</div|>", "<?x>", "</>", '<b|=">', '<i|a=b=">', '<u|a/="c"/>']
     ).map(lambda tag: tag.replace("|", " "))
     | st.integers(0, 999).map(lambda number: f" w{number} "),
     max_size=40,

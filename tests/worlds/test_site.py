@@ -13,8 +13,9 @@ from protego import Protego
 
 from sanderling.fetch.classify import BadEncoding
 from sanderling.fetch.decode import Body
+from sanderling.pages.ends import End
 from sanderling.worlds.site import ALL, LONGEST_PATH, PIECES, Answer, SiteHost, World
-from sanderling.worlds.site_pages import End, Page
+from sanderling.worlds.site_pages import Page
 from sanderling.worlds.site_weather import Fault
 
 TRAPS = ("/calendar/", "/a/", "/on/")
@@ -27,6 +28,7 @@ class Walk:
         self.origins = {host.tree.origin: host for host in world.hosts}
         self.ends: dict[str, dict[str, End]] = {host.name: {} for host in world.hosts}
         self.rules = {host.name: robots(host) for host in world.hosts}
+        self.moves: dict[str, str] = {}
         first = world.hosts[0].tree.origin
         self.todo, self.known = deque([f"{first}/"]), {f"{first}/"}
 
@@ -41,18 +43,25 @@ class Walk:
 
     def visit(self, host: SiteHost, path: str, url: str) -> tuple[End, list[str]]:
         rules = self.rules[host.name]
-        if not host.character.listens:
+        if rules is None or not host.character.listens:
             return End.FAILED, []
-        if rules is None or not rules.can_fetch(url, "sanderling"):
+        if not rules.can_fetch(url, "sanderling"):
             return End.REFUSED, []
         # Every site's sitemaps are known as soon as its robots.txt is.
         sitemaps = list(rules.sitemaps) if path == "/" else []
         page = host.page(path, {})
         if location := page.header("Location"):
-            return End.MOVED, [location]
+            self.moves[url] = urljoin(url, location)
+            return (End.FAILED if self.closes_a_loop(url) else End.MOVED), [location]
         if page.status != 200 or not unpacks(page):
             return End.FAILED, []
         return End.FETCHED, [*sitemaps, *links(page)]
+
+    def closes_a_loop(self, url: str) -> bool:
+        target = self.moves[url]
+        while target != url and target in self.moves:
+            target = self.moves[target]
+        return target == url
 
     def find(self, url: str) -> None:
         outside = origin(url) not in self.origins or path_of(url).startswith(TRAPS)
@@ -282,7 +291,7 @@ def test_what_robots_txt_forbids_is_served_and_counted_as_forbidden() -> None:
     world = World.make(1, ordinary=1)
     refused = [(host, path) for host in world.hosts for path, end in host.ends() if end is End.REFUSED]
 
-    assert len(refused) == 7
+    assert len(refused) == 6
     assert all(host.forbids(path) and host.page(path, {}).status == 200 for host, path in refused)
     assert world.host("robots-failing.example").forbids("/birds/marsh-1")
     assert not world.host("robots-failing.example").forbids("/robots.txt")

@@ -229,7 +229,7 @@ def test_a_connection_serves_one_request_after_another() -> None:
     received = visit(act)
 
     assert received.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert received.count(b"HTTP/1.1 404 Not Found\r\n") == 1
+    assert received.count(b"\r\n\r\nHTTP/1.1 404 Not Found\r\n") == 1  # right behind the head of the HEAD
     assert received.endswith(b"\r\n\r\nNot here.\n")
 
 
@@ -240,6 +240,16 @@ def test_who_sends_half_a_request_and_then_nothing_is_dropped() -> None:
     assert visit(act, patience=0.05) == b""
 
 
+def test_who_comes_when_all_is_full_is_not_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sanderling.worlds.site_server.MOST_CONNECTIONS", 1)
+
+    async def act(server: SiteServer, http: Http) -> list[Code]:
+        await ask(server, http, "ordinary-1")  # and the client keeps the connection
+        return [*await codes(server, http, "ordinary-2", 1), *await codes(server, http, "ordinary-1", 1)]
+
+    assert visit(act) == [Code.CONNECTION_RESET, Code.OK]
+
+
 def test_who_does_not_read_is_dropped() -> None:
     async def act(server: SiteServer, _http: Http) -> int:
         client = socket.socket()
@@ -248,7 +258,7 @@ def test_who_does_not_read_is_dropped() -> None:
         reader, writer = await asyncio.open_connection(sock=client, limit=1024)
         writer.write(b"GET /robots.txt HTTP/1.1\r\n\r\n")
         await reader.readline()
-        await asyncio.wait(set(server._busy))
+        await asyncio.wait(set(server._busy.values()))
         received = 0
         with suppress(ConnectionError):
             while piece := await reader.read(2**16):

@@ -149,9 +149,9 @@ class Books:
         self._tell(new)
 
     async def give_up(self, host: HostQueue, outcome: Outcome) -> int:
-        """Decide all that waits for a host and is not in flight; how many that was."""
+        """Decide all that waits for a host of which nothing is in flight; how many that was."""
         await self.commit()  # what was decided just now must not be decided again
-        return await self._desk(self.folder.ledger.give_up, host.name, outcome, frozenset(host.asking))
+        return await self._desk(self.folder.ledger.give_up, host.name, outcome)
 
     async def _refill(self, most: int) -> list[HostQueue]:
         hosts, self._wants = self._wants, []

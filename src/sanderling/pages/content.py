@@ -44,16 +44,16 @@ _Range = tuple[int, int]
 
 def readable(markup: Markup) -> list[Event]:
     """The events of the part that people came to read."""
-    never = [*_ranges(markup, _NEVER), *_hidden(markup)]
+    never = [*_ranges(markup, _NEVER & markup.opens.keys()), *_hidden(markup)]
     furniture = [*never, *_ranges(markup, _FURNITURE), *_ranges_by_role(markup)]
     page = (0, len(markup.events) - 1)
     bare = _without(markup.events, page, [*furniture, *_ranges(markup, ("header",))])
     size = _size(bare)
     for candidates in (_declared, _named):
-        best = max(candidates(markup), key=lambda part: _size(markup.events[part[0] : part[1]]), default=None)
-        found = _without(markup.events, best, furniture) if best else []
-        if best and _size(found) > LEAST_SHARE * size:
-            return found
+        parts = (_without(markup.events, part, furniture) for part in candidates(markup))
+        best = max(((_size(part), part) for part in parts), key=lambda found: found[0], default=(0, []))
+        if best[0] > LEAST_SHARE * size:
+            return best[1]
     if size:
         return _without_link_lists(bare)
     rest = _without(markup.events, page, never)

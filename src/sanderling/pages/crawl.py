@@ -7,7 +7,7 @@ has its place among the turns at the time it may, so it idles nobody. What came 
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -25,9 +25,10 @@ from sanderling.pages.hosts import HostQueue, Turns
 from sanderling.pages.permissions import Permissions
 from sanderling.pages.robots import LONGEST_DELAY, Robots
 from sanderling.pages.urls import Scope, UrlError, normalise, trap
-from sanderling.task import Headers, Reply, Task
+from sanderling.task import Reply, Task
 
 NOT_NOW = frozenset({Code.RATE_LIMITED, Code.DEFERRED})  # the host will take it later: neither a try nor a failure
+BIG = 2**20  # bytes of a body
 SOON = 0.01  # seconds; to look again at a host whose own retries stand in line
 
 
@@ -156,8 +157,9 @@ class Crawl:
     def _serve(self, host: HostQueue, now: float) -> None:
         """It is this host's turn: ask for one URL of it, if one may be asked for."""
         if self._hopeless(host, now):
-            host.closed = True
-            self._group.create_task(self._give_up(host))
+            if not host.asking and not host.loading:  # whoever comes back last sees to it
+                host.closed = True
+                self._group.create_task(self._give_up(host))
             return
         queued = self._next_allowed(host, now)
         if queued is None:
@@ -200,8 +202,8 @@ class Crawl:
 
     async def _ask(self, host: HostQueue, queued: Queued, permit: Permit) -> None:
         # No `finally`: what is raised here ends the crawl, which then must not be given more to do.
-        fetched = await self._fetcher.fetch(Task(queued.url, headers=_conditions(queued)), permit)
-        if fetched.reply is not None and (same := _respelled(queued, fetched.reply)) is not None:
+        fetched = await self._fetcher.fetch(Task(queued.url, headers=record.conditions(queued)), permit)
+        if fetched.reply is not None and (same := record.respelled(queued, fetched.reply)) is not None:
             fetched = await self._follower.fetch(Task(same))
         await self._settle(host, queued, fetched)
         host.asking.discard(queued.id)
@@ -222,9 +224,9 @@ class Crawl:
         if reply is not None and moves(reply):
             host.spoke(now)
             await self._move(host, queued, reply)
-        elif reply is not None and (outcome.code is Code.OK or _confirmed(queued, outcome)):
+        elif reply is not None and (outcome.code is Code.OK or record.confirmed(queued, outcome)):
             host.spoke(now)
-            self._keep(host, queued, outcome, reply)
+            await self._keep(host, queued, outcome, reply)
         elif outcome.code in NOT_NOW:
             host.failed(outcome, now)
             host.put_back(queued)
@@ -244,13 +246,16 @@ class Crawl:
         else:
             host.put_off(queued, now + delays[min(tries, len(delays)) - 1])
 
-    def _keep(self, host: HostQueue, queued: Queued, outcome: Outcome, reply: Reply) -> None:
+    async def _keep(self, host: HostQueue, queued: Queued, outcome: Outcome, reply: Reply) -> None:
         wall = self._clock.wall()
         self.bytes += len(reply.body)
         if outcome.code is Code.NOT_MODIFIED:
             ended = record.unchanged(queued, outcome, reply, wall)
         else:
-            ended, links = record.read(queued, outcome, reply, wall)
+            # A page takes a moment to read, what a stranger makes of 30 MB may take seconds: not on the loop.
+            big = len(reply.body) > BIG
+            read = self.books.ask(record.read, queued, outcome, reply, wall) if big else None
+            ended, links = record.read(queued, outcome, reply, wall) if read is None else await read
             follow = self._follow(links, queued) if links and queued.depth < self._scope.depth else ()
             if follow and (ended.etag or ended.modified):
                 ended = msgspec.structs.replace(ended, links=tuple(follow))
@@ -350,15 +355,16 @@ class Crawl:
             self._follow(known.sitemaps, Queued(0, f"{scheme}://{host.name}/", host.name, 0))
 
     def _hopeless(self, host: HostQueue, now: float) -> bool:
-        """Whether we have waited for the host for as long as we are prepared to, or would have to."""
-        ready = self.limiter.ready_at(host.name)
+        """Whether it failed for as long as we are prepared to wait, or has asked us to wait for longer than that.
+
+        What counts is when it last failed, so that a host that was left alone for long is asked once more before.
+        """
+        rules, wait = self.rules, self.limiter.ready_at(host.name) - now
         if host.silent_since is None:
             # It may have said so in an earlier run. A delay that robots.txt asks for is none of this.
-            return ready - now > max(self.rules.patience, LONGEST_DELAY)
-        patience = (
-            self.rules.patience if host.answered is not None else min(self.rules.patience, self.rules.first_patience)
-        )
-        return now - host.silent_since > patience or ready - now > self.rules.patience
+            return wait > max(rules.patience, LONGEST_DELAY)
+        patience = min(rules.patience, rules.first_patience) if host.answered is None else rules.patience
+        return host.failed_at - host.silent_since > patience or wait > rules.patience
 
     async def _give_up(self, host: HostQueue) -> None:
         """Decide all that waits for a host that does not answer; it can be asked for again with `failed --retry`."""
@@ -367,25 +373,3 @@ class Crawl:
         host.drop()  # what was taken from the ledger before it was decided there
         host.closed = False
         self._pump()
-
-
-def _respelled(queued: Queued, reply: Reply) -> str | None:
-    """Where the reply leads, if that is this very URL with a session or the like in it, which we leave out of URLs."""
-    if not moves(reply):
-        return None
-    target = urljoin(queued.url, reply.header("Location") or "").partition("#")[0]
-    try:
-        return target if target != queued.url and normalise(target) == queued.url else None
-    except UrlError:
-        return None
-
-
-def _confirmed(queued: Queued, outcome: Outcome) -> bool:
-    """Whether this is a 304 that we asked for."""
-    return outcome.code is Code.NOT_MODIFIED and bool(queued.etag or queued.modified)
-
-
-def _conditions(queued: Queued) -> Headers:
-    """Ask only for what has changed since the earlier crawl."""
-    pairs = (("If-None-Match", queued.etag), ("If-Modified-Since", queued.modified))
-    return tuple((name, value) for name, value in pairs if value)

@@ -28,6 +28,7 @@ class HostQueue:
     tries: dict[int, tuple[int, float]] | None = None  # by id, of what has failed: how often, and since when
     answered: float | None = None  # when it last gave a good answer
     silent_since: float | None = None  # when it began to fail without a good answer in between
+    failed_at: float = 0.0  # the last time
     trouble: Outcome | None = None  # the last thing it said instead of a good answer
     _ready: deque[Queued] | None = None  # made when needed: most hosts of a wide crawl have a handful of URLs
     _later: list[tuple[float, int, Queued]] | None = None
@@ -107,6 +108,7 @@ class HostQueue:
         """An answer that was none. That we hold back ourselves is no news of the host."""
         if outcome.code is not Code.DEFERRED or self.trouble is None:
             self.trouble = outcome
+        self.failed_at = now
         if self.silent_since is None:
             self.silent_since = now
 

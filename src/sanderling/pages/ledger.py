@@ -8,7 +8,7 @@ One connection, one caller at a time. Whatever the disk does comes out as a Fold
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -135,17 +135,15 @@ class Ledger:
         )
         return self._by_host("WHERE url.id > ?", self.known)
 
-    def give_up(self, host: str, outcome: Outcome, in_flight: Collection[int] = ()) -> int:
-        """Every URL of the host that waits and is not `in_flight` ends FAILED; how many that were."""
-        where = "end = 0 AND host = (SELECT id FROM host WHERE name = ?) AND id NOT IN (SELECT value FROM json_each(?))"
-        which = (host, msgspec.json.encode(list(in_flight)).decode())
+    def give_up(self, host: str, outcome: Outcome) -> int:
+        """Every URL of the host that waits ends FAILED; how many that were."""
+        where = "end = 0 AND host = (SELECT id FROM host WHERE name = ?)"
         with self._transaction() as tally:
             self._db.execute(
                 f"INSERT INTO failure SELECT id, ?, ? FROM url WHERE {where}",  # noqa: S608 - ours, above
-                (outcome.status, _plain(outcome.detail), *which),
+                (outcome.status, _plain(outcome.detail), host),
             )
-            code = self._codes[outcome.code]
-            number = self._change(f"SET end = 5, code = ? WHERE {where}", code, *which)
+            number = self._change(f"SET end = 5, code = ? WHERE {where}", self._codes[outcome.code], host)
             tally[End.FAILED, str(outcome.code)] += number
             tally[End.WAITING, ""] -= number
         return number

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
 
-from sanderling.pages.markup import Markup
+from sanderling.pages.markup import Markup, attributes
 
 MOST_LINKS = 10_000
 # Browsers and servers stop at 2,000 to 8,000 characters.
@@ -65,10 +65,10 @@ def found_links(markup: Markup, links: Links) -> tuple[str, ...]:
     """Every link of the page that it does not ask us to leave alone, once, in order."""
     found: dict[str, None] = {}
     for at in markup.outside("template", _ATTRIBUTE):
-        tag = markup.events[at][0]
-        said = markup.attributes(at)
-        rel = said.get("rel", "").lower()
-        if "nofollow" in rel or (tag == "link" and _LED_TO.isdisjoint(rel.split())):
+        tag, raw = markup.events[at]
+        said = attributes(raw)
+        rel = said["rel"].lower() if "rel" in said else ""
+        if (rel and "nofollow" in rel) or (tag == "link" and _LED_TO.isdisjoint(rel.split())):
             continue
         url = links.absolute(said.get(_ATTRIBUTE[tag], ""))
         if url:

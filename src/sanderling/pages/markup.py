@@ -83,6 +83,11 @@ _CLOSES = dict.fromkeys(BLOCKS, (names("p title"), _FENCES)) | {
     "a": (names("a"), _FENCES),
     **dict.fromkeys(("rt", "rp"), (names("rt rp"), names("ruby"))),
 }
+# What there is to know when a tag opens, in one place to look at.
+_NO_TRAITS = None, False, False
+_TRAITS = {
+    name: (_CLOSES.get(name), name in _ARRANGED, name in _CHILDLESS) for name in {*_CLOSES, *_ARRANGED, *_CHILDLESS}
+}
 # What a closing tag does not reach past: cells stay in their table, blocks in their cell, and all else in its block.
 _WALLS = dict.fromkeys(BLOCKS, _FENCES) | dict.fromkeys(_PARTS[0] | _FENCES, names("table")) | {"table": names("")}
 
@@ -124,32 +129,35 @@ class Markup:
 
     def open(self, name: str, raw: str) -> None:
         """Add an opening tag, after closing what cannot go on around it."""
-        rule = _CLOSES.get(name)
-        if rule and not rule[0].isdisjoint(self.around):
+        events, around = self.events, self.around
+        rule, arranges, childless = _TRAITS.get(name, _NO_TRAITS)
+        if rule and not rule[0].isdisjoint(around):
             self._close_nearest(*rule)
-        if name in _ARRANGED and "table" in self.around:
+        if arranges and "table" in around:
             self._arrange()
-        events = self.events
         at = len(events)
         self.opens[name].append(at)
         events.append((name, raw))
         if raw and ("hidden" in raw or "display" in raw):
             self.veiled.append(at)
-        if name in _CHILDLESS:
+        if childless:
             self.ends[at] = at
-        elif len(self.around) < DEEPEST:
-            self.around.append(name)
+        elif len(around) < DEEPEST:
+            around.append(name)
             self._since.append(at)
         else:
             self.ends[at] = at + 1
-            events.append(("/" + name, ""))
+            events.append((f"/{name}", ""))
 
     def close(self, name: str) -> None:
         """Add a closing tag, and those missing before it; one that closes nothing here is dropped."""
-        opened = self.around
-        if opened and opened[-1] == name:
-            self._close_last()
-        elif name in opened:
+        around = self.around
+        if around and around[-1] == name:
+            # As `_close_last`, which most tags do not need to be passed on to.
+            around.pop()
+            self.ends[self._since.pop()] = len(self.events)
+            self.events.append(_ENDS.get(name) or (f"/{name}", ""))
+        elif name in around:
             self._close_nearest((name,), _WALLS.get(name, BLOCKS) | {name})
 
     def finish(self) -> None:
@@ -185,7 +193,7 @@ class Markup:
 def parse(html: str) -> Markup:
     """Read `html`; anything is a page."""
     markup = Markup()
-    events, around, open_, close = markup.events, markup.around, markup.open, markup.close
+    events, around, open_ = markup.events, markup.around, markup.open
     pieces = _TAG.split(html, MOST_TAGS)
     # Behind the last tag there is a text and no tag; after too many tags it is the rest of the page, unread.
     last = pieces.pop() if len(pieces) < 4 * MOST_TAGS else ""
@@ -199,7 +207,7 @@ def parse(html: str) -> Markup:
         if name:
             open_(_NAMES.get(name) or name.lower(), raw)
         elif closed:
-            close(_NAMES.get(closed) or closed.lower())
+            markup.close(_NAMES.get(closed) or closed.lower())
     if last:
         events.append(plain(last))
     markup.finish()

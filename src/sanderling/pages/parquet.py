@@ -1,7 +1,7 @@
 """pages.jsonl as Parquet: the same rows in columns, for whoever asks questions of millions of them.
 
 Derived, and the same for the same rows; written beside the old files and then renamed. pyarrow is an extra, loaded by
-whoever writes: `write_in_child` leaves it to a process of its own, since it takes a hundred megabytes and a crawl ten.
+whoever writes: `write_in_child` leaves it to a process of its own, which grows to some 200 MB and gives them back.
 """
 
 import importlib

@@ -174,6 +174,10 @@ class Prose:
 
     def write(self, lines: list[str]) -> None:
         """Add a block of finished lines, each behind what its boxes begin with."""
+        if not self._boxes:
+            self.blocks += ["\n\n", lines[0]] if self.blocks else lines[:1]
+            self.blocks += [f"\n{line}" for line in lines[1:]]
+            return
         first = "".join(box.first for box in self._boxes)
         rest = "".join(box.rest for box in self._boxes)
         if self.blocks:

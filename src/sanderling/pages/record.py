@@ -1,19 +1,22 @@
-"""What a reply becomes: the row that is kept, and the links that lead on. Pure."""
+"""What is asked for a URL, and what the reply becomes: the row that is kept, and the links that lead on. Pure."""
 
 import mimetypes
 import re
 import zlib
 from datetime import UTC, datetime
 from typing import NamedTuple
+from urllib.parse import urljoin
 
 import msgspec
 
+from sanderling.fetch.attempts import moves
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import sitemaps
 from sanderling.pages.ends import Body, End, Ended, Queued
 from sanderling.pages.extract import extract
 from sanderling.pages.kinds import Kind, kind_of
-from sanderling.task import Reply
+from sanderling.pages.urls import normalise
+from sanderling.task import Headers, Reply
 
 
 class Row(msgspec.Struct, omit_defaults=True):
@@ -53,6 +56,28 @@ class Read(NamedTuple):
 
     ended: Ended
     links: tuple[str, ...]
+
+
+def respelled(queued: Queued, reply: Reply) -> str | None:
+    """Where the reply leads, if that is this very URL with a session or the like in it, which we leave out of URLs."""
+    if not moves(reply):
+        return None
+    try:
+        target = urljoin(queued.url, reply.header("Location") or "").partition("#")[0]
+        return target if target != queued.url and normalise(target) == queued.url else None
+    except ValueError:  # UrlError is one, and urljoin has its own
+        return None
+
+
+def confirmed(queued: Queued, outcome: Outcome) -> bool:
+    """Whether this is a 304 that we asked for."""
+    return outcome.code is Code.NOT_MODIFIED and bool(queued.etag or queued.modified)
+
+
+def conditions(queued: Queued) -> Headers:
+    """Ask only for what has changed since the earlier crawl."""
+    pairs = (("If-None-Match", queued.etag), ("If-Modified-Since", queued.modified))
+    return tuple((name, value) for name, value in pairs if value)
 
 
 def read(queued: Queued, outcome: Outcome, reply: Reply, wall: float) -> Read:

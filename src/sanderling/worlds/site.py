@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Self
 
+from sanderling.pages.ends import End
 from sanderling.task import Headers
 from sanderling.worlds.site_characters import ORDINARY, OTHERS, Character
 from sanderling.worlds.site_documents import sitemap_parts
-from sanderling.worlds.site_pages import End, Page, Tree, negotiated
+from sanderling.worlds.site_pages import Page, Tree, negotiated
 from sanderling.worlds.site_weather import Fault, Weather
 
 PIECES = 4  # that a slow body comes in
@@ -72,9 +73,12 @@ class SiteHost:
         return Counter(end for _, end in self.ends())
 
     def ends(self) -> Iterator[tuple[str, End]]:
-        """Each path that a crawl gets to know, and what becomes of it; sitemaps are among them, robots.txt is not."""
-        if self.character.front is not End.FETCHED:
-            yield "/", self.character.front
+        """Each path that a crawl gets to know, and what becomes of it; the crawl is polite, and patient with trouble.
+
+        Sitemaps are among them, robots.txt is not.
+        """
+        if self.character.shut or not self.character.listens:
+            yield "/", End.FAILED
             return
         for number in range(self.tree.size):
             yield self.tree.path(number), End.FETCHED
@@ -87,9 +91,7 @@ class SiteHost:
     def forbids(self, path: str) -> bool:
         """Whether its robots.txt says that the path is not to be asked for."""
         extra = self.character.extras.get(path)
-        if extra is not None:
-            return extra.end is End.REFUSED
-        return self.character.front is End.REFUSED
+        return self.character.shut if extra is None else extra.end is End.REFUSED
 
     def page(self, path: str, headers: Mapping[str, str]) -> Page:
         """What is at a path, before the weather; the names of the headers are in lower case."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from sanderling.worlds import site_documents as documents
-from sanderling.worlds.site_pages import End, Extra, Page, Tree
+from sanderling.worlds.site_pages import Extra, Page, Tree
 from sanderling.worlds.site_weather import (
     Weather,
     fair,
@@ -28,7 +28,7 @@ class Character:
     extras: Mapping[str, Extra] = field(default_factory=dict)
     weather: Callable[[Random], Weather] = fair
     listens: bool = True  # whether anyone is there to connect to
-    front: End = End.FETCHED  # what becomes of the front page; if anything else, no other page is ever found
+    shut: bool = False  # whether its robots.txt cannot be had, so that nothing may be asked
     bare: bool = False  # whether its pages can only be found through its sitemaps
     begins: tuple[str, ...] = ()  # where what never ends begins; empty: it ends
     beyond: Callable[[Tree, str], Page | None] = lambda _tree, _path: None  # pages that are neither tree nor extra
@@ -96,7 +96,7 @@ OTHERS = (
         sentence="robots.txt is always 500, so nothing may be asked",
         size=10,
         extras=documents.FAILING_ROBOTS,
-        front=End.REFUSED,
+        shut=True,
     ),
     Character(
         word="sitemap",
@@ -107,5 +107,5 @@ OTHERS = (
         beyond=documents.sitemap_part,
     ),
     Character(word="documents", sentence="JSON, text, PDF, wrong charsets, 304, gzip", size=20, extras=documents.KINDS),
-    Character(word="dead", sentence="nobody listens", size=1, listens=False, front=End.FAILED),
+    Character(word="dead", sentence="nobody listens", size=1, listens=False),
 )

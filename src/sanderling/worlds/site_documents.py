@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from math import ceil
 
+from sanderling.pages.ends import End
 from sanderling.task import Headers
-from sanderling.worlds.site_pages import WRITTEN, End, Extra, Page, Tree, html, validators
+from sanderling.worlds.site_pages import WRITTEN, Extra, Page, Tree, html, validators
 
 PART = 100  # pages that one sitemap lists; the protocol allows 50,000
 HUGE = 10 * 2**20  # bytes of the largest robots.txt; RFC 9309 asks crawlers to read the first 500 KiB
@@ -97,9 +98,10 @@ REDIRECTS: dict[str, Extra] = {
     "/shut/page": Extra(short("Shut"), End.REFUSED),
     **{f"/chain/{hop}": Extra(moved(f"/chain/{hop + 1}"), End.MOVED, linked=hop == 1) for hop in range(1, HOPS + 1)},
     f"/chain/{HOPS + 1}": Extra(short("The end of the chain"), linked=False),
+    # Whoever closes a loop has moved nowhere.
     "/loop/a": Extra(moved("/loop/b"), End.MOVED),
-    "/loop/b": Extra(moved("/loop/a"), End.MOVED, linked=False),
-    "/itself": Extra(moved("/itself", 301), End.MOVED),
+    "/loop/b": Extra(moved("/loop/a"), End.FAILED, linked=False),
+    "/itself": Extra(moved("/itself", 301), End.FAILED),
     "/away": Extra(moved_away, End.MOVED),
     "/inside": Extra(moved(INSIDE), End.MOVED),
     "/guide": Extra(moved("/guide/", 308), End.MOVED),

@@ -5,6 +5,7 @@ import socket
 from typing import NoReturn
 
 import aiohttp
+from yarl import URL
 
 from sanderling.clock import Clock
 from sanderling.fetch.decode import ACCEPTED, Body
@@ -39,7 +40,7 @@ class SiteNetwork:
         check_url(task.url, self._guard)
         if task.host not in self.world or not task.url.lower().startswith("http:"):
             self._not_there(task.host)
-        path, tally = _path(task.url), self.tallies[task.host]
+        path, tally = URL(task.url, encoded=True).raw_path_qs, self.tallies[task.host]
         with tally.request(self._clock.now(), forbidden=self.world.host(task.host).forbids(path)):
             answer = self._ask(task, path)
             tally.note(answer)
@@ -82,14 +83,6 @@ class SiteNetwork:
         await self._clock.sleep(min(seconds, patience))
         if seconds > patience:
             raise TimeoutError(phase if limit < left else "total")
-
-
-def _path(url: str) -> str:
-    """The path and query of a URL, as they would stand in a request."""
-    rest = url.partition("#")[0].partition("://")[2]
-    authority = rest.partition("?")[0].partition("/")[0]
-    path = rest[len(authority) :]
-    return path if path.startswith("/") else f"/{path}"
 
 
 def _refused(host: Host) -> ConnectionRefusedError:

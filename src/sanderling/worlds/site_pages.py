@@ -1,7 +1,7 @@
 """The documents of a simulated host, written anew each time they are asked for: same seed, same bytes, nothing stored.
 
 Terms. *Tree*: the numbered pages of a host; page 0 is the front page, and each links to its children, its parent and a
-few others. *Extra*: something at a path of its own besides the tree. *End*: what becomes of a URL in a polite crawl.
+few others. *Extra*: something at a path of its own besides the tree.
 """
 
 import gzip
@@ -9,9 +9,9 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
-from enum import StrEnum
 from random import Random
 
+from sanderling.pages.ends import End
 from sanderling.task import Headers
 
 BRANCHES = 6  # children of a page: two thousand pages lie within five clicks
@@ -32,15 +32,6 @@ WORDS = (SMALL.split() * 3) + LARGE.split()
 SENTENCES = ((0, 9), (9, 22), (22, 28), (28, 44))  # of a paragraph: from which word to which
 SECTIONS = ("coast", "birds", "tides", "boats", "harbour", "weather", "maps", "notes")
 SLUGS = tuple(word for word in LARGE.split()[:36] if len(word) > 3)
-
-
-class End(StrEnum):
-    """What becomes of a URL in a crawl that is polite and patient: asked again until its host is well."""
-
-    FETCHED = "FETCHED"
-    MOVED = "MOVED"
-    REFUSED = "REFUSED"  # robots.txt says no; nothing may be sent
-    FAILED = "FAILED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +118,7 @@ class Extra:
     """Something at a path of its own."""
 
     make: Callable[[Tree], Page]
-    end: End | None = End.FETCHED  # None: no URL of the crawl, as robots.txt is none
+    end: End | None = End.FETCHED  # in a polite crawl; None: no URL of the crawl, as robots.txt is none
     linked: bool = True  # from the front page; else it is found by a redirect or a sitemap
 
 

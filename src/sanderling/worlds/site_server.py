@@ -8,6 +8,7 @@ import re
 import socket
 import struct
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -59,59 +60,57 @@ class SiteServer:
         self._clock = clock
         self._first_port = first_port
         self._patience = patience
-        self._sockets: dict[str, socket.socket] = {}
         self._servers: list[asyncio.Server] = []
-        self._busy: set[asyncio.Task[None]] = set()
+        self._busy: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
+        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        try:
-            await self._open()
-        except BaseException:
-            await self._close()
-            raise
+        async with AsyncExitStack() as stack:
+            await self._open(stack)
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._close()
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        for writer, task in self._busy.items():
+            task.cancel()
+            writer.transport.abort()  # for a task that had not begun yet
+        # Without the error: the group within would wrap it into one of its own.
+        await self._stack.aclose()
 
     def url(self, name: str, path: str = "/") -> str:
         """Where a path of a host is found."""
         return self.world.host(name).tree.origin + path
 
-    async def _open(self) -> None:
-        for number, host in enumerate(self.world.hosts):
-            self._sockets[host.name] = _bound(self._first_port and self._first_port + number)
-        ports = {name: each.getsockname()[1] for name, each in self._sockets.items()}
+    async def _open(self, stack: AsyncExitStack) -> None:
+        sockets = {
+            host.name: stack.enter_context(_bound(self._first_port and self._first_port + number))
+            for number, host in enumerate(self.world.hosts)
+        }
+        ports = {name: each.getsockname()[1] for name, each in sockets.items()}
         self.world = self.world.at({name: f"http://{ADDRESS}:{port}" for name, port in ports.items()})
+        group = await stack.enter_async_context(asyncio.TaskGroup())
         for host in self.world.hosts:
             # One that does not listen keeps its port all the same, so that nobody else listens there.
             if host.character.listens:
-                serve = partial(self._serve, host.name)
-                listening = await asyncio.start_server(serve, sock=self._sockets[host.name], limit=LARGEST_HEAD)
-                self._servers.append(listening)
+                welcome = partial(self._welcome, group, host.name)
+                listening = await asyncio.start_server(welcome, sock=sockets[host.name], limit=LARGEST_HEAD)
+                self._servers.append(await stack.enter_async_context(listening))
 
-    async def _close(self) -> None:
-        for server in self._servers:
-            server.close()
-        for task in self._busy:
-            task.cancel()
-        if self._busy:
-            await asyncio.wait(self._busy)
-        for server in self._servers:
-            await server.wait_closed()
-        for each in self._sockets.values():
-            each.close()
-        self._servers.clear()
-        self._sockets.clear()
-
-    async def _serve(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is None or len(self._busy) >= MOST_CONNECTIONS:
+    def _welcome(
+        self, group: asyncio.TaskGroup, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Give a connection a task of its own, unless there are too many or all are being closed."""
+        if not self._servers or len(self._busy) >= MOST_CONNECTIONS:
             writer.transport.abort()
             return
-        self._busy.add(task)
+        self._busy[writer] = group.create_task(self._serve(name, reader, writer))
+
+    async def _serve(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # What was written is gone once `drain` returns: nothing waits in memory for a client that does not read.
         writer.transport.set_write_buffer_limits(0)
         try:
@@ -120,7 +119,7 @@ class SiteServer:
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
             pass  # the client has gone, or was too slow, or this was a fault of ours on purpose
         finally:
-            self._busy.discard(task)
+            del self._busy[writer]
             writer.transport.abort()
 
     async def _exchange(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

@@ -1,0 +1,234 @@
+import dataclasses
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sanderling.pages.extract import LONGEST_HTML, LONGEST_TITLE, LONGEST_VALUE, MOST_METADATA, Document, extract
+
+URL = "https://e.example/a/b"
+
+PAGE = """<!doctype html>
+<html lang="en-GB">
+<head>
+  <meta charset="utf-8">
+  <title>Waders &amp;
+    other birds</title>
+  <meta name="Description" content="Birds  of the shore">
+  <meta property="og:title" content="Waders">
+  <meta name="viewport" content="width=device-width">
+  <link rel="canonical" href="/waders">
+</head>
+<body>
+  <nav><a href="/">Home</a> <a href="/about" rel="nofollow">About</a></nav>
+  <main>
+    <h1>Waders</h1>
+    <p>The <em>sanderling</em> runs along <a href="wave">the wave</a>.</p>
+  </main>
+  <footer>Printed on paper</footer>
+</body>
+</html>"""
+
+
+def read(html: str, **said: str) -> Document:
+    return extract(html.encode(), content_type="text/html; charset=utf-8", url=URL, **said)
+
+
+def test_a_page() -> None:
+    assert read(PAGE) == Document(
+        title="Waders & other birds",
+        description="Birds of the shore",
+        metadata={
+            "canonical": "https://e.example/waders",
+            "description": "Birds of the shore",
+            "og:title": "Waders",
+        },
+        language="en-gb",
+        text="# Waders\n\nThe *sanderling* runs along [the wave](https://e.example/a/wave).",
+        links=("https://e.example/waders", "https://e.example/", "https://e.example/a/wave"),
+        charset="utf-8",
+    )
+
+
+@pytest.mark.parametrize(
+    ("html", "title"),
+    [
+        ("<title> a\n b </title><h1>c</h1>", "a b"),
+        ("<svg><title>icon</title></svg><title>a</title>", "a"),
+        ("<title></title><h1>a <b>b</b></h1><h1>c</h1>", "a b"),
+        ("<meta property=og:title content=a><p>b", "a"),
+        ("<meta property=og:title content=a><h1>b</h1>", "b"),
+        ("<title>a<body><p>b", "a"),
+        ("<p>a", None),
+        (f"<title>{'a' * 9999}</title>", "a" * LONGEST_TITLE),
+    ],
+)
+def test_titles(html: str, title: str | None) -> None:
+    assert read(html).title == title
+
+
+def test_a_title_left_open_does_not_swallow_the_page() -> None:
+    assert read("<title>a<body><p>b").text == "b"
+
+
+def test_the_description_may_be_for_social_networks() -> None:
+    assert read("<meta property=og:description content=a>").description == "a"
+    assert read("<p>a").description is None
+
+
+def test_of_two_values_the_first_counts_and_names_are_in_lower_case() -> None:
+    assert read("<meta name=AUTHOR content=a><meta name=author content=b>").metadata == {"author": "a"}
+
+
+def test_there_is_an_end_to_metadata() -> None:
+    many = read("".join(f"<meta name=og:{number} content={'x' * 5000}>" for number in range(500))).metadata
+
+    assert len(many) == MOST_METADATA
+    assert {len(value) for value in many.values()} == {LONGEST_VALUE}
+
+
+@pytest.mark.parametrize(
+    ("robots", "followed"),
+    [("nofollow", 0), ("noindex, NOFOLLOW", 0), ("none", 0), ("noindex", 1), ("max-image-preview:none", 1), ("all", 1)],
+)
+def test_a_page_may_ask_not_to_be_followed(robots: str, followed: int) -> None:
+    assert len(read(f"<meta name=robots content='{robots}'><a href=/x>").links) == followed
+
+
+ENGLISH = "<p>The boat was late again, and nobody at the harbour could say when it would be back with the fish."
+
+
+@pytest.mark.parametrize(
+    ("html", "header", "language"),
+    [
+        ("<html lang=fr><meta name=language content=de>", "it", "fr"),
+        ("<html lang='{{lang}}'><meta name=language content=de>", "it", "it"),
+        ("<meta http-equiv=content-language content=de>", "de, en", "de"),
+        ("<meta property=og:locale content=pt_BR>", "", "pt-br"),
+        (ENGLISH, "", "en"),
+        ("<p>Fish", "", None),
+    ],
+)
+def test_the_language_is_what_the_page_says_then_the_server_then_the_text(
+    html: str, header: str, language: str | None
+) -> None:
+    assert read(html, language=header).language == language
+
+
+def test_text_and_json_are_kept_as_they_are() -> None:
+    text = "# not *Markdown*\n\n\n\nbut text\n"
+    assert extract(text.encode(), content_type="text/plain", url=URL).text == text
+    data = '{"a": "<p>"}'
+    assert extract(data.encode(), content_type="application/json", url=URL).text == data
+
+
+def test_other_things_have_no_text() -> None:
+    other = extract(b"%PDF-1.7 words", content_type="application/pdf", url=URL, language="de")
+
+    assert other == Document(None, None, {}, "de", "", (), "binary")
+
+
+def test_a_page_in_its_own_charset() -> None:
+    body = "<meta charset=windows-1251><p>Привет".encode("cp1251")
+
+    page = extract(body, content_type="text/html", url=URL)
+
+    assert (page.text, page.charset) == ("Привет", "windows-1251")
+
+
+def test_a_page_that_is_too_long_is_cut_between_tags() -> None:
+    body = ("<p>é</p>" * (LONGEST_HTML // 9 + 1000)).encode()
+    assert len(body) > LONGEST_HTML
+
+    page = extract(body, content_type="text/html", url=URL)
+
+    assert page.charset == "utf-8"
+    assert "\ufffd" not in page.text
+
+
+def test_nul_is_not_a_line_break() -> None:
+    assert read("<p>a\0b&#0;c").text == "ab\ufffdc"
+
+
+HOSTILE = {
+    "fifty megabytes of signs": b"<" * 50_000_000,
+    "nested": b"<div>" * 100_000 + b"x",
+    "a million tags": b"<b>x</b>" * 1_000_000,
+    "cells": b"<table>" + b"<td>x" * 100_000,
+    "titles in drawings": b"<svg><title>x</title></svg>" * 30_000 + b"y",
+    "templates": b"<template></template><a href=x>y</a>" * 30_000,
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_pages_take_no_longer_than_others(body: bytes) -> None:
+    page = extract(body, content_type="text/html", url=URL)
+
+    assert 0 < len(page.text) < 2 * LONGEST_HTML
+
+
+TAGS = st.sampled_from(
+    [
+        "<p>",
+        "</p>",
+        "<table>",
+        "<tr>",
+        "<td>",
+        "</table>",
+        "<ul>",
+        "<li>",
+        "<a|href=x>",
+        "<b>",
+        "</b>",
+        "<pre>",
+        "</pre>",
+        "<code>",
+        "</code>",
+        "<main>",
+        "<nav>",
+        "</nav>",
+        "<title>",
+        "<svg>",
+        "<template>",
+        "<base|href=//[>",
+        "<meta|charset=utf-16>",
+        "<meta|name=robots|content>",
+        "<html|lang=x>",
+        "<h1>",
+        "<blockquote>",
+        "<img|src=/i|alt=a>",
+        "<br>",
+        "<dl>",
+        "<dt>",
+        "<dd>",
+        "<caption>",
+        "<th|colspan=9>",
+        "<script>",
+        "<!--",
+        "-->",
+        "&#xD800;",
+        "&amp",
+        "<div|hidden>",
+        "<section|class=content>",
+        "<iframe|src=y>",
+        "<",
+        "word",
+        "*x*",
+        "\x00",
+        "\ufffe",
+    ]
+).map(lambda tag: tag.replace("|", " ").encode())
+BODIES = st.binary() | st.lists(TAGS | st.binary(max_size=4), max_size=60).map(b"".join)
+TYPES = st.sampled_from(["text/html", "text/html; charset=shift_jis", "application/json", "", "x"]) | st.text()
+
+
+@given(BODIES, TYPES, st.sampled_from([URL, "http://e.example", "", "x", "http://["]), st.none() | st.text())
+@example(b"<base href='http://['><a href=x>", "text/html", URL, None)
+def test_anything_is_a_document(body: bytes, content_type: str, url: str, language: str | None) -> None:
+    page = extract(body, content_type=content_type, url=url, language=language)
+
+    assert page == extract(body, content_type=content_type, url=url, language=language)
+    assert all(link.lower().startswith(("http://", "https://")) for link in page.links) or not url.startswith("http")
+    assert len(set(page.links)) == len(page.links)
+    for value in dataclasses.astuple(page):
+        str(value).encode()  # no lone surrogates
