@@ -2,9 +2,11 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PEERS := .venv-peers
+PEERS_READY := $(PEERS)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint bench clean
+.PHONY: help setup run test lint bench peers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -21,8 +23,8 @@ $(READY): pyproject.toml constraints.txt setup.py $(wildcard src/sanderling/*/*.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-run: $(READY) ## watch the limiter learn three hosts at once
-	@$(BIN)/sanderling demo
+run: $(READY) ## watch a crawl of a small, partly broken web
+	@$(BIN)/sanderling demo pages
 
 test: $(READY) ## run every test; says which suites it skipped and why
 	$(BIN)/python -m pytest
@@ -35,5 +37,15 @@ lint: $(READY) ## ruff and mypy
 bench: $(READY) ## run every benchmark and print one table
 	@$(BIN)/python bench/all.py
 
+peers: $(PEERS_READY) ## install the crawlers we are measured against, apart from ours
+
+# They call our own extract, so that every side does the same work per page: the last line is what that imports.
+$(PEERS_READY): Makefile constraints.txt | $(READY)
+	$(BIN)/python -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  'scrapy==2.19.*' 'crawlee[all]==1.11.*' uvloop \
+	  aiohttp backports.zstd brotli idna msgspec publicsuffixlist selectolax
+	@touch $@
+
 clean: ## remove what the other targets made
-	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build .mypy_cache .ruff_cache .pytest_cache .hypothesis

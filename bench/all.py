@@ -6,7 +6,11 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NOT_BENCHMARKS = {"all.py", "harness.py", "rivals.py", "simulation.py"}
+NOT_BENCHMARKS = {
+    *("all.py", "harness.py"),
+    *("rivals.py", "simulation.py"),
+    *("processes.py", "site_server.py", "unpaced.py"),
+}
 
 
 def main() -> None:

@@ -112,7 +112,7 @@ class Body:
     """
 
     def __init__(self, encoding: str | None, *, most_raw: int, most_decoded: int, wanted: int | None = None) -> None:
-        names = [name.strip().lower() for name in (encoding or "").split(",")]
+        names = [name.strip().lower() for name in encoding.split(",")] if encoding else []
         names = [name for name in names if name not in ("", "identity")]
         if len(names) > MOST_CODINGS or any(name not in DECODERS for name in names):
             raise BadEncoding(f"Content-Encoding is {(encoding or '')[:80]!r}; we can read {ACCEPTED}")

@@ -122,7 +122,7 @@ class Http:
             raise RuntimeError("use the client as a context manager: async with Http() as http")
         check_url(task.url, self._guard)
         started = self._clock.now()
-        async with _Phases(self._rules.total, self._clock) as phases:
+        async with _Phases(self._rules, self._clock) as phases:
             phases.begin("first byte", self._rules.connect + self._rules.first_byte)
             response = await self._session.request(
                 task.method,
@@ -135,7 +135,7 @@ class Http:
             latency = self._clock.now() - started
             async with response:
                 body = await self._read(response, phases, task.most)
-        headers = tuple((name, value) for name, value in response.headers.items())
+        headers = tuple(response.headers.items())
         return Reply(response.status, headers, body, task.url, latency)
 
     async def _read(self, response: aiohttp.ClientResponse, phases: "_Phases", wanted: int | None) -> bytes:
@@ -147,34 +147,47 @@ class Http:
             if not piece:
                 return body.finish()
             body.add(piece)
+            if response.content.at_eof():  # the usual case: all of it has come
+                return body.finish()
         response.close()  # the rest would have to be read before another request could use the connection
         return body.finish()
 
 
 class _Phases:
-    """One timer for all the time limits of an exchange; its error says which of them it was."""
+    """One timer for all the time limits of an exchange; its error says which of them it was.
 
-    def __init__(self, total: float, clock: Clock) -> None:
-        self._total = total
+    Moving a timer costs more than anything else here, and hardly any exchange ever needs one: so the limit that counts
+    is a number, and a timer looks at it no later than the shortest of the limits could run out.
+    """
+
+    def __init__(self, rules: HttpRules, clock: Clock) -> None:
         self._clock = clock
-        self._phase = "total"
-        self._timer = asyncio.timeout(total)
+        self._step = min(rules.connect + rules.first_byte, rules.idle)
+        self._phase, self._end = "total", clock.now() + rules.total
+        self._due = self._end
+        self._timer = asyncio.timeout(None)
 
     async def __aenter__(self) -> Self:
         await self._timer.__aenter__()
-        self._end = self._timer.when() or 0.0
-        self._loop_ahead = self._end - self._total - self._clock.now()  # the loop has a clock of its own
+        self._watch = self._clock.call_later(min(self._step, self._end - self._clock.now()), self._look)
         return self
 
     def begin(self, phase: str, seconds: float) -> None:
         """Give what follows so many seconds, but never more than are left of the total."""
-        due = self._clock.now() + self._loop_ahead + seconds
-        self._phase, due = (phase, due) if due < self._end else ("total", self._end)
-        self._timer.reschedule(due)
+        due = self._clock.now() + seconds
+        self._phase, self._due = (phase, due) if due < self._end else ("total", self._end)
+
+    def _look(self) -> None:
+        left = self._due - self._clock.now()
+        if left > 0:
+            self._watch = self._clock.call_later(min(self._step, left), self._look)
+        else:
+            self._timer.reschedule(0)  # which is past on the loop's clock, so it runs out now
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._watch.cancel()
         try:
             await self._timer.__aexit__(kind, error, trace)
         except TimeoutError as expired:

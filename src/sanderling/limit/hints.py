@@ -50,7 +50,9 @@ class Quota:
 
 def retry_after(value: str | None, *, date: str | None, now: float) -> float | None:
     """Seconds to wait, by a Retry-After header; `date` is that response's Date header, `now` the wall clock."""
-    text = (value or "").strip(" \t")
+    if value is None:
+        return None  # nearly every answer; not worth three patterns
+    text = value.strip(" \t")
     # RFC 9110 knows whole seconds only. Some servers send decimals, whose meaning nobody could mistake.
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
         return min(float(text), LONGEST)
@@ -63,9 +65,9 @@ def retry_after(value: str | None, *, date: str | None, now: float) -> float | N
 
 def quota(headers: Mapping[str, str], *, now: float) -> Quota | None:
     """The tightest quota that `headers` state in any of the forms in use; `now` is the wall clock."""
-    fields = {name.lower(): value for name, value in headers.items()}
-    if not any("rate" in name for name in fields):
+    if not any("rate" in name.lower() for name in headers):
         return None  # most answers; not worth reading their Date for
+    fields = {name.lower(): value for name, value in headers.items()}
     said = _said(fields.get("date"), now)
     stated = [*_structured(fields, said), *_separate(fields, said)]
     # Of two that allow nothing, the one that does so for longer.
