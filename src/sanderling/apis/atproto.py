@@ -1,0 +1,194 @@
+"""ATProto: the XRPC calls that an archive of repos needs, and why a repo was not to be had.
+
+Names of errors are read from the JSON of an answer and nowhere else: a repo that contains the word RepoNotFound, or a
+proxy's page that does, says nothing about the repo.
+"""
+
+from enum import StrEnum
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from sanderling.outcome import Code, Outcome
+from sanderling.task import Reply, Task
+
+CAR = (("Accept", "application/vnd.ipld.car"),)
+JSON = (("Accept", "application/json"),)
+
+
+class Category(StrEnum):
+    """Why a repo was not archived."""
+
+    NOT_FOUND = "not_found"
+    DEACTIVATED = "deactivated"
+    TAKENDOWN = "takendown"
+    SUSPENDED = "suspended"
+    PARSE_ERROR = "parse_error"
+    DID_MISMATCH = "did_mismatch"
+    TOO_LARGE = "too_large"
+    REFUSED = "refused"
+    RATE_LIMITED = "rate_limited"
+    HTTP_ERROR = "http_error"
+    DNS_ERROR = "dns_error"
+    UNAVAILABLE = "unavailable"
+    CONNECTION_ERROR = "connection_error"
+    TIMEOUT = "timeout"
+    UNKNOWN = "unknown"
+
+    @property
+    def permanent(self) -> bool:
+        """Whether asking again in a later pass would change nothing."""
+        return self in PERMANENT
+
+    @property
+    def blames_host(self) -> bool:
+        """Whether it counts against the host, and not only against the repo."""
+        return self in HOSTS_FAULT
+
+
+PERMANENT = frozenset(
+    {
+        Category.NOT_FOUND,
+        Category.DEACTIVATED,
+        Category.TAKENDOWN,
+        Category.SUSPENDED,
+        Category.PARSE_ERROR,
+        Category.DID_MISMATCH,
+        Category.TOO_LARGE,
+        Category.REFUSED,
+    }
+)
+TRANSIENT = tuple(category for category in Category if category not in PERMANENT)
+HOSTS_FAULT = frozenset(
+    {Category.DNS_ERROR, Category.UNAVAILABLE, Category.CONNECTION_ERROR, Category.TIMEOUT, Category.UNKNOWN}
+)
+
+# The names that the lexicon gives, and those that hosts of other makes give for the same.
+BY_NAME = {
+    "RepoNotFound": Category.NOT_FOUND,
+    "AccountNotFound": Category.NOT_FOUND,
+    "NotFound": Category.NOT_FOUND,
+    "RepoDeactivated": Category.DEACTIVATED,
+    "AccountDeactivated": Category.DEACTIVATED,
+    "RepoTakendown": Category.TAKENDOWN,
+    "AccountTakedown": Category.TAKENDOWN,
+    "RepoSuspended": Category.SUSPENDED,
+    "AccountSuspended": Category.SUSPENDED,
+    "RateLimitExceeded": Category.RATE_LIMITED,
+}
+# What the reference host says, under a name that means anything, for a repo whose root is gone.
+GONE = "could not find repo"
+BY_STATUS = {404: Category.NOT_FOUND, 410: Category.DEACTIVATED, 429: Category.RATE_LIMITED}
+BY_CODE = {
+    Code.RATE_LIMITED: Category.RATE_LIMITED,
+    Code.DNS_ERROR: Category.DNS_ERROR,
+    Code.TIMEOUT: Category.TIMEOUT,
+    Code.CONNECTION_REFUSED: Category.CONNECTION_ERROR,
+    Code.CONNECTION_RESET: Category.CONNECTION_ERROR,
+    Code.TLS_ERROR: Category.CONNECTION_ERROR,
+    Code.NETWORK_ERROR: Category.CONNECTION_ERROR,
+    # A body that was cut on the way is the network's doing: filed under parse errors it would never be asked for again.
+    Code.TRUNCATED: Category.CONNECTION_ERROR,
+    Code.HOST_UNAVAILABLE: Category.UNAVAILABLE,
+    Code.TOO_LARGE: Category.TOO_LARGE,
+    Code.REFUSED: Category.REFUSED,
+    Code.INVALID_URL: Category.REFUSED,
+    Code.BAD_ENCODING: Category.HTTP_ERROR,
+    Code.INVALID_RESPONSE: Category.HTTP_ERROR,
+    Code.REDIRECT_LOOP: Category.HTTP_ERROR,
+    Code.HTTP_ERROR: Category.HTTP_ERROR,
+    Code.AUTH_FAILED: Category.HTTP_ERROR,
+    Code.ACCESS_DENIED: Category.HTTP_ERROR,
+}
+
+
+def get_repo(host: str, did: str) -> Task:
+    """All of a repo, as a CAR. `host` is like https://host.example."""
+    return Task(_address(host, "com.atproto.sync.getRepo", did=did), headers=CAR)
+
+
+def get_latest_commit(host: str, did: str) -> Task:
+    """The revision of a repo."""
+    return Task(_address(host, "com.atproto.sync.getLatestCommit", did=did), headers=JSON)
+
+
+def list_repos(host: str, cursor: str = "", limit: int = 1000) -> Task:
+    """A page of the repos of a host, or of all that a relay knows."""
+    return Task(_address(host, "com.atproto.sync.listRepos", limit=str(limit), cursor=cursor), headers=JSON)
+
+
+def list_hosts(relay: str, cursor: str = "", limit: int = 1000) -> Task:
+    """A page of the hosts that a relay knows."""
+    return Task(_address(relay, "com.atproto.sync.listHosts", limit=str(limit), cursor=cursor), headers=JSON)
+
+
+def _address(host: str, method: str, **values: str) -> str:
+    given = {name: value for name, value in values.items() if value}
+    return f"{host.rstrip('/')}/xrpc/{method}?{urlencode(given, quote_via=quote, safe=':')}"
+
+
+class LatestCommit(msgspec.Struct):
+    """The answer of getLatestCommit."""
+
+    cid: str
+    rev: str
+
+
+class ListedRepo(msgspec.Struct):
+    """One repo of listRepos."""
+
+    did: str
+    rev: str = ""
+    head: str = ""
+    active: bool = True
+    status: str | None = None
+
+
+class ListedRepos(msgspec.Struct):
+    """The answer of listRepos; without a cursor it was the last page."""
+
+    repos: list[ListedRepo]
+    cursor: str | None = None
+
+
+class ListedHost(msgspec.Struct):
+    """One host of listHosts."""
+
+    hostname: str
+    status: str = "active"
+
+
+class ListedHosts(msgspec.Struct):
+    """The answer of listHosts; without a cursor it was the last page."""
+
+    hosts: list[ListedHost]
+    cursor: str | None = None
+
+
+class _Error(msgspec.Struct):
+    error: str = ""
+    message: str = ""
+
+
+def why_not(outcome: Outcome, reply: Reply | None) -> Category:
+    """The category of an answer to getRepo that was not a repo."""
+    if reply is not None and reply.status >= 400 and (named := _named(reply.body)) is not None:
+        return named
+    return BY_STATUS.get(outcome.status) or BY_CODE.get(outcome.code) or _by_hundred(outcome.status)
+
+
+def _by_hundred(status: int) -> Category:
+    if status >= 500:
+        return Category.UNAVAILABLE
+    return Category.HTTP_ERROR if status else Category.UNKNOWN
+
+
+def _named(body: bytes) -> Category | None:
+    """The category that the error's own name stands for, if it has one."""
+    try:
+        error = msgspec.json.decode(body, type=_Error)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if error.error == "InvalidRequest" and GONE in error.message.lower():
+        return Category.NOT_FOUND
+    return BY_NAME.get(error.error)

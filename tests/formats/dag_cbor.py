@@ -1,0 +1,171 @@
+"""What is DAG-CBOR and what is not, as tables; and values to draw from."""
+
+from hypothesis import strategies as st
+
+from sanderling.formats.cbor import Value
+from sanderling.formats.cid import DAG_CBOR, RAW, Cid
+
+LINK = Cid.of(b"")
+LINK_HEX = f"d82a582500{LINK.hex()}"
+
+# Each is the one way to write its value.
+GOOD: dict[str, Value] = {
+    "00": 0,
+    "17": 23,
+    "1818": 24,
+    "18ff": 255,
+    "190100": 256,
+    "19ffff": 65535,
+    "1a00010000": 65536,
+    "1affffffff": 2**32 - 1,
+    "1b0000000100000000": 2**32,
+    "1bffffffffffffffff": 2**64 - 1,
+    "20": -1,
+    "37": -24,
+    "3818": -25,
+    "3b7fffffffffffffff": -(2**63),
+    "3bffffffffffffffff": -(2**64),
+    "40": b"",
+    "43010203": b"\1\2\3",
+    "5818" + "00" * 24: bytes(24),
+    "60": "",
+    "6161": "a",
+    "62c3a9": "é",
+    "64f09f8c8a": "🌊",
+    "6100": "\0",
+    "80": [],
+    "83010203": [1, 2, 3],
+    "a0": {},
+    "a2616101616202": {"a": 1, "b": 2},
+    "a26162016261610a": {"b": 1, "aa": 10},  # shorter first
+    "a260016161f6": {"": 1, "a": None},
+    "f4": False,
+    "f5": True,
+    "f6": None,
+    "fb3ff199999999999a": 1.1,
+    "fb0000000000000000": 0.0,
+    "fb8000000000000000": -0.0,
+    "fb7fefffffffffffff": 1.7976931348623157e308,
+    LINK_HEX: LINK,
+    "d82a45000155" + "0000": Cid(b"\x01\x55\x00\x00"),
+}
+
+# Each breaks one rule.
+BAD: dict[str, str] = {
+    "": "nothing",
+    "1800": "a number in too many bytes",
+    "1817": "the same",
+    "190000": "the same",
+    "1900ff": "the same",
+    "1a00000000": "the same",
+    "1a0000ffff": "the same",
+    "1b0000000000000000": "the same",
+    "1b00000000ffffffff": "the same",
+    "3800": "a negative one",
+    "3900ff": "the same",
+    "3b00000000ffffffff": "the same",
+    "5800": "a length in too many bytes",
+    "5900ff" + "00" * 255: "the same",
+    "7801" + "61": "the same, of text",
+    "790001" + "61": "the same",
+    "9800": "the same, of a list",
+    "990001" + "00": "the same",
+    "b800": "the same, of a map",
+    "b90001" + "616100": "the same",
+    "d9002a5825" + "00" + LINK.hex(): "a tag in too many bytes",
+    "5fff": "bytes of indefinite length",
+    "5f4101ff": "the same",
+    "7fff": "text of indefinite length",
+    "7f6161ff": "the same",
+    "9fff": "a list of indefinite length",
+    "9f01ff": "the same",
+    "bfff": "a map of indefinite length",
+    "bf616101ff": "the same",
+    "ff": "a break",
+    "1c": "a reserved head",
+    "1d": "the same",
+    "1e": "the same",
+    "1f": "the same",
+    "3f": "the same",
+    "df": "the same",
+    "18": "a number cut off",
+    "1900": "the same",
+    "1b00000001": "the same",
+    "41": "bytes cut off",
+    "58ff00": "the same",
+    "5bffffffffffffffff": "bytes of 2**64 - 1",
+    "5b0000010000000000": "bytes of 2**40",
+    "61": "text cut off",
+    "7b8000000000000000": "text of 2**63",
+    "81": "a list cut off",
+    "9affffffff00": "a list of 2**32 - 1",
+    "9b8000000000000000": "a list of 2**63",
+    "a1": "a map cut off",
+    "a16161": "a map without its value",
+    "bb0000010000000000": "a map of 2**40",
+    "ba00010000616100": "a map of 2**16",
+    "a2616101616102": "a key twice",
+    "a2616201616102": "keys out of order",
+    "a262616101616202": "a longer key first",
+    "a2616101" + "6001": "an empty key last",
+    "a10101": "a key that is a number",
+    "a1416101": "a key of bytes",
+    "a1f601": "a key that is null",
+    "a18001": "a key that is a list",
+    "61ff": "bad UTF-8",
+    "62c328": "the same",
+    "62c080": "overlong UTF-8",
+    "63eda080": "a surrogate in UTF-8",
+    "64f4908080": "UTF-8 beyond Unicode",
+    "61c3": "UTF-8 cut off",
+    "c074323031332d30332d32315432303a30343a30305a": "a tag that is a date",
+    "c11a514b67b0": "the same",
+    "c249010000000000000000": "a bignum",
+    "d82b40": "tag 43",
+    "d9d9f700": "the tag of CBOR itself",
+    "db000000000000002a40": "tag 42 in eight bytes",
+    "d82a": "a link to nothing",
+    "d82a00": "a link that is a number",
+    "d82a6161": "a link that is text",
+    "d82a40": "a link of no bytes",
+    "d82a4100": "a link without a CID",
+    "d82a5824" + LINK.hex(): "a link without its zero",
+    "d82a582501" + LINK.hex(): "a link with a one for it",
+    "d82a5823001220" + "00" * 32: "a link of version 0",
+    "d82a582500" + LINK.hex()[:-2]: "a link cut off",
+    "d82a582600" + LINK.hex() + "00": "a link with a byte too many",
+    "d82a" + LINK_HEX: "a link to a link",
+    "f93c00": "a float of 16 bits",
+    "f97e00": "NaN in 16 bits",
+    "fa3f800000": "a float of 32 bits",
+    "fb7ff0000000000000": "infinity",
+    "fbfff0000000000000": "minus infinity",
+    "fb7ff8000000000000": "NaN",
+    "fb3ff1": "a float cut off",
+    "f7": "undefined",
+    "e0": "a simple value",
+    "f3": "the same",
+    "f820": "the same",
+    "f814": "false in two bytes",
+    "fc": "a reserved simple value",
+    "0000": "a second value",
+    "a000": "the same",
+    "f6f6": "the same",
+    "81" * 65 + "00": "65 lists",
+    "a16161" * 65 + "00": "65 maps",
+}
+
+links = st.builds(Cid.of, st.binary(max_size=4), st.sampled_from([DAG_CBOR, RAW]))
+texts = st.text(max_size=8) | st.sampled_from(["cid", "$link", "$bytes", '"cid":', "\\", "\x00\x1f\x7f\u2028"])
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**64), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts
+    | st.binary(max_size=40)
+    | links
+)
+values: st.SearchStrategy[Value] = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4), max_leaves=20
+)
