@@ -48,4 +48,4 @@ $(PEERS_READY): Makefile constraints.txt | $(READY)
 	@touch $@
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(PEERS) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) sanderling-demo build .mypy_cache .ruff_cache .pytest_cache .hypothesis

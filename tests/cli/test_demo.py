@@ -19,7 +19,7 @@ import pytest
 from sanderling.cli.demo_screen import HEADS, ROWS, chart
 from sanderling.cli.demo_summary import HostSummary, Summary, words
 
-COMMAND = [sys.executable, "-W", "error", "-m", "sanderling", "demo"]
+COMMAND = [sys.executable, "-W", "error", "-m", "sanderling", "demo", "limiter"]
 QUICK = ("--seconds", "3", "--speed", "40")
 HOSTS = ["quota.example", "queue.example", "failing.example"]
 
@@ -225,7 +225,7 @@ def test_wrong_flags_are_refused(arguments: list[str], said: str) -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
-    assert "See: sanderling demo --help" in done.stderr
+    assert "See: sanderling demo limiter --help" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -103,8 +104,18 @@ def test_the_help_names_the_commands_and_has_an_example() -> None:
     done = sanderling("--help")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Watch the limiter learn three hosts at once." in done.stdout
-    assert "\n    sanderling demo\n" in done.stdout
+    assert "Crawl documents politely, with nothing lost." in done.stdout
+    assert "\n    sanderling demo pages\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("group", "commands"), [("pages", ["crawl", "verify", "failed"]), ("demo", ["limiter", "pages"])]
+)
+def test_the_help_of_a_group_names_its_commands(group: str, commands: list[str]) -> None:
+    done = sanderling(group)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(re.search(rf"│ {command} +[A-Z]", done.stdout) for command in commands)
 
 
 def test_without_a_command_there_is_the_help() -> None:
@@ -125,7 +136,9 @@ main()
     loaded = set(done.stdout.splitlines()[-1].split())
     assert "cyclopts" in loaded
     assert not loaded & {"asyncio", "prometheus_client", "structlog", "rich.live", "uvloop", "idna", "msgspec"}
-    assert not [name for name in loaded if name.startswith(("sanderling.limit", "sanderling.observe"))]
+    assert not [
+        name for name in loaded if name.startswith(("sanderling.limit", "sanderling.observe", "sanderling.pages"))
+    ]
 
 
 @pytest.mark.skipif(not find_spec("sanderling.cli.demo"), reason="cyclopts looks into every command for a suggestion")

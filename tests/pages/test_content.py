@@ -64,7 +64,9 @@ def test_furniture_is_left_out(furniture: str) -> None:
     assert text(f"a {furniture} b") == "a b"
 
 
-@pytest.mark.parametrize("shown", ["<p aria-hidden=false>x</p>", "<p class=hidden-xs>x</p>", "<p style=display:flex>x</p>"])  # fmt: skip
+@pytest.mark.parametrize(
+    "shown", ["<p aria-hidden=false>x</p>", "<p class=hidden-xs>x</p>", "<p style=display:flex>x</p>"]
+)
 def test_what_only_sounds_hidden_is_shown(shown: str) -> None:
     assert text(f"a {shown} b") == "a x b"
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from small_web import Web, crawl, page, reply, web
 
+from sanderling.fetch.guard import Refused
 from sanderling.outcome import Code
 from sanderling.pages.crawl import CrawlRules
 from sanderling.pages.ends import End
@@ -63,6 +64,15 @@ def test_if_it_is_never_to_be_had_the_host_is_given_up(tmp_path: Path) -> None:
 
     assert site.urls == []
     assert "robots.txt" in done.row(f"{A}/")["detail"]
+
+
+def test_a_host_that_our_own_guard_refuses_is_not_waited_for(tmp_path: Path) -> None:
+    site = Web({f"{A}/robots.txt": [Refused("address 127.0.0.1 is loopback")]})
+
+    done = crawl(tmp_path / "out", site, f"{A}/")
+
+    assert (done.row(f"{A}/")["outcome"], len(site.asked)) == (Code.REFUSED, 1)
+    assert done.seconds < 2
 
 
 def test_ten_megabytes_of_it_are_read_as_far_as_is_right(tmp_path: Path) -> None:

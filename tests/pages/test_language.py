@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from sanderling.pages.language import _WORDS, detect, tag
 
+# ruff: noqa: RUF001 - letters that look like others are the point
 SENTENCES = {
     "en": "The boat was late again, and nobody at the harbour could say when it would be back with the fish.",
     "de": "Das Boot war wieder zu spät, und niemand am Hafen wusste, wann es mit den Fischen zurück sein wird.",
@@ -19,12 +20,12 @@ SENTENCES = {
     " fra i går, men det er ikke mye.",
     "fi": "Vene on taas myöhässä, ja kukaan ei tiedä, mitä on tapahtunut tai kun se tulee, mutta kala on jo syöty.",
     "pl": "Łódź jest znowu spóźniona i nikt w porcie nie wie, co się stało, ani czy wróci do nas przed nocą z rybami.",
-    "cs": "Loď má zase zpoždění a nikdo v přístavu neví, co se stalo, nebo jestli se vrátí před nocí, ale ryby už jsou.",
-    "hu": "A hajó már megint késik, és senki nem tudja, hogy mi történt vele, vagy hogy van még hal a házban és az asztalon.",
-    "ro": "Barca este din nou în întârziere și nimeni nu știe ce a fost sau dacă mai vine până la noapte cu pește pentru noi.",
+    "cs": "Loď má zase zpoždění a nikdo v přístavu neví, co se stalo, nebo jestli se vrátí, ale ryby už jsou.",
+    "hu": "A hajó már megint késik, és senki nem tudja, hogy mi történt vele, vagy hogy van még hal az asztalon.",
+    "ro": "Barca este din nou în întârziere și nimeni nu știe ce a fost sau dacă mai vine până la noapte cu pește.",
     "tr": "Tekne yine geç kaldı ve ne olduğu ya da ne zaman döneceği için kimse bir şey bilmiyor ama balık çok var.",
     "vi": "Con thuyền lại đến muộn và không ai ở bến cảng có thể nói khi nào nó sẽ về với những con cá cho bữa tối.",
-    "id": "Perahu itu terlambat lagi dan tidak ada orang di pelabuhan yang tahu apa yang akan terjadi dengan ikan untuk kami.",
+    "id": "Perahu itu terlambat lagi dan tidak ada orang di pelabuhan yang tahu apa yang akan terjadi dengan ikan.",
     "ru": "Лодка снова опоздала, и никто в порту не знал, когда она вернётся с рыбой и что же мы будем есть.",
     "uk": "Човен знову запізнився, і ніхто в порту не знав, коли він повернеться з рибою та що ми їстимемо.",
     "bg": "Лодката отново закъсня и никой на пристанището не знаеше кога ще се върне с рибата за вечеря.",

@@ -14,10 +14,10 @@ from kept import FINE, GONE, HOSTS, MEMORY, failed, fetched, found, fresh, url
 
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import ledger_file
-from sanderling.pages.durable import FolderError
 from sanderling.pages.ends import KEPT, REOPENABLE
 from sanderling.pages.ledger import Body, End, Ended, Ledger, Queued
 from sanderling.pages.ledger_file import Meta
+from sanderling.stores.durable import FolderError
 
 
 @pytest.fixture
@@ -336,7 +336,7 @@ TestPlay.settings = settings(max_examples=40, stateful_step_count=20, deadline=N
 def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
     path.write_bytes(b"no database at all" * 100)
 
-    with pytest.raises(FolderError, match=r"ledger.db is damaged, or no ledger"):
+    with pytest.raises(FolderError, match=r"ledger.db is damaged, or not one of ours"):
         Ledger(path)
 
 
@@ -344,7 +344,7 @@ def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
 def test_an_empty_file_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
-    with pytest.raises(FolderError, match="no ledger of a crawl"):
+    with pytest.raises(FolderError, match="no ledger of a crawl|not one of ours"):
         Ledger(path)
 
 

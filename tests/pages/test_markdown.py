@@ -109,6 +109,7 @@ LITERAL = {
     "- a": "\\- a",
     "-a": "-a",
     "+ a": "\\+ a",
+    " * a * b": "\\* a * b",
     "1. a": "1\\. a",
     "1.5 a": "1.5 a",
     "2024) a": "2024\\) a",
@@ -142,11 +143,11 @@ def test_a_reader_shows_the_words_of_plain_paragraphs_and_no_others(paragraphs: 
 
 INLINE = st.recursive(
     SIGNS.map(escaping.escape),
-    lambda inner: st.tuples(st.sampled_from(["b", "i", "del", "span", "a href=/x", "code"]), st.lists(inner, max_size=3)).map(
-        lambda made: f"<{made[0]}>{''.join(made[1])}</{made[0].split()[0]}>"
-    ),
+    lambda inner: st.tuples(
+        st.sampled_from(["b", "i", "del", "span", "a href=/x", "code"]), st.lists(inner, max_size=3)
+    ).map(lambda made: f"<{made[0]}>{''.join(made[1])}</{made[0].split()[0]}>"),
     max_leaves=6,
-)  # fmt: skip
+)
 BLOCK = st.recursive(
     INLINE,
     lambda inner: st.tuples(
@@ -158,6 +159,7 @@ BLOCK = st.recursive(
 
 @given(BLOCK)
 @example("<b>a</b><b><i>b</i></b>c")
+@example("<b>!</b><b><a href=/x>a</a></b>")
 @example("<i>a:</i>b<code>`</code><code>c</code>")
 def test_a_reader_shows_every_sign_of_any_markup_and_no_other(html: str) -> None:
     page = LexborHTMLParser(html).body

@@ -10,8 +10,8 @@ import pytest
 from kept import fresh
 
 from sanderling.pages import parquet
-from sanderling.pages.durable import FolderError
 from sanderling.pages.parquet import files, have_parquet, schema, write_in_child, write_parquet
+from sanderling.stores.durable import FolderError
 
 pq = pytest.importorskip("pyarrow.parquet")
 

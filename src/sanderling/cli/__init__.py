@@ -4,6 +4,7 @@ Exit codes: 0 all went well, 1 the command failed, 2 it was not called as it sho
 Data goes to stdout; logs, progress and errors go to stderr.
 """
 
+import os
 import sys
 from importlib.metadata import version
 from typing import NoReturn
@@ -15,14 +16,64 @@ app = App(
     version=lambda: version("sanderling"),
     help="Collect every record from APIs you do not own: as fast as each host allows, never faster, losing nothing.",
     help_format="plaintext",
-    help_epilogue="Example, which needs no server: watch the limiter learn three hosts at once\n\n    sanderling demo",
+    help_epilogue="Example, which needs no server: watch a crawl of a simulated web\n\n    sanderling demo pages",
     # `main` does it, also for a Ctrl-C that comes while a command is still being imported.
     suppress_keyboard_interrupt=False,
 )
-app.command("sanderling.cli.demo:demo", name="demo", help="Watch the limiter learn three hosts at once.")
+
+pages = App(name="pages", help="Crawl documents politely, with nothing lost.")
+pages.command(
+    "sanderling.cli.pages:crawl",
+    name="crawl",
+    help="Crawl documents politely: every URL ends in one row, or in one reason.\n\n"
+    "Run the same command again to go on where it ended, or, once it is complete, to fetch what has changed since. The "
+    "first Ctrl-C lets what is in flight come to its end, the second stops at once; neither loses anything, nor does "
+    "kill -9.\n\n"
+    "Exit code 0 if all was fetched, 1 if some was not, 2 if it was not called as it should be, 130 after Ctrl-C.",
+    help_epilogue="Example:\n\n    sanderling pages crawl https://example.org/ --out example --depth 3",
+)
+pages.command(
+    "sanderling.cli.pages_ledger:prove",
+    name="verify",
+    help="Prove that every URL of a crawl is accounted for, once.\n\n"
+    "Compares the ledger with the rows and files. Works beside a crawl that is running, and changes nothing.\n\n"
+    "Exit code 0 if all adds up, 1 if not, 2 if the folder holds no crawl.",
+    help_epilogue="Example:\n\n    sanderling pages verify example",
+)
+pages.command(
+    "sanderling.cli.pages_ledger:failed",
+    name="failed",
+    help="Say what failed and why; with --retry, ask for it again.\n\n"
+    "With --json, one object per URL; with --json --retry, the summary of the run.\n\n"
+    "Exit code 0, or that of the crawl that --retry makes; 2 if the folder holds no crawl.",
+    help_epilogue="Example:\n\n    sanderling pages failed example --retry",
+)
+app.command(pages)
+app.command(
+    "sanderling.cli.why:why",
+    name="why",
+    help="Say why a host is as slow as it is right now.\n\n"
+    "Reads what the crawl that asks it last wrote down, and says how old that is.\n\n"
+    "Exit code 0, 1 if no crawl here knows the host, 2 if there is no crawl.",
+    help_epilogue="Example:\n\n    sanderling why example.org --out example",
+)
+
+demo = App(name="demo", help="See it work against simulated hosts; nothing leaves this machine.")
+demo.command("sanderling.cli.demo_pages:demo_pages", name="pages", help="Watch a crawl of a small, partly broken web.")
+demo.command("sanderling.cli.demo:demo", name="limiter", help="Watch the limiter learn three hosts at once.")
+app.command(demo)
+
 app.command(
     "sanderling.cli.fetch:fetch", name="fetch", help="Ask a few addresses once, politely, and say how it ended."
 )
+
+world = App(
+    name="world",
+    help="Serve a simulated world on this machine, to try things against.",
+    help_epilogue="Example: a web of three ordinary hosts and all the odd ones\n\n    sanderling world site --hosts 3",
+)
+world.command("sanderling.cli.world:site", name="site", help="Serve a small web of simulated hosts, until Ctrl-C.")
+app.command(world)
 
 
 class CommandError(Exception):
@@ -35,6 +86,18 @@ class CommandError(Exception):
 
 def main() -> NoReturn:
     """Run the command that the process was called with, and exit."""
+    try:
+        try:
+            _run()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read this has gone, as `head` does: that ends it like Ctrl-C, and without a word.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(130)
+
+
+def _run() -> NoReturn:
     try:
         app(print_error=False, exit_on_error=False)
     except CycloptsError as error:

@@ -7,7 +7,7 @@ with text without any.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sanderling.pages.markup import Event, Markup, names
 
@@ -37,7 +37,8 @@ _MAIN_NAMES = names(
 _CONTAINERS = ("div", "section", "td")
 _NAMED = re.compile("content|main|post|entry|article|story|body", re.IGNORECASE)
 _STYLED_AWAY = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
-_BLOCKS = names("div section ul ol dl table p td menu")
+_BLOCKS = names("div section ul ol dl table layout p td menu")
+_BLOCK_ENDS = frozenset(f"/{name}" for name in _BLOCKS)
 
 _Range = tuple[int, int]
 
@@ -121,39 +122,51 @@ def _without(events: list[Event], part: _Range, cuts: list[_Range]) -> list[Even
 
 
 @dataclass(slots=True)
-class _Block:
-    """An open block: where it opened, and how much there was of everything by then."""
+class _Tally:
+    """How much of everything there was so far, and how much by the time each open block began."""
 
-    start: int
-    text: int
-    linked: int
-    links: int
+    text: int = 0
+    linked: int = 0
+    links: int = 0
+    inside: int = 0  # how many links are open
+    blocks: list[tuple[int, int, int, int]] = field(default_factory=list)
+    lists: list[tuple[_Range, int]] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        """Count a text."""
+        if text != " ":
+            self.text += len(text)
+            self.linked += len(text) if self.inside else 0
+
+    def tag(self, at: int, name: str) -> None:
+        """Count what opens or closes."""
+        if name == "a":
+            self.inside += 1
+            self.links += 1
+        elif name == "/a":
+            self.inside -= 1
+        elif name in _BLOCKS:
+            self.blocks.append((at, self.text, self.linked, self.links))
+        elif name in _BLOCK_ENDS:
+            self._judge(at, *self.blocks.pop())
+
+    def _judge(self, at: int, start: int, text: int, linked: int, links: int) -> None:
+        size = self.text - text
+        if self.links - links < FEWEST_LINKS or self.linked - linked < LINKED_SHARE * size:
+            return
+        # The outermost counts, and holds those inside of it.
+        while self.lists and self.lists[-1][0][0] > start:
+            self.lists.pop()
+        self.lists.append(((start, at), size))
 
 
 def _without_link_lists(events: list[Event]) -> list[Event]:
-    text = linked = links = inside = 0
-    opened: list[_Block] = []
-    lists: list[tuple[_Range, int]] = []
+    tally = _Tally()
     for at, event in enumerate(events):
         if isinstance(event, str):
-            size = len(event) if event != " " else 0
-            text += size
-            linked += size if inside else 0
-        elif event[0] == "a":
-            inside += 1
-            links += 1
-        elif event[0] == "/a":
-            inside -= 1
-        elif event[0] in _BLOCKS:
-            opened.append(_Block(at, text, linked, links))
-        elif event[0][1:] in _BLOCKS and event[0][0] == "/":
-            block = opened.pop()
-            size = text - block.text
-            if links - block.links >= FEWEST_LINKS and linked - block.linked >= LINKED_SHARE * size:
-                # The outermost counts, and holds those inside of it.
-                while lists and lists[-1][0][0] > block.start:
-                    lists.pop()
-                lists.append(((block.start, at), size))
-    if not lists or text - sum(size for _, size in lists) < ENOUGH:
+            tally.say(event)
+        else:
+            tally.tag(at, event[0])
+    if tally.text - sum(size for _, size in tally.lists) < ENOUGH:
         return events
-    return _without(events, (0, len(events) - 1), [part for part, _ in lists])
+    return _without(events, (0, len(events) - 1), [part for part, _ in tally.lists])

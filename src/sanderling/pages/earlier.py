@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from sanderling.pages import ledger_file, parquet
-from sanderling.pages.durable import FolderError, plainly, sync_folder
 from sanderling.pages.ledger_file import Meta
 from sanderling.pages.output import FAILED, PAGES
+from sanderling.stores.durable import FolderError, plainly, sync_folder
 
 LEDGER, NEXT, DRAFT = "ledger.db", "ledger.next", "ledger.draft"
 

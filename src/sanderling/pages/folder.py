@@ -13,13 +13,13 @@ from typing import Self
 import msgspec
 
 from sanderling.pages import earlier, parquet
-from sanderling.pages.durable import FolderError, Lock, plainly, sync_folder, write_new
 from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.ends import KEPT, End, Ended, Found
 from sanderling.pages.ends import Failed as FailedUrl
 from sanderling.pages.ledger import Ledger
 from sanderling.pages.ledger_file import Meta
 from sanderling.pages.output import FAILED, PAGES, Output, whole_rows
+from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
 
 __all__ = ["CrawlFolder", "FolderError", "Plan", "State"]
 

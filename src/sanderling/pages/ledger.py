@@ -17,9 +17,9 @@ import msgspec
 
 from sanderling.outcome import Outcome
 from sanderling.pages import ledger_file, remembered
-from sanderling.pages.durable import FolderError, plainly
 from sanderling.pages.ends import KEPT, REOPENABLE, UNFETCHED, Body, End, Ended, Failed, Found, Queued, Robots
 from sanderling.pages.ledger_file import Meta, key_of
+from sanderling.stores.durable import FolderError, plainly
 
 __all__ = ["KEPT", "UNFETCHED", "Body", "End", "Ended", "Failed", "Found", "Ledger", "Queued", "Robots"]
 

@@ -12,8 +12,8 @@ from urllib.parse import quote
 import msgspec
 
 from sanderling.outcome import Code
-from sanderling.pages.durable import FolderError, plainly
 from sanderling.pages.ends import End, Failed
+from sanderling.stores.durable import FolderError, plainly
 
 VERSION = 1
 APPLICATION = 0x53414E44  # "SAND": what tells our files from other people's SQLite databases

@@ -65,8 +65,7 @@ def found_links(markup: Markup, links: Links) -> tuple[str, ...]:
     """Every link of the page that it does not ask us to leave alone, once, in order."""
     found: dict[str, None] = {}
     for at in markup.outside("template", _ATTRIBUTE):
-        tag, raw = markup.events[at]
-        said = attributes(raw)
+        tag, said = markup.events[at][0], attributes(markup.events[at][1])
         rel = said["rel"].lower() if "rel" in said else ""
         if (rel and "nofollow" in rel) or (tag == "link" and _LED_TO.isdisjoint(rel.split())):
             continue

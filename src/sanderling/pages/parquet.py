@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 
 from sanderling.ids import HostError, host_of
-from sanderling.pages.durable import FolderError, plainly, sync_folder
 from sanderling.pages.output import FAILED, PAGES
+from sanderling.stores.durable import FolderError, plainly, sync_folder
 
 # A batch is what is in memory at once, and a row group: as many rows, or as many bytes of JSON, whichever comes first.
 BATCH, BATCH_BYTES = 5_000, 32 * 2**20

@@ -25,7 +25,7 @@ _SPECIAL = re.compile(
     r"|&(?=#?[a-zA-Z0-9]{1,32};)|~(?=~|$)|(?<=~)~|^~"
 )
 # What would begin a heading, an item, a quote or a rule, or underline the line before.
-_LINE_START = re.compile(r"(?:#{1,6}|[-+])(?= |$)|>|\d{1,9}(?=[.)](?: |$))|[-=]+$|:?-+[-|: ]*$|\|")
+_LINE_START = re.compile(r"(?:#{1,6}|[-+*])(?= |$)|>|\d{1,9}(?=[.)](?: |$))|[-=]+$|:?-+[-|: ]*$|\|")
 _PARAGRAPH = re.compile(rf"(?: ?{BREAK} ?){{2,}}")
 _SPELLED = {" ": "%20", "\\": "%5C", "<": "%3C", ">": "%3E", "(": "\\(", ")": "\\)"}
 _AWKWARD = re.compile(r"[ \\<>()]")
@@ -88,15 +88,18 @@ class Prose:
     def code(self, text: str) -> None:
         """Add literal text as code, between more backticks than it has in a row."""
         text = " ".join(text.split())
-        if text and self._coded == len(self.line) and len(self._code) < _LONGEST_JOINED:
-            # Two in a row would be read as one, backticks and all.
-            self.line.pop()
-            text = self._code + text
-        if text:
-            ticks = "`" * (max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
-            pad = " " if "`" in (text[0], text[-1]) else ""
-            self.line.append(f"{ticks}{pad}{text}{pad}{ticks}")
-            self._coded, self._code = len(self.line), text
+        if not text:
+            return
+        if self._frames and "]:" in text:
+            # A link whose text holds these may be taken for the definition of one.
+            self.say(text)
+            return
+        if not self._opening:
+            text = self._joined_code(text)
+        ticks = "`" * (max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
+        pad = " " if "`" in (text[0], text[-1]) else ""
+        self.line.append(f"{ticks}{pad}{text}{pad}{ticks}")
+        self._coded, self._code = len(self.line), text
 
     def image(self, alt: str, url: str) -> None:
         """Add an image."""
@@ -228,6 +231,15 @@ class Prose:
                 body = _TILDE.sub(r"\\~", body)  # what is next to the marks must not lengthen them
             self._emphasise(f"{before}{mark}{body}{mark}", mark, before + body, after)
 
+    def _joined_code(self, text: str) -> str:
+        """What to write behind code: two in a row would be read as one, backticks and all."""
+        if self._coded == len(self.line) and len(self._code) < _LONGEST_JOINED:
+            self.line.pop()
+            return self._code + text
+        if self.line and self.line[-1].endswith("`") and not self.line[-1].endswith("\\`"):
+            self.line.append(" ")
+        return text
+
     def _link(self, before: str, body: str, after: str, target: str) -> None:
         if target:
             if not before and self.line and self.line[-1][-1] == "!":
@@ -238,8 +250,8 @@ class Prose:
 
     def _adjoin(self, prior: _Closed, mark: str, body: str, after: str) -> None:
         """Emphasise right behind an emphasis: two alike become one, of two others the second is left out."""
-        code = prior.bare[-1] == "`" == body[0]
-        if mark == prior.mark and len(prior.bare) < _LONGEST_JOINED and not code:
+        clash = prior.bare[-1] + body[0] in ("``", "![")
+        if mark == prior.mark and len(prior.bare) < _LONGEST_JOINED and not clash:
             self._emphasise(f"{self.line.pop()[: -len(mark)]}{body}{mark}", mark, prior.bare + body, after)
             return
         if body[0].isalnum():
@@ -255,7 +267,8 @@ class Prose:
     def _soften(self, closed: _Closed) -> None:
         """A letter follows an emphasis: if that ends in a sign (`Note:`), its marks would not be read as such."""
         if closed.length == len(self.line) and not closed.bare[-1].isalnum():
-            self.line[-1] = closed.bare
+            code = closed.bare[0] == "`" and len(self.line) > 1 and self.line[-2].endswith("`")
+            self.line[-1] = f" {closed.bare}" if code else closed.bare
         self._closed = None
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 import msgspec
 
 from sanderling.pages import ledger_file, parquet
-from sanderling.pages.durable import FolderError, plainly
 from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.ends import KEPT, UNFETCHED, End
 from sanderling.pages.ledger_file import Meta
 from sanderling.pages.output import FAILED, PAGES, SEEN
+from sanderling.stores.durable import FolderError, plainly
 
 MOST_PROBLEMS = 100
 _BODY = re.compile(r"bodies/([0-9a-f]{2})/\1[0-9a-f]{62}(\.[\w+-]{1,16})?", re.ASCII)

@@ -1,0 +1,133 @@
+"""`sanderling why HOST`: why is this host as slow as it is, right now, in words."""
+
+import json as jsonlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from sanderling import ids
+from sanderling.cli import CommandError
+from sanderling.cli.pages_hosts import mood
+from sanderling.cli.pages_summary import count, duration, printable
+from sanderling.clock import SystemClock
+from sanderling.limit import explain
+from sanderling.pages.status import FILE, HostStatus, Status, published
+
+NEAREST = 5  # names offered for one that is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A crawl's status, and where it was found."""
+
+    folder: Path
+    status: Status
+
+    def host(self, name: str) -> HostStatus | None:
+        """What it says of a host."""
+        return next((host for host in self.status.hosts if host.view.host == name), None)
+
+
+def why(
+    host: Annotated[str, Parameter(help="As in example.org, 127.0.0.1:8080 or https://example.org/.")],
+    /,
+    *,
+    out: Annotated[
+        Path | None,
+        Parameter(help="The folder of the crawl; by default this one, or of those directly in it the freshest."),
+    ] = None,
+    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, and nothing else.")] = False,
+) -> None:
+    """Find the crawl that knows the host, and say what it says."""
+    crawls = list(_crawls(out))
+    if not crawls:
+        where = f"in {out}" if out else "here or in the folders directly below; say --out DIR"
+        raise CommandError(f"no crawl {where}: there is no {FILE}", code=2)
+    name = _spelled(host)
+    knowing = [each for each in crawls if each.host(name) is not None]
+    if not knowing:
+        raise CommandError(_unknown(name, crawls))
+    crawl = max(knowing, key=lambda each: each.status.wall)
+    told = crawl.host(name)
+    assert told is not None  # noqa: S101 - as was just asked
+    _tell(crawl, told, as_json=json)
+
+
+def _crawls(out: Path | None) -> Iterator[Published]:
+    """The crawls to look at: the one that is named, or the one here, or those one folder down."""
+    here = out or Path()
+    found = published(here)
+    if found is not None:
+        yield Published(here, found)
+    elif out is None:
+        for path in sorted(here.glob(f"*/{FILE}")):
+            below = published(path.parent)
+            if below is not None:
+                yield Published(path.parent, below)
+
+
+def _spelled(host: str) -> str:
+    """The host as crawls spell it, whether a name or a whole address was given."""
+    try:
+        return ids.host_of(host) if "://" in host else ids.normalise(host, scheme="http")
+    except ids.HostError as error:
+        raise CommandError(str(error), code=2) from None
+
+
+def _unknown(name: str, crawls: list[Published]) -> str:
+    known = sorted({host.view.host for crawl in crawls for host in crawl.status.hosts})
+    nearest = get_close_matches(name, known, NEAREST, cutoff=0.0)
+    if not nearest:
+        return f"no host {name} is known, and no other: nothing was asked yet"
+    return f"no host {name} is known; of the {count(len(known), 'host')} that are, nearest: {', '.join(nearest)}"
+
+
+def _tell(crawl: Published, host: HostStatus, *, as_json: bool) -> None:
+    age, running = max(0.0, SystemClock().wall() - crawl.status.wall), _runs(crawl.status.pid)
+    if as_json:
+        told = {
+            "host": host.view.host,
+            "state": mood(host).value,
+            "why": explain(host.view),
+            "queued": host.queued,
+            "trouble": host.trouble,
+            "age": round(age, 3),
+            "running": running,
+            "pid": crawl.status.pid,
+            "out": str(crawl.folder),
+            "view": msgspec.to_builtins(host.view),
+        }
+        print(jsonlib.dumps(told))
+        return
+    for line in _words(crawl, host, age, running=running):
+        print(printable(line))
+
+
+def _words(crawl: Published, host: HostStatus, age: float, *, running: bool) -> Iterator[str]:
+    where, then = crawl.folder.absolute(), f"{duration(age)} ago"
+    if running:
+        yield f"{host.view.host} is {mood(host).value}: {then}, in the crawl in {where} (process {crawl.status.pid})."
+    else:
+        yield f"{host.view.host} was {mood(host).value} {then}, in the crawl in {where}, which does not run any more."
+    yield explain(host.view)
+    if host.queued:
+        yield f"{count(host.queued, 'URL')} of it still to be asked for."
+    if host.trouble is not None:
+        yield f"The last thing it said instead of a good answer: {host.trouble}"
+
+
+def _runs(pid: int) -> bool:
+    """Whether there is such a process."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # somebody else's
+    return pid > 0

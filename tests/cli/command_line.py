@@ -1,0 +1,118 @@
+"""Commands as people run them: in a process of their own, or called here where that makes no difference."""
+
+import asyncio
+import json
+import shlex
+import sys
+import warnings
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from sanderling import cli
+from sanderling.testing.scripted import Step, answer
+
+Script = dict[str, list[bytes | list[Step]]]
+# A crawl begins with two requests a second, so the sites are small; Parquet takes a second of its own.
+QUICK = ("--private", "--no-parquet")
+
+
+class Done(NamedTuple):
+    """What came of a command."""
+
+    code: int
+    out: str
+    err: str
+
+
+def page(*links: str) -> bytes:
+    """An HTML page with these links."""
+    anchors = "".join(f'<a href="{link}">{link}</a> ' for link in links)
+    body = f"<html><head><title>A page</title></head><body><p>{anchors}</p></body></html>".encode()
+    return answer(200, body, Content_Type="text/html")
+
+
+def site(pages: int = 1) -> Script:
+    """A front page that links to `pages` others."""
+    names = [f"/{number}" for number in range(pages)]
+    return {"/": [page(*names)], **{name: [page("/")] for name in names}}
+
+
+async def start(*arguments: str) -> Process:
+    """The process of a command."""
+    command = (sys.executable, "-W", "error", "-m", "sanderling", *arguments)
+    return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+
+
+async def finish(process: Process) -> Done:
+    """What comes of it, within a minute."""
+    async with asyncio.timeout(60):
+        out, err = await process.communicate()
+    return Done(process.returncode or 0, out.decode(), err.decode())
+
+
+async def sanderling(*arguments: str) -> Done:
+    """What comes of a command."""
+    return await finish(await start(*arguments))
+
+
+@asynccontextmanager
+async def running(*arguments: str) -> AsyncIterator[Process]:
+    """A command, for as long as it is wanted."""
+    process = await start(*arguments)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def called(*arguments: str) -> Done:
+    """What comes of a command that is called in this process."""
+    out, err = StringIO(), StringIO()
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Cyclopts application invoked without tokens")
+        patch.setattr(sys, "argv", ["sanderling", *arguments])
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as exits:
+            cli.main()
+    assert isinstance(exits.value.code, int)
+    return Done(exits.value.code, out.getvalue(), err.getvalue())
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run the async half of a test."""
+    asyncio.run(main())
+
+
+def rows(folder: Path, name: str = "pages.jsonl") -> list[dict[str, Any]]:
+    """What was kept."""
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
+
+
+def paths(folder: Path) -> list[str]:
+    """What there are rows of, in order."""
+    return sorted(f"/{row['url'].split('/', 3)[3]}" for row in rows(folder))
+
+
+class Arrival(asyncio.Event):
+    """A step of a script, that can be waited for."""
+
+    async def __call__(self, _writer: asyncio.StreamWriter) -> None:
+        """The script has come this far."""
+        self.set()
+
+    async def came(self) -> None:
+        """Return when it has."""
+        async with asyncio.timeout(30):
+            await self.wait()
+
+
+def commands(said: str) -> list[list[str]]:
+    """The commands that were shown, to be run as they stand."""
+    return [shlex.split(line)[1:] for line in said.splitlines() if line.startswith("    sanderling ")]

@@ -1,0 +1,131 @@
+"""Why a host is slow: which crawl is asked, what it says, and how old that is."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from command_line import called
+from statuses import host, status
+
+from sanderling.clock import SystemClock
+from sanderling.pages.status import Status, publish
+
+THROTTLED = host(
+    "quota.example",
+    rejected=3,
+    ceiling=4.0,
+    queued=1200,
+    learned="the last level that passed",
+    why="told to wait another 3.0 s",
+    not_before=3.0,
+    trouble="RATE_LIMITED 429 \x1b[2J",
+)
+
+
+def published(folder: Path, now: Status, *, age: float = 5.0) -> Path:
+    folder.mkdir()
+    publish(folder, msgspec.structs.replace(now, wall=SystemClock().wall() - age))
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return published(tmp_path / "out", status(THROTTLED, host("library.example"), pid=os.getpid()))
+
+
+def ended_process() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_it_says_in_words_what_holds_the_host_back(folder: Path) -> None:
+    done = called("why", "quota.example", "--out", str(folder))
+
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("quota.example is throttled: 5.")
+    assert f" ago, in the crawl in {folder} (process {os.getpid()}).\n" in done.out
+    assert "Not called now: told to wait another 3.0 s. Its ceiling is 4.0 requests a second" in done.out
+    assert "1,200 URLs of it still to be asked for." in done.out
+    assert "instead of a good answer: RATE_LIMITED 429 \ufffd[2J" in done.out
+    assert "\x1b" not in done.out
+
+
+def test_a_crawl_that_has_ended_is_said_to_have(tmp_path: Path) -> None:
+    folder = published(tmp_path / "out", status(THROTTLED, pid=ended_process()), age=600)
+
+    done = called("why", "quota.example", "--out", str(folder))
+
+    assert done.code == 0
+    assert done.out.startswith(f"quota.example was throttled 10 min ago, in the crawl in {folder}, which does not run")
+
+
+@pytest.mark.parametrize("spelled", ["QUOTA.example", "https://quota.example/some/page", "quota.example:80"])
+def test_a_host_may_be_spelled_as_people_do(folder: Path, spelled: str) -> None:
+    assert called("why", spelled, "--out", str(folder)).code == 0
+
+
+def test_as_json_it_is_one_object(folder: Path) -> None:
+    told = json.loads(called("why", "quota.example", "--out", str(folder), "--json").out)
+
+    assert (told["host"], told["state"], told["queued"], told["running"]) == ("quota.example", "throttled", 1200, True)
+    assert 5 <= told["age"] < 65
+    assert told["view"]["ceiling"] == 4.0
+    assert "Not called now" in told["why"]
+
+
+def test_an_unknown_host_gets_the_nearest_known(folder: Path) -> None:
+    done = called("why", "qouta.example", "--out", str(folder))
+
+    assert (done.code, done.out) == (1, "")
+    assert "no host qouta.example is known; of the 2 hosts that are, nearest: quota.example, " in done.err
+
+
+def test_before_anything_was_asked_there_is_nothing_near(tmp_path: Path) -> None:
+    done = called("why", "quota.example", "--out", str(published(tmp_path / "out", status())))
+
+    assert done.code == 1
+    assert "nothing was asked yet" in done.err
+
+
+def test_without_a_folder_the_crawl_here_is_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+    assert called("why", "quota.example").code == 0
+
+
+def test_else_the_freshest_one_folder_down_that_knows_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    published(tmp_path / "1-old", status(THROTTLED), age=100)
+    published(tmp_path / "2-new", status(THROTTLED), age=10)
+    published(tmp_path / "3-newest", status(host("other.example")), age=1)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "status.json").write_text("{")
+    monkeypatch.chdir(tmp_path)
+
+    assert json.loads(called("why", "quota.example", "--json").out)["out"] == "2-new"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["quota.example"], "no crawl here or in the folders directly below; say --out DIR"),
+        (["quota.example", "--out", "nothing"], "no crawl in nothing"),
+        (["no host!", "--out", "out"], "host 'no host!'"),
+        ([], "HOST"),
+    ],
+)
+def test_bad_usage_says_what_to_do_and_exits_with_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    published(tmp_path / "empty" / "out" if "out" in arguments else tmp_path / "out", status(THROTTLED))
+    monkeypatch.chdir(tmp_path / "empty")
+
+    done = called("why", *arguments)
+
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
