@@ -5,6 +5,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -15,7 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sanderling.observe import logs
-from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics, PortError, on_loop, serve
+from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics, PagesMetrics, PortError, on_loop, serve
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
 
@@ -25,6 +26,20 @@ Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 def registry_of(take: Callable[[], Snapshot]) -> CollectorRegistry:
     registry = CollectorRegistry()
     LimiterMetrics(registry, take)
+    return registry
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    counts: dict[str, int] = field(default_factory=lambda: {"fetched": 9, "failed": 2})
+    waiting: int = 30
+    inflight: int = 4
+    bytes: int = 1234
+
+
+def _everything() -> CollectorRegistry:
+    registry = registry_of(Snapshot)
+    PagesMetrics(registry, Pages)
     return registry
 
 
@@ -45,6 +60,15 @@ def get(url: str) -> str:
     # Our own server, a moment ago.
     with urlopen(url, timeout=10) as answer:  # noqa: S310
         return str(answer.read(), "utf-8")
+
+
+def test_a_crawl_of_pages_shows_how_it_stands() -> None:
+    found = series(generate_latest(_everything()).decode())
+
+    assert found["sanderling_pages_urls_total", frozenset({("end", "fetched")})] == 9
+    assert found["sanderling_pages_urls_total", frozenset({("end", "failed")})] == 2
+    plain = ("bytes_total", "waiting", "inflight")
+    assert [found[f"sanderling_pages_{name}", frozenset()] for name in plain] == [1234, 30, 4]
 
 
 def test_totals_are_counters() -> None:
@@ -238,7 +262,7 @@ def test_a_loop_that_does_not_come_round_fails_the_scrape_and_not_the_scraper() 
 
 
 def test_the_docs_list_every_metric_with_its_type_and_labels() -> None:
-    text = generate_latest(registry_of(Snapshot)).decode()
+    text = generate_latest(_everything()).decode()
     kinds = {"counter": "_total"}
 
     rows = [line.strip("|").split("|") for line in DOCS.read_text().splitlines() if line.startswith("| `")]

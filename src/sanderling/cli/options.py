@@ -13,7 +13,16 @@ from prometheus_client import CollectorRegistry
 
 from sanderling.cli import CommandError
 from sanderling.observe import logs
-from sanderling.observe.metrics import Exposition, LimiterMetrics, PortError, Take, on_loop, serve
+from sanderling.observe.metrics import (
+    Exposition,
+    LimiterMetrics,
+    PagesMetrics,
+    PortError,
+    Take,
+    TakePages,
+    on_loop,
+    serve,
+)
 
 
 @Parameter(name="*")
@@ -40,8 +49,8 @@ DEFAULT = Options()
 
 
 @asynccontextmanager
-async def observed(options: Options, take: Take) -> AsyncIterator[str | None]:
-    """Log as asked, and show what `take` returns as metrics if asked; gives the address of the metrics, if any.
+async def observed(options: Options, take: Take, pages: TakePages | None = None) -> AsyncIterator[str | None]:
+    """Log as asked, and show what `take` and `pages` return as metrics if asked; gives the address of these, if any.
 
     Nothing is printed: whether to show the address is for the command to decide.
     """
@@ -49,7 +58,7 @@ async def observed(options: Options, take: Take) -> AsyncIterator[str | None]:
     if options.metrics_port is None:
         yield None
         return
-    exposition = _exposed(options.metrics_port, take)
+    exposition = _exposed(options.metrics_port, take, pages)
     try:
         yield exposition.url
     finally:
@@ -57,9 +66,11 @@ async def observed(options: Options, take: Take) -> AsyncIterator[str | None]:
         await asyncio.to_thread(exposition.close)
 
 
-def _exposed(port: int, take: Take) -> Exposition:
-    registry = CollectorRegistry()
-    LimiterMetrics(registry, on_loop(asyncio.get_running_loop(), take))
+def _exposed(port: int, take: Take, pages: TakePages | None) -> Exposition:
+    registry, loop = CollectorRegistry(), asyncio.get_running_loop()
+    LimiterMetrics(registry, on_loop(loop, take))
+    if pages is not None:
+        PagesMetrics(registry, on_loop(loop, pages))
     try:
         return serve(registry, port)
     except PortError as error:

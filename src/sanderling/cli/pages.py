@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -168,9 +169,10 @@ async def crawl_folder(folder: CrawlFolder, tools: Tools, options: Options, cloc
         async def desk(work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - whatever `work` takes
             return await asyncio.get_running_loop().run_in_executor(thread, work, *args)
 
-        async with observed(options, lambda: limiter.snapshot(TOP_HOSTS)) as metrics, tools.http as http:
-            _recall(limiter, folder.path)
-            crawl = Crawl(folder, http, limiter, rules=tools.rules, clock=clock, desk=desk)
+        _recall(limiter, folder.path)
+        crawl = Crawl(folder, tools.http, limiter, rules=tools.rules, clock=clock, desk=desk)
+        seen = partial(status, crawl, started, started, top=0)
+        async with observed(options, lambda: limiter.snapshot(TOP_HOSTS), seen) as metrics, tools.http:
             if metrics:
                 screen.note(f"metrics: {metrics}")
             with _stoppable(crawl, screen) as stops, screen:

@@ -11,11 +11,11 @@ import asyncio
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import ThreadingHTTPServer
 from itertools import accumulate
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from prometheus_client import CollectorRegistry, MetricsHandler
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -129,7 +129,29 @@ class SnapshotLike(Protocol):
         """The busiest hosts, busiest first."""
 
 
+class PagesLike(Protocol):
+    """How a crawl of pages stands."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """URLs that are decided, by their end."""
+
+    @property
+    def waiting(self) -> int:
+        """URLs that are not."""
+
+    @property
+    def inflight(self) -> int:
+        """Requests that are under way."""
+
+    @property
+    def bytes(self) -> int:
+        """Of bodies, unpacked, in this run."""
+
+
 Take = Callable[[], SnapshotLike]
+TakePages = Callable[[], PagesLike]
+T = TypeVar("T")
 Samples = Iterable[tuple[Sequence[str], float]]
 
 
@@ -215,6 +237,38 @@ class LimiterMetrics:
         yield waits
 
 
+class PagesMetrics:
+    """Shows Prometheus how a crawl of pages stands at each scrape."""
+
+    def __init__(self, registry: CollectorRegistry, take: TakePages) -> None:
+        self._take = take
+        registry.register(self)
+
+    def describe(self) -> Iterator[Metric]:
+        """The metrics without their values, from which the registry knows if a name is taken."""
+        yield from (family for family, _ in _pages(None))
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as they are now."""
+        for family, samples in _pages(self._take()):
+            for labels, value in samples:
+                family.add_metric(labels, value)
+            yield family
+
+
+def _pages(seen: PagesLike | None) -> Iterator[tuple[CounterMetricFamily | GaugeMetricFamily, Samples]]:
+    """Each metric of a crawl of pages, and what there is to say of it."""
+    name = "sanderling_pages_{}".format
+    ends = CounterMetricFamily(name("urls"), "URLs that are decided, by their end.", labels=("end",))
+    yield ends, () if seen is None else [((end,), number) for end, number in seen.counts.items()]
+    read = CounterMetricFamily(name("bytes"), "Bytes of bodies, once unpacked.")
+    yield read, () if seen is None else [((), seen.bytes)]
+    waiting = GaugeMetricFamily(name("waiting"), "URLs that are not decided yet.")
+    yield waiting, () if seen is None else [((), seen.waiting)]
+    inflight = GaugeMetricFamily(name("inflight"), "Requests under way.")
+    yield inflight, () if seen is None else [((), seen.inflight)]
+
+
 def _filled(family: CounterMetricFamily | GaugeMetricFamily, series: _Series, snapshot: SnapshotLike) -> Metric:
     for labels, value in series.read(snapshot):
         family.add_metric(labels, value)
@@ -231,10 +285,10 @@ def _cumulative(waits: Sequence[tuple[float, int]]) -> list[tuple[str, float]]:
     return list(zip(bounds, accumulate(count for _, count in waits), strict=True))
 
 
-def on_loop(loop: asyncio.AbstractEventLoop, take: Take, patience: float = 5.0) -> Take:
+def on_loop(loop: asyncio.AbstractEventLoop, take: Callable[[], T], patience: float = 5.0) -> Callable[[], T]:
     """`take` for other threads: it is run by the event loop, which must come round to it within `patience` seconds."""
 
-    async def taken() -> SnapshotLike:
+    async def taken() -> T:
         return take()
 
     return lambda: asyncio.run_coroutine_threadsafe(taken(), loop).result(patience)
