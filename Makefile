@@ -44,7 +44,7 @@ $(PEERS_READY): Makefile constraints.txt | $(READY)
 	$(BIN)/python -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 	  'scrapy==2.19.*' 'crawlee[all]==1.11.*' uvloop \
-	  aiohttp backports.zstd brotli idna msgspec publicsuffixlist selectolax
+	  aiohttp backports.zstd brotli idna msgspec publicsuffixlist
 	@touch $@
 
 clean: ## remove what the other targets made

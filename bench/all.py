@@ -9,6 +9,7 @@ HERE = Path(__file__).parent
 NOT_BENCHMARKS = {
     *("all.py", "harness.py"),
     *("rivals.py", "simulation.py"),
+    *("limited_server.py", "peers_limited.py"),
     *("processes.py", "site_server.py", "unpaced.py"),
 }
 

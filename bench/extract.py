@@ -24,7 +24,8 @@ def small_page(number: int) -> bytes:
     menu = "".join(f'<li><a href="/menu/{number}/{each}" class="item">Entry {each}</a></li>' for each in range(6))
     text = "".join(
         f"<p>Paragraph {each} of page {number} has some <em>stressed</em> words and "
-        f"<a href='/{number}/{each}?a=1&amp;b=2'>a link in the middle</a>, and goes on for a while as paragraphs do; then it comes to its end.</p>"
+        f"<a href='/{number}/{each}?a=1&amp;b=2'>a link in the middle</a>, "
+        "and goes on for a while as paragraphs do; then it comes to its end.</p>"
         for each in range(3)
     )
     return (

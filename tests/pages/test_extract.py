@@ -136,14 +136,16 @@ def test_a_page_in_its_own_charset() -> None:
     assert (page.text, page.charset) == ("Привет", "windows-1251")
 
 
-def test_a_page_that_is_too_long_is_cut_between_tags() -> None:
-    body = ("<p>é</p>" * (LONGEST_HTML // 9 + 1000)).encode()
-    assert len(body) > LONGEST_HTML
+@pytest.mark.parametrize("letter", ["é", "x", "海", "😀"])
+def test_a_page_that_is_too_long_is_cut_between_characters(letter: str) -> None:
+    size = len(letter.encode())
+    body = b"<p>" + letter.encode() * (LONGEST_HTML // size + 1000)
 
     page = extract(body, content_type="text/html", url=URL)
 
     assert page.charset == "utf-8"
-    assert "\ufffd" not in page.text
+    assert set(page.text) == {letter}
+    assert LONGEST_HTML - 9 <= len(page.text) * size <= LONGEST_HTML
 
 
 def test_nul_is_not_a_line_break() -> None:

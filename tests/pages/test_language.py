@@ -56,6 +56,8 @@ def test_every_language_has_its_sentence() -> None:
         "",
         "OK",
         "The end",
+        "It is what it was, that is",
+        "Sanderling, the Dunlin, Curlew, Whimbrel, Godwit of Turnstone and Knot, " + "Ruff, Plover, Avocet, Snipe " * 5,
         "12 345 67.8 % 2026-03-01 !!! 100 200 300 400",
         "Sanderling Dunlin Curlew Whimbrel Godwit Turnstone Knot Ruff Plover Avocet",
         "lorem ipsum dolor sit amet consectetur adipiscing elit sed eiusmod tempor",

@@ -176,6 +176,11 @@ def test_there_are_never_more_than_two_line_breaks_in_a_row(html: str) -> None:
     assert text == text.strip("\n")
 
 
+def test_an_emphasis_that_is_long_already_is_not_made_longer() -> None:
+    """Or a thousand in a row would be copied a thousand times."""
+    assert markdown(f"<b>{'x' * 2000}</b><b>y</b>") == f"**{'x' * 2000}**y"
+
+
 def test_lists_and_quotes_go_no_deeper_than_anyone_reads() -> None:
     text = markdown("<blockquote>" * 100 + "a" + "</blockquote>" * 100 + "b")
 

@@ -25,6 +25,7 @@ from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.observe.metrics import TOP_HOSTS
+from sanderling.pages.books import Desk
 from sanderling.pages.crawl import Crawl, CrawlRules
 from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
@@ -164,12 +165,9 @@ def _first(group: BaseExceptionGroup[FolderError]) -> BaseException:
 async def crawl_folder(folder: CrawlFolder, tools: Tools, options: Options, clock: Clock, screen: Screen) -> Ran:
     """Crawl until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
     limiter, started = tools.limiter, clock.wall()
+    _recall(limiter, folder.path)
     with ThreadPoolExecutor(1, "books") as thread:
-
-        async def desk(work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - whatever `work` takes
-            return await asyncio.get_running_loop().run_in_executor(thread, work, *args)
-
-        _recall(limiter, folder.path)
+        desk = _desk_in(thread)
         crawl = Crawl(folder, tools.http, limiter, rules=tools.rules, clock=clock, desk=desk)
         seen = partial(status, crawl, started, started, top=0)
         async with observed(options, lambda: limiter.snapshot(TOP_HOSTS), seen) as metrics, tools.http:
@@ -182,6 +180,13 @@ async def crawl_folder(folder: CrawlFolder, tools: Tools, options: Options, cloc
             await desk(folder.finish, clock.wall(), complete, tools.parquet)
             await desk(_publish, folder.path, last, limiter.save())
     return Ran(last, complete, bool(stops))
+
+
+def _desk_in(thread: ThreadPoolExecutor) -> Desk:
+    async def desk(work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - whatever `work` takes
+        return await asyncio.get_running_loop().run_in_executor(thread, work, *args)
+
+    return desk
 
 
 async def _run_watched(crawl: Crawl, screen: Screen, clock: Clock, started: float) -> bool:

@@ -43,6 +43,8 @@ _KEPT = names(
 )
 _KEPT_PREFIXES = ("og:", "twitter:", "article:", "book:", "profile:", "dc.", "dcterms.", "citation_")
 _NOFOLLOW = re.compile(r"(?<![\w:-])(?:nofollow|none)(?![\w:-])", re.IGNORECASE)
+# Of UTF-8. Cut in two, it would make the page look as if it were in something else.
+_LAST_CHARACTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,3}\Z")
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]{1,40})", re.IGNORECASE)
 
 
@@ -62,8 +64,7 @@ def extract(body: bytes, *, content_type: str, url: str, language: str | None = 
 
 def _extract_html(body: bytes, charset: str | None, url: str, language: str | None) -> Document:
     if len(body) > LONGEST_HTML:
-        # Behind a tag, so that no character is cut in two.
-        body = body[: body.rfind(b">", 0, LONGEST_HTML) + 1 or LONGEST_HTML]
+        body = _LAST_CHARACTER.sub(b"", body[:LONGEST_HTML])
     html, charset = decode(body, charset)
     markup = parse(html.replace("\0", "") if "\0" in html else html)
     links = Links.of(markup, url)
