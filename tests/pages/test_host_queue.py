@@ -1,14 +1,10 @@
-"""Whose turn it is: what waits for one host, and the order of the hosts."""
-
-from collections import Counter
+"""What waits for one host."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.ends import Queued
-from sanderling.pages.hosts import HostQueue, Turns
+from sanderling.pages.hosts import HostQueue
 
 
 def queued(number: int) -> Queued:
@@ -112,56 +108,3 @@ def test_that_we_hold_back_ourselves_is_no_news_of_the_host() -> None:
     host.failed(Outcome(Code.DEFERRED), now=8)
 
     assert host.trouble == trouble
-
-
-def test_a_host_has_one_place_however_often_it_is_added() -> None:
-    turns, host = Turns(), HostQueue("a")
-    turns.add(host, 1)
-    turns.add(host, 0)
-
-    assert len(turns) == 1
-    assert turns.next(0.5) is None
-    assert turns.next(1) is host
-    assert turns.next(1) is None
-
-
-def test_a_host_whose_gate_opens_sooner_moves_up_and_never_back() -> None:
-    turns, host, other = Turns(), HostQueue("a"), HostQueue("b")
-    turns.add(host, 30)
-    turns.add(other, 5)
-
-    turns.hasten(host, 2)
-    turns.hasten(host, 9)
-    turns.hasten(HostQueue("c"), 1)
-
-    assert (len(turns), turns.due()) == (2, 2)
-    assert [turns.next(40), turns.next(40), turns.next(40)] == [host, other, None]
-    assert (len(turns), turns.due()) == (0, None)
-
-
-@given(st.lists(st.floats(0, 100), min_size=1, max_size=50))
-def test_turns_come_by_time(dues: list[float]) -> None:
-    turns = Turns()
-    for number, due in enumerate(dues):
-        turns.add(HostQueue(str(number)), due)
-
-    taken = []
-    while (host := turns.next(100)) is not None:
-        taken.append(dues[int(host.name)])
-
-    assert taken == sorted(dues)
-
-
-def test_hosts_that_may_all_be_asked_take_turns() -> None:
-    """A host with a million URLs gets no more turns than one with ten."""
-    turns, served = Turns(), Counter[str]()
-    for name in ("huge", "small", "tiny"):
-        turns.add(HostQueue(name), 0)
-
-    for _ in range(30):
-        host = turns.next(0)
-        assert host is not None
-        served[host.name] += 1
-        turns.add(host, 0)
-
-    assert served == {"huge": 10, "small": 10, "tiny": 10}

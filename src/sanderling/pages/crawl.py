@@ -14,6 +14,7 @@ import msgspec
 from sanderling.clock import Clock, Timer
 from sanderling.fetch.attempts import MOST_HOPS, Fetched, Fetcher, Sends, moves
 from sanderling.fetch.classify import retry_soon
+from sanderling.flow.turns import Turns
 from sanderling.ids import host_of
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code, Outcome
@@ -21,7 +22,7 @@ from sanderling.pages import record
 from sanderling.pages.books import Books, Desk
 from sanderling.pages.ends import End, Queued
 from sanderling.pages.folder import CrawlFolder, State
-from sanderling.pages.hosts import HostQueue, Turns
+from sanderling.pages.hosts import HostQueue
 from sanderling.pages.permissions import Permissions
 from sanderling.pages.robots import LONGEST_DELAY, Robots
 from sanderling.pages.urls import Scope, UrlError, normalise, trap
@@ -65,7 +66,7 @@ class Crawl:
         self._fetcher = Fetcher(http, limiter, clock=clock, follow=False)
         self._follower = Fetcher(http, limiter, clock=clock)
         self._permissions = Permissions(self._follower, self.books, clock)
-        self._turns = Turns()
+        self._turns: Turns[HostQueue] = Turns()
         self._hops: dict[str, int] = {}  # redirects on the way to a URL that waits
         self._timer: Timer | None = None
         self._stopping = False

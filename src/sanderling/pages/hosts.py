@@ -1,12 +1,8 @@
-"""Whose turn is it? What waits for each host, and the hosts by when they may next be asked.
-
-A host with a million URLs holds a few of them in memory and has one place in the queue, like a host with ten.
-"""
+"""What waits for each host: a few URLs in memory, the rest in the ledger. Whose turn it is, `flow.turns` says."""
 
 import heapq
 from collections import deque
 from dataclasses import dataclass, field
-from itertools import count
 
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.ends import Queued
@@ -111,46 +107,3 @@ class HostQueue:
         self.failed_at = now
         if self.silent_since is None:
             self.silent_since = now
-
-
-class Turns:
-    """Hosts by when they may next be asked; among those who may, whoever has waited longest."""
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, int, HostQueue]] = []  # with places that were left for earlier ones
-        self._order = count()
-        self._places = 0
-
-    def __len__(self) -> int:
-        return self._places
-
-    def add(self, host: HostQueue, due: float) -> None:
-        """Give the host its place, unless it has one."""
-        if host.turn is None:
-            self._places += 1
-            self._put(host, due)
-
-    def hasten(self, host: HostQueue, due: float) -> None:
-        """Let a host that has a later place have this one: what it waited for came sooner than was to be expected."""
-        if host.turn is not None and due < host.turn:
-            self._put(host, due)
-
-    def next(self, now: float) -> HostQueue | None:
-        """The host whose turn it is; it has no place any more until it is added again."""
-        due = self.due()
-        if due is None or due > now:
-            return None
-        host = heapq.heappop(self._heap)[2]
-        host.turn = None
-        self._places -= 1
-        return host
-
-    def due(self) -> float | None:
-        """When the next turn is."""
-        while self._heap and self._heap[0][2].turn != self._heap[0][0]:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
-
-    def _put(self, host: HostQueue, due: float) -> None:
-        host.turn = due
-        heapq.heappush(self._heap, (due, next(self._order), host))

@@ -1,0 +1,60 @@
+"""Whose turn is it? Hosts by when they may next be asked, each with one place in the queue."""
+
+import heapq
+from itertools import count
+from typing import Generic, Protocol, TypeVar
+
+
+class Placed(Protocol):
+    """What can have a place among the turns."""
+
+    turn: float | None  # when its turn is, if it has a place
+
+
+P = TypeVar("P", bound=Placed)
+
+
+class Turns(Generic[P]):
+    """Hosts by when they may next be asked; among those who may, whoever has waited longest.
+
+    A host with a million things to ask for has one place, like a host with ten.
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, P]] = []  # with places that were left for earlier ones
+        self._order = count()
+        self._places = 0
+
+    def __len__(self) -> int:
+        return self._places
+
+    def add(self, host: P, due: float) -> None:
+        """Give the host its place, unless it has one."""
+        if host.turn is None:
+            self._places += 1
+            self._put(host, due)
+
+    def hasten(self, host: P, due: float) -> None:
+        """Let a host that has a later place have this one: what it waited for came sooner than was to be expected."""
+        if host.turn is not None and due < host.turn:
+            self._put(host, due)
+
+    def next(self, now: float) -> P | None:
+        """The host whose turn it is; it has no place any more until it is added again."""
+        due = self.due()
+        if due is None or due > now:
+            return None
+        host = heapq.heappop(self._heap)[2]
+        host.turn = None
+        self._places -= 1
+        return host
+
+    def due(self) -> float | None:
+        """When the next turn is."""
+        while self._heap and self._heap[0][2].turn != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def _put(self, host: P, due: float) -> None:
+        host.turn = due
+        heapq.heappush(self._heap, (due, next(self._order), host))
