@@ -12,6 +12,7 @@ from sanderling.fetch.attempts import EXPECTED
 from sanderling.fetch.classify import TooLarge, of_error
 from sanderling.fetch.guard import GuardRules, Refused
 from sanderling.fetch.http import Http, HttpRules
+from sanderling.flow.memory import Memory
 from sanderling.outcome import Code
 from sanderling.task import Reply, Task
 from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
@@ -271,3 +272,33 @@ def test_who_wants_the_beginning_gets_no_more_and_no_error(coding: str) -> None:
 
 def test_who_wants_more_than_there_is_gets_what_there_is() -> None:
     assert exchange(answer(body=b"short"), task=lambda url: Task(url, most=1000)).body == b"short"
+
+
+def test_bodies_wait_for_memory_and_the_host_is_not_blamed_for_it() -> None:
+    async def main() -> tuple[int, int, int]:
+        memory = Memory(1000)
+        body = answer(body=b"x" * 800)
+        async with ScriptedServer({"/a": [body], "/b": [body]}) as server:
+            async with Http(HttpRules(idle=0.05), OWN, memory=memory) as http, asyncio.TaskGroup() as group:
+                await http.send(Task(server.url("/a")))
+                held = memory.total
+                second = group.create_task(http.send(Task(server.url("/b"))))
+                await asyncio.sleep(0.2)  # longer than a host may be silent
+                assert not second.done()
+                memory.release(server.url("/a"))
+            memory.release(server.url("/b"))
+            return held, len(second.result().body), memory.total
+
+    assert run(main) == (800, 800, 0)
+
+
+def test_a_body_that_fails_lets_go_of_its_memory() -> None:
+    async def main() -> int:
+        memory = Memory(1000)
+        cut: list[Step] = [b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n", b"x" * 500, reset]
+        async with ScriptedServer({"/": [cut]}) as server, Http(None, OWN, memory=memory) as http:
+            with pytest.raises(EXPECTED):
+                await http.send(Task(server.url()))
+        return memory.total
+
+    assert run(main) == 0

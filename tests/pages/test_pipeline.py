@@ -1,11 +1,10 @@
 """The whole road over real sockets: server, client, limiter, frontier, folder, thread."""
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from small_web import lines
@@ -13,6 +12,7 @@ from small_web import lines
 from sanderling.clock import SystemClock
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
+from sanderling.flow.desk import desk_in
 from sanderling.limit import BackoffRules, BreakerRules, Limiter, LimiterRules, PaceRules, Snapshot
 from sanderling.outcome import Code
 from sanderling.pages.crawl import Crawl, CrawlRules
@@ -21,7 +21,6 @@ from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.verify import verify
 from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 
-T = TypeVar("T")
 OWN = GuardRules(private=True, raw_addresses=True)
 QUICK = BackoffRules(base=0.01, longest=0.05, attempts=3)
 FAST = LimiterRules(pace=PaceRules(initial_rps=500, max_rps=500), backoff=QUICK)
@@ -54,10 +53,7 @@ def crawl(folder: Path, script: Script, limits: LimiterRules = FAST, http: HttpR
     async def main() -> Run:
         clock, limiter = SystemClock(), Limiter(limits)
         with ThreadPoolExecutor(1) as thread:
-
-            async def desk(work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - whatever `work` takes
-                return await asyncio.get_running_loop().run_in_executor(thread, work, *args)
-
+            desk = desk_in(thread)
             async with asyncio.timeout(60), ScriptedServer(script) as server, Http(http, OWN) as client:
                 plan = Plan((server.url("/"),), (), 16)
                 with CrawlFolder.open(folder, plan, resume=False, wall=clock.wall()) as opened:

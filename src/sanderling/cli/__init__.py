@@ -73,6 +73,12 @@ world = App(
     help_epilogue="Example: a web of three ordinary hosts and all the odd ones\n\n    sanderling world site --hosts 3",
 )
 world.command("sanderling.cli.world:site", name="site", help="Serve a small web of simulated hosts, until Ctrl-C.")
+world.command(
+    "sanderling.cli.world:pds",
+    name="pds",
+    help="Serve a fleet of simulated ATProto hosts, until Ctrl-C.",
+    help_epilogue="Example:\n\n    sanderling world pds --hosts 5 --repos 100",
+)
 app.command(world)
 
 

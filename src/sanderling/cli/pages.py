@@ -4,14 +4,14 @@ import asyncio
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -23,9 +23,9 @@ from sanderling.cli.pages_summary import summarise
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
+from sanderling.flow.desk import desk_in
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.observe.metrics import TOP_HOSTS
-from sanderling.pages.books import Desk
 from sanderling.pages.crawl import Crawl, CrawlRules
 from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
@@ -33,7 +33,6 @@ from sanderling.pages.status import Status, keep_limiter, kept_limiter, publish,
 from sanderling.pages.urls import Scope, UrlError, normalise, read_seeds
 from sanderling.stores.durable import FolderError
 
-T = TypeVar("T")
 # Of one document; 256 of them may be in flight.
 MOST_RAW, MOST_DECODED = 16 * 2**20, 32 * 2**20
 SHOWN = 100  # hosts that a screen chooses from, four times a second
@@ -167,7 +166,7 @@ async def crawl_folder(folder: CrawlFolder, tools: Tools, options: Options, cloc
     limiter, started = tools.limiter, clock.wall()
     _recall(limiter, folder.path)
     with ThreadPoolExecutor(1, "books") as thread:
-        desk = _desk_in(thread)
+        desk = desk_in(thread)
         crawl = Crawl(folder, tools.http, limiter, rules=tools.rules, clock=clock, desk=desk)
         seen = partial(status, crawl, started, started, top=0)
         async with observed(options, lambda: limiter.snapshot(TOP_HOSTS), seen) as metrics, tools.http:
@@ -180,13 +179,6 @@ async def crawl_folder(folder: CrawlFolder, tools: Tools, options: Options, cloc
             await desk(folder.finish, clock.wall(), complete, tools.parquet)
             await desk(_publish, folder.path, last, limiter.save())
     return Ran(last, complete, bool(stops))
-
-
-def _desk_in(thread: ThreadPoolExecutor) -> Desk:
-    async def desk(work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - whatever `work` takes
-        return await asyncio.get_running_loop().run_in_executor(thread, work, *args)
-
-    return desk
 
 
 async def _run_watched(crawl: Crawl, screen: Screen, clock: Clock, started: float) -> bool:

@@ -3,7 +3,9 @@
 import asyncio
 import json as jsonlib
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -13,6 +15,9 @@ from rich.text import Text
 
 from sanderling.cli import CommandError
 from sanderling.clock import SystemClock
+from sanderling.worlds import pds as fleets
+from sanderling.worlds.pds_hosts import PdsHost, Place
+from sanderling.worlds.pds_server import FleetServer
 from sanderling.worlds.site import ALL, SiteHost, World
 from sanderling.worlds.site_server import PortError, SiteServer
 from sanderling.worlds.site_tally import Tally
@@ -20,6 +25,13 @@ from sanderling.worlds.site_tally import Tally
 ROW = "{:<15} {:<23} {:>5}  {}"  # 100 columns with the longest words
 ASKED = "{:<15} {:>7} {:>7} {:>7} {:>7} {:>7} {:>9} {:>10}"
 HEADS = ("host", "asked", "2xx", "3xx", "4xx", "5xx", "forbidden", "at once")
+
+Port = Annotated[
+    int,
+    Parameter(validator=Number(gte=0, lte=65535), help="The first of consecutive ports; 0 takes any that are free."),
+]
+Seed = Annotated[int, Parameter(help="Another number makes another world; the same number the same.")]
+Json = Annotated[bool, Parameter(negative=(), help="Print one JSON object per host.")]
 
 
 def site(
@@ -30,14 +42,9 @@ def site(
             validator=Number(gte=1, lte=200), help="How many ordinary hosts, beside one of each other character."
         ),
     ] = 8,
-    port: Annotated[
-        int,
-        Parameter(
-            validator=Number(gte=0, lte=65535), help="The first of consecutive ports; 0 takes any that are free."
-        ),
-    ] = 0,
-    seed: Annotated[int, Parameter(help="Another number makes another world; the same number the same.")] = 1,
-    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object per host.")] = False,
+    port: Port = 0,
+    seed: Seed = 1,
+    json: Json = False,
 ) -> None:
     """Serve a small web of simulated hosts, until Ctrl-C: ordinary, slow, with quotas, failing, lying, trapping.
 
@@ -46,31 +53,74 @@ def site(
 
     Example: sanderling world site --hosts 3 --port 9000
     """
-    if port and port + hosts + len(ALL) > 65536:
-        raise CommandError(f"--port: {hosts + len(ALL)} consecutive ports from {port} on go beyond 65535", code=2)
+    _check_ports(port, hosts + len(ALL))
     server = SiteServer(World.make(seed, ordinary=hosts), SystemClock(), first_port=port)
+    _run(server, partial(_show_site, server, as_json=json), as_json=json)
+
+
+def pds(
+    *,
+    hosts: Annotated[
+        int,
+        Parameter(validator=Number(gte=1, lte=200), help="How many healthy hosts, beside one of each other character."),
+    ] = 20,
+    repos: Annotated[
+        int,
+        Parameter(validator=Number(gte=1, lte=10_000_000), help="How many repos the healthy hosts have altogether."),
+    ] = 2000,
+    large: Annotated[
+        int,
+        Parameter(validator=Number(gte=0, lte=100), help="Megabytes of the largest repo; 0 for none in particular."),
+    ] = 0,
+    signed: Annotated[bool, Parameter(negative=(), help="Make real signatures, which are slow.")] = False,
+    port: Port = 0,
+    seed: Seed = 1,
+    json: Json = False,
+) -> None:
+    """Serve a fleet of simulated ATProto hosts, until Ctrl-C: healthy, limited, failing, cutting, lying, dead.
+
+    Each host has a port of its own on 127.0.0.1, and so have a relay and a PLC directory; nothing leaves this machine.
+    Repos are made as they are asked for. Prints what each host is like and where. When it ends it says what each was
+    asked.
+
+    Example: sanderling world pds --hosts 5 --repos 100
+    """
+    if repos < hosts:
+        raise CommandError(f"--repos: {repos} for {hosts} hosts, expected at least one each", code=2)
+    _check_ports(port, hosts + len(fleets.ALL) + 2)
+    fleet = fleets.Fleet.make(seed, hosts, repos, large=large * 10**6, signed=signed)
+    server = FleetServer(fleet, SystemClock(), first_port=port)
+    _run(server, partial(_show_fleet, server, as_json=json), as_json=json)
+
+
+def _check_ports(first: int, count: int) -> None:
+    if first and first + count > 65536:
+        raise CommandError(f"--port: {count} consecutive ports from {first} on go beyond 65535", code=2)
+
+
+def _run(server: SiteServer, show: Callable[[], None], *, as_json: bool) -> None:
     try:
-        asyncio.run(_serve(server, as_json=json))
+        asyncio.run(_serve(server, show))
     except KeyboardInterrupt:
-        if not json:
+        if not as_json:
             sys.stderr.writelines(f"{line}\n" for line in _asked(server.tallies))
         raise
 
 
-async def _serve(server: SiteServer, *, as_json: bool) -> None:
+async def _serve(server: SiteServer, show: Callable[[], None]) -> None:
     try:
         async with server:
-            _show(server, as_json=as_json)
+            show()
+            sys.stdout.flush()
             await asyncio.Event().wait()
     except PortError as error:
         raise CommandError(f"--port: {error}; choose another") from None
 
 
-def _show(server: SiteServer, *, as_json: bool) -> None:
+def _show_site(server: SiteServer, *, as_json: bool) -> None:
     if as_json:
         for host in server.world.hosts:
             print(jsonlib.dumps(_described(host)))
-        sys.stdout.flush()
         return
     console, hosts = Console(highlight=False), server.world.hosts
     pages = sum(host.pages for host in hosts)
@@ -85,7 +135,30 @@ def _show(server: SiteServer, *, as_json: bool) -> None:
     if ports := _in_a_row(hosts):
         console.print(f"    sanderling pages crawl http://127.0.0.1:{ports}/ --private --out all", soft_wrap=True)
     console.print("\nCtrl-C ends it, and shows what each was asked.")
-    sys.stdout.flush()
+
+
+def _show_fleet(server: FleetServer, *, as_json: bool) -> None:
+    fleet = server.fleet
+    if as_json:
+        for place in fleet.hosts:
+            print(jsonlib.dumps(_described_place(place)))
+        return
+    console = Console(highlight=False)
+    repos = sum(host.size for host in fleet.pds)
+    console.print(Text(f"{len(fleet.pds)} simulated hosts with {repos:,} repos.\n", "bold"), soft_wrap=True)
+    console.print(Text(ROW.format("host", "address", "repos", "what it is like"), "dim"), soft_wrap=True)
+    for place in fleet.hosts:
+        size = f"{place.size:,}" if isinstance(place, PdsHost) else ""
+        console.print(ROW.format(_short(place.name), place.origin, size, place.character.sentence), soft_wrap=True)
+    did, origin = next(iter(fleet.directory()))
+    console.print("\nTry in another terminal:\n")
+    for url in (
+        f"{fleet.plc.origin}/export?after=0&count=3",
+        f"{origin}/xrpc/com.atproto.sync.listRepos?limit=3",
+        f"{origin}/xrpc/com.atproto.sync.getLatestCommit?did={did}",
+    ):
+        console.print(f"    curl '{url}'", soft_wrap=True)
+    console.print("\nCtrl-C ends it, and shows what each was asked.")
 
 
 def _in_a_row(hosts: tuple[SiteHost, ...]) -> str:
@@ -103,6 +176,18 @@ def _described(host: SiteHost) -> dict[str, object]:
         "pages": host.pages,
         "endless": host.endless,
         "expected": {end.name: count for end, count in host.expected().items()},
+    }
+
+
+def _described_place(place: Place) -> dict[str, object]:
+    ends = Counter(end.category or "archived" for end in place.expected().values())
+    return {
+        "host": place.name,
+        "address": place.origin,
+        "character": place.character.word,
+        "words": place.character.sentence,
+        "repos": place.size if isinstance(place, PdsHost) else 0,
+        "expected": dict(ends),
     }
 
 

@@ -123,6 +123,11 @@ class Body:
         self._pieces = bytearray()
 
     @property
+    def size(self) -> int:
+        """Bytes that are there, unpacked."""
+        return len(self._pieces)
+
+    @property
     def full(self) -> bool:
         """Whether all that was wanted is there, and more would be of no use."""
         return self._wanted is not None and len(self._pieces) >= self._wanted

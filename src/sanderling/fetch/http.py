@@ -18,6 +18,7 @@ from yarl import URL
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.decode import ACCEPTED, Body
 from sanderling.fetch.guard import GuardRules, check_addresses, check_url
+from sanderling.flow.memory import Memory
 from sanderling.task import Reply, Task
 
 CONTACT = re.compile(r"(https?://|mailto:)[!-'*-~]+")
@@ -82,8 +83,15 @@ class Http:
     """The client. `async with Http() as http: reply = await http.send(task)`."""
 
     def __init__(
-        self, rules: HttpRules | None = None, guard: GuardRules | None = None, *, clock: Clock | None = None
+        self,
+        rules: HttpRules | None = None,
+        guard: GuardRules | None = None,
+        *,
+        clock: Clock | None = None,
+        memory: Memory | None = None,
     ) -> None:
+        # What bodies hold of `memory`, under their URL, is let go by whoever gets the reply.
+        self._memory = memory
         self._rules = rules or HttpRules()
         self._guard = guard or GuardRules()
         self._clock = clock or SystemClock()
@@ -134,23 +142,31 @@ class Http:
             )
             latency = self._clock.now() - started
             async with response:
-                body = await self._read(response, phases, task.most)
+                body = await self._read(response, phases, task)
         headers = tuple(response.headers.items())
         return Reply(response.status, headers, body, task.url, latency)
 
-    async def _read(self, response: aiohttp.ClientResponse, phases: "_Phases", wanted: int | None) -> bytes:
+    async def _read(self, response: aiohttp.ClientResponse, phases: "_Phases", task: Task) -> bytes:
         rules, encoding = self._rules, response.headers.get("Content-Encoding")
-        body = Body(encoding, most_raw=rules.most_raw, most_decoded=rules.most_decoded, wanted=wanted)
-        while not body.full:
-            phases.begin("idle", rules.idle)
-            piece = await response.content.readany()
-            if not piece:
-                return body.finish()
-            body.add(piece)
-            if response.content.at_eof():  # the usual case: all of it has come
-                return body.finish()
-        response.close()  # the rest would have to be read before another request could use the connection
-        return body.finish()
+        body = Body(encoding, most_raw=rules.most_raw, most_decoded=rules.most_decoded, wanted=task.most)
+        try:
+            while not body.full:
+                phases.begin("idle", rules.idle)
+                piece = await response.content.readany()
+                if not piece:
+                    return body.finish()
+                body.add(piece)
+                if self._memory is not None:
+                    phases.begin("memory", rules.total)  # it is we who wait, and not for the host
+                    await self._memory.hold(task.url, body.size)
+                if response.content.at_eof():  # the usual case: all of it has come
+                    return body.finish()
+            response.close()  # the rest would have to be read before another request could use the connection
+            return body.finish()
+        except BaseException:
+            if self._memory is not None:
+                self._memory.release(task.url)
+            raise
 
 
 class _Phases:

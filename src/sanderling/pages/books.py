@@ -4,11 +4,12 @@ All of it through one desk, one thing at a time, so that the folder is never tou
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from sanderling.clock import Clock
+from sanderling.flow.desk import Desk
 from sanderling.ids import host_of
 from sanderling.outcome import Outcome
 from sanderling.pages.ends import End, Ended, Found
@@ -23,13 +24,6 @@ ROWS, BYTES = 500, 8 * 2**20  # a commit is due earlier when so much has come in
 HELD = 20_000  # URLs in memory, over all hosts
 MOST_PER_HOST, FEWEST_PER_HOST = 256, 4
 SEEN = 20_000  # found URLs that are not offered again soon; the ledger knows them all, this only spares it the asking
-
-
-class Desk(Protocol):
-    """Where slow work is done: in a thread of its own, or at once under virtual time."""
-
-    def __call__(self, work: Callable[..., T], /, *args: Any) -> Awaitable[T]:  # noqa: ANN401 - whatever `work` takes
-        """What `work` returns."""
 
 
 @dataclass(slots=True)

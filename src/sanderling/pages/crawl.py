@@ -14,12 +14,13 @@ import msgspec
 from sanderling.clock import Clock, Timer
 from sanderling.fetch.attempts import MOST_HOPS, Fetched, Fetcher, Sends, moves
 from sanderling.fetch.classify import retry_soon
+from sanderling.flow.desk import Desk
 from sanderling.flow.turns import Turns
 from sanderling.ids import host_of
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
-from sanderling.pages.books import Books, Desk
+from sanderling.pages.books import Books
 from sanderling.pages.ends import End, Queued
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.hosts import HostQueue
