@@ -1,0 +1,338 @@
+"""The loop: page the directory, take turns among hosts, ask, read, keep; then come back to what failed.
+
+`_pump` gives out work whenever something has changed, and never waits. A host that may not be asked now has its place
+among the turns at the time it may, so neither a slow nor a blocked one holds up the others. Repos are read and packed
+in threads; what bodies hold in memory is bounded.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sanderling.apis.atproto import TRANSIENT, Category, get_repo, why_not
+from sanderling.clock import Clock, Timer
+from sanderling.fetch.attempts import Fetched, Fetcher
+from sanderling.flow.desk import Desk
+from sanderling.flow.memory import Memory
+from sanderling.flow.turns import Turns
+from sanderling.formats.rca import BlockError, encode_block
+from sanderling.formats.repo import Cids, Limits, RepoError, parse_repo
+from sanderling.ids import HostError, host_of
+from sanderling.limit import Limiter, Permit
+from sanderling.outcome import Code
+from sanderling.repos.books import Archived, Books
+from sanderling.repos.directory import Directory
+from sanderling.repos.dispatcher import HostRepos
+from sanderling.stores.ports import Progress
+
+SOON = 0.01  # seconds; to look again at a host whose own retries stand in line
+NOT_NOW = frozenset({Code.RATE_LIMITED, Code.DEFERRED})
+MOST_DEFERRALS = 20  # of one DID; a host that does nothing but put us off is asked again in the next pass
+FEW_HOSTS = 50  # while fewer have work, more pages are read ahead than usual, up to FAR of them
+AHEAD, FAR = 10, 50  # pages
+
+
+@dataclass(frozen=True, slots=True)
+class RepoRules:
+    """How a crawl of repos goes about it."""
+
+    workers: int = 50  # requests in flight
+    usual_rps: float = 5.0  # to a host of middle size
+    page_size: int = 50_000
+    passes: int = 3  # over what failed and may go otherwise
+    level: int = 3  # of zstd
+    cids: Cids = "strip"
+    limits: Limits = field(default_factory=Limits)
+    patience: float = 600.0  # seconds; who asks us to stay away for longer is asked again in the next pass
+    per_host: int = 10  # in flight
+
+
+class Made(NamedTuple):
+    """What a CAR became: a block, or why not."""
+
+    block: bytes
+    records: int
+    category: Category | None
+    detail: str
+
+
+def make_block(car: bytes, did: str, host: str, crawled_at: int, rules: RepoRules) -> Made:
+    """Read a repo and pack it. For a thread: most of it runs beside others."""
+    try:
+        repo = parse_repo(car, cids=rules.cids, limits=rules.limits)
+        if repo.did != did:
+            return Made(b"", 0, Category.DID_MISMATCH, f"the commit says {repo.did[:100]}")
+        block = encode_block(did, host, repo.rev, crawled_at, repo.collections, rules.level)
+    except RepoError as error:
+        return Made(b"", 0, Category.PARSE_ERROR, str(error))
+    except BlockError as error:
+        return Made(b"", 0, Category.TOO_LARGE, str(error))
+    return Made(block, repo.stats.records, None, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where a crawl reads and writes."""
+
+    directory: Directory
+    progress: Progress
+    books: Books
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """Who does the slow work: `disk` in order and one at a time, `cores` as many at once as there are."""
+
+    disk: Desk
+    cores: Desk
+    memory: Memory
+
+
+class RepoCrawl:
+    """One crawl. `run` it once; `stop` lets it finish what is in flight."""
+
+    def __init__(
+        self, stores: Stores, fetcher: Fetcher, limiter: Limiter, hands: Hands, *, rules: RepoRules, clock: Clock
+    ) -> None:
+        self.rules = rules
+        self.limiter = limiter
+        self.hosts: dict[str, HostRepos] = {}
+        self.ended: Counter[str] = Counter()  # by category, or "archived"
+        self.records = 0
+        self.inflight = 0
+        self.waiting = 0
+        self._stores = stores
+        self._fetcher = fetcher
+        self._hands = hands
+        self._clock = clock
+        self._turns: Turns[HostRepos] = Turns()
+        self._deferred: Counter[str] = Counter()  # how often a DID was put off
+        self._timer: Timer | None = None
+        self._fed = False  # whether the directory, or what failed before, was read to its end
+        self._stopping = False
+        self._moved = asyncio.Event()  # something has changed for who waits to feed
+        self._over = asyncio.Event()
+        self._group = asyncio.TaskGroup()
+
+    async def run(self) -> bool:
+        """Crawl until every DID was seen to or it was stopped; whether it is complete."""
+        async with asyncio.TaskGroup() as keeping:
+            keeping.create_task(self._stores.books.write(self._moved))
+            async with self._group:
+                await self._pass(self._feed_directory)
+                for _ in range(self.rules.passes - 1):
+                    await self._pass(self._feed_failed)
+            self._stores.books.close()
+        return not self._stopping
+
+    def stop(self) -> None:
+        """Ask for nothing more; what is in flight comes to its end, and is kept."""
+        self._stopping = True
+        self._moved.set()
+        self._pump()
+
+    # Feeding.
+
+    async def _pass(self, feed: Callable[[], Awaitable[None]]) -> None:
+        """Feed all there is, and return when nothing of it waits or is in flight."""
+        if self._stopping:
+            return
+        self._fed = False
+        self._over.clear()
+        for host in self.hosts.values():
+            host.forgive()
+        await feed()
+        self._fed = True
+        self._pump()
+        await self._over.wait()
+
+    async def _feed_directory(self) -> None:
+        after = await self._hands.disk(self._stores.progress.cursor)
+        while not self._stopping:
+            await self._room_for_a_page()
+            page = await self._hands.disk(self._stores.directory.page, after, self.rules.page_size)
+            if not page:
+                return
+            dids = [entry.did for entry in page]
+            pending = set(await self._hands.disk(self._stores.progress.pending, dids))
+            after = dids[-1]
+            self._stores.books.water.begin(after, pending)
+            self._feed([(entry.did, entry.host) for entry in page if entry.did in pending])
+
+    async def _feed_failed(self) -> None:
+        """What failed and may go otherwise, once more."""
+        after = ""
+        while not self._stopping:
+            await self._room_for_a_page()
+            names = [category.value for category in TRANSIENT]
+            failed = await self._hands.disk(self._stores.progress.failed, names, after, self.rules.page_size)
+            if not failed:
+                return
+            dids = [did for did, _ in failed]
+            after = dids[-1]
+            hosts = await self._hands.disk(self._stores.directory.hosts_of, dids)
+            self._feed([(did, hosts[did]) for did in dids if did in hosts])
+
+    async def _room_for_a_page(self) -> None:
+        while not self._stopping and self._far_ahead:
+            self._moved.clear()
+            await self._moved.wait()
+
+    @property
+    def _far_ahead(self) -> bool:
+        """Whether enough waits. Where few hosts have work, others may be further on in the directory."""
+        busy = sum(1 for host in self.hosts.values() if host.dids)
+        pages = FAR if busy < FEW_HOSTS else AHEAD
+        return self.waiting > pages * self.rules.page_size
+
+    def _feed(self, entries: Sequence[tuple[str, str]]) -> None:
+        by_host: dict[str, list[str]] = {}
+        for did, url in entries:
+            by_host.setdefault(url, []).append(did)
+        now = self._clock.now()
+        for url, dids in by_host.items():
+            host = self._host(url)
+            if host is None:
+                for did in dids:
+                    self._note(did, Category.REFUSED)
+                continue
+            host.feed(dids)
+            self.waiting += len(dids)
+            self._retime(host)
+            self._skip_if_blocked(host)
+            self._line_up(host, now)
+        self._pump()
+
+    def _host(self, url: str) -> HostRepos | None:
+        """The host of that address; None if it is none."""
+        if url not in self.hosts:
+            try:
+                self.hosts[url] = HostRepos(url, host_of(url))
+            except HostError:
+                return None
+        return self.hosts[url]
+
+    # Giving out work.
+
+    def _pump(self) -> None:
+        now = self._clock.now()
+        while self._has_room and (host := self._turns.next(now)) is not None:
+            self._serve(host, now)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = self._turns.due()
+        if due is not None and self._has_room:
+            self._timer = self._clock.call_later(max(0.0, due - now), self._pump)
+        if self.inflight == 0 and not self._stopping and self._fed:
+            self._leave_blocked()
+        if self.inflight == 0 and (self._stopping or (self._fed and self.waiting == 0)):
+            self._over.set()
+
+    @property
+    def _has_room(self) -> bool:
+        return not self._stopping and self.inflight < self.rules.workers and not self._stores.books.crowded
+
+    def _serve(self, host: HostRepos, now: float) -> None:
+        if not host.dids:
+            return
+        permit = self.limiter.try_acquire(host.name)
+        if permit is None:
+            ready = self.limiter.ready_at(host.name)
+            if ready - now > self.rules.patience:
+                self._leave(host, Category.RATE_LIMITED)
+            else:
+                self._turns.add(host, max(ready, now + SOON))
+            return
+        did = host.dids.popleft()
+        self.waiting -= 1
+        self.inflight += 1
+        host.asking += 1
+        self._group.create_task(self._ask(host, did, permit))
+        self._line_up(host, now)
+
+    def _line_up(self, host: HostRepos, now: float) -> None:
+        # A blocked host is asked one thing at a time.
+        most = 1 if host.blocked else self.rules.per_host
+        if host.dids and host.asking < most:
+            self._turns.add(host, now)
+
+    # Asking.
+
+    async def _ask(self, host: HostRepos, did: str, permit: Permit) -> None:
+        task = get_repo(host.url, did)
+        fetched = await self._fetcher.fetch(task, permit)
+        await self._settle(host, did, fetched)
+        if fetched.reply is not None:
+            self._hands.memory.release(fetched.reply.url)
+        self.inflight -= 1
+        host.asking -= 1
+        now = self._clock.now()
+        if host.turn is not None:
+            self._turns.hasten(host, self.limiter.ready_at(host.name))
+        self._line_up(host, now)
+        self._moved.set()
+        self._pump()
+
+    async def _settle(self, host: HostRepos, did: str, fetched: Fetched) -> None:
+        outcome, reply = fetched.outcome, fetched.reply
+        if reply is not None and outcome.code is Code.OK:
+            host.succeeded()
+            await self._archive(host, did, reply.body)
+        elif outcome.code in NOT_NOW and self._deferred[did] < MOST_DEFERRALS:
+            self._deferred[did] += 1
+            host.dids.appendleft(did)
+            self.waiting += 1
+        else:
+            category = why_not(outcome, reply)
+            if category.blames_host:
+                host.failed(category)
+            elif category is not Category.RATE_LIMITED:
+                host.succeeded()
+            self._note(did, category)
+            self._skip_if_blocked(host)
+        self._retime(host)
+
+    async def _archive(self, host: HostRepos, did: str, car: bytes) -> None:
+        at = int(self._clock.wall() * 1e6)
+        made = await self._hands.cores(make_block, car, did, host.url, at, self.rules)
+        if made.category is not None:
+            self._note(did, made.category)
+            return
+        self._deferred.pop(did, None)
+        self.ended["archived"] += 1
+        self.records += made.records
+        self._stores.books.keep(Archived(did, made.block))
+
+    def _note(self, did: str, category: Category) -> None:
+        self._deferred.pop(did, None)
+        self.ended[category.value] += 1
+        self._stores.books.note(did, category)
+
+    def _skip_if_blocked(self, host: HostRepos) -> None:
+        """What waits for a blocked host is noted as failing like it, and comes back in a later pass."""
+        if host.blocked:
+            probe = host.dids.pop() if host.dids else None
+            self._leave(host, host.trouble or Category.UNAVAILABLE)
+            host.dids.extend([] if probe is None else [probe])
+
+    def _leave_blocked(self) -> None:
+        """Nothing waits but for hosts that are blocked: they are not worth waiting for, there is a later pass."""
+        rest = [host for host in self.hosts.values() if host.dids]
+        if all(host.blocked for host in rest):
+            for host in rest:
+                self._leave(host, host.trouble or Category.UNAVAILABLE)
+
+    def _leave(self, host: HostRepos, category: Category) -> None:
+        """Note all that waits for the host, for a later pass."""
+        self.waiting -= len(host.dids)
+        while host.dids:
+            self._note(host.dids.popleft(), category)
+
+    def _retime(self, host: HostRepos) -> None:
+        rps = host.rate(self.rules.usual_rps)
+        if host.cap != rps:
+            host.cap = rps
+            self.limiter.cap(host.name, rps, f"hosts of {host.size:,} repos get {rps:g} a second")

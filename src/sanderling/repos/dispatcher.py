@@ -1,0 +1,102 @@
+"""Whose repos are asked for, how fast, and how far all of it is done. Pure.
+
+Terms. *Size* of a host: how many of its DIDs were seen so far, in all pages and not only in the last. *Blocked*: it
+failed ten times in a row; what waits for it is skipped and comes back in a later pass, and one DID at a time is asked
+for to see whether it is well again. *Low water*: the DID up to which everything is settled.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sanderling.apis.atproto import Category
+from sanderling.ids import Host
+
+# Requests a second by size: a small host is often somebody's own machine, a large one is built for it.
+SMALL, SMALL_RPS = 100, 2.0
+LARGE, LARGE_RPS = 1000, 10.0
+LEAST_RPS = 0.5
+HALVE_EVERY, BLOCK_AFTER = 5, 10  # failures in a row
+
+
+@dataclass(slots=True, eq=False)
+class HostRepos:
+    """What is asked of one host."""
+
+    url: str
+    name: Host
+    size: int = 0
+    asking: int = 0
+    failures: int = 0  # in a row
+    trouble: Category | None = None  # the last of them
+    turn: float | None = None
+    cap: float = 0.0  # requests a second that the limiter was last told
+    dids: deque[str] = field(default_factory=deque)
+
+    def feed(self, dids: Iterable[str]) -> None:
+        """These wait from now on."""
+        before = len(self.dids)
+        self.dids.extend(dids)
+        self.size += len(self.dids) - before
+
+    def rate(self, usual: float) -> float:
+        """Requests a second that it may have, whatever more it would allow; `usual` for hosts of middle size."""
+        rps = SMALL_RPS if self.size < SMALL else usual if self.size < LARGE else LARGE_RPS
+        halvings = min(self.failures, BLOCK_AFTER * 10) // HALVE_EVERY  # beyond that the floor was reached long ago
+        return max(min(rps, LEAST_RPS), rps / (1 << halvings))
+
+    @property
+    def blocked(self) -> bool:
+        """Whether it is left alone, but for a probe now and then."""
+        return self.failures >= BLOCK_AFTER
+
+    def succeeded(self) -> None:
+        """It answered, be it that there is no such repo."""
+        self.failures, self.trouble = 0, None
+
+    def failed(self, category: Category) -> None:
+        """It did not, or only with an error of its own."""
+        self.failures += 1
+        self.trouble = category
+
+    def forgive(self) -> None:
+        """A new pass: it is no longer blocked, and will be soon if it still fails."""
+        self.failures = min(self.failures, HALVE_EVERY)
+
+
+@dataclass(slots=True, eq=False)
+class _Page:
+    last: str
+    left: int
+
+
+class LowWater:
+    """How far everything is settled, page by page of the directory, whatever the order in which DIDs are."""
+
+    def __init__(self) -> None:
+        self._pages: deque[_Page] = deque()
+        self._page_of: dict[str, _Page] = {}
+
+    def __len__(self) -> int:
+        return len(self._page_of)
+
+    def begin(self, last: str, dids: Iterable[str]) -> None:
+        """A page that ends with `last`; of it, these are still to be settled."""
+        page = _Page(last, 0)
+        for did in dids:
+            page.left += 1
+            self._page_of[did] = page
+        self._pages.append(page)
+
+    def settle(self, did: str) -> None:
+        """The DID is archived, or its failure is noted. What belongs to no page is settled already."""
+        page = self._page_of.pop(did, None)
+        if page is not None:
+            page.left -= 1
+
+    def rise(self) -> str | None:
+        """The DID up to which everything is settled now; None if that is no further than before."""
+        risen = None
+        while self._pages and self._pages[0].left == 0:
+            risen = self._pages.popleft().last
+        return risen

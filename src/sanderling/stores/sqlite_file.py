@@ -1,0 +1,71 @@
+"""SQLite files of ours: made, told from other people's, opened, and written all or nothing."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sanderling.stores.durable import FolderError, plainly
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What sort of file it is."""
+
+    what: str  # for messages
+    application: int  # four letters that tell it from other people's databases
+    version: int
+    tables: tuple[str, ...]
+
+
+def open_file(path: Path, kind: Kind) -> sqlite3.Connection:
+    """The file at `path`, made where there is none; in WAL mode, for any thread, without implicit transactions.
+
+    Raises FolderError, and changes nothing, if it is something else's or of a later version.
+    """
+    with plainly(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
+            new = _check(db, path, kind)
+            db.execute("PRAGMA journal_mode = WAL")
+            if new:
+                make_tables(db, kind)
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+def _check(db: sqlite3.Connection, path: Path, kind: Kind) -> bool:
+    """Whether the file is new."""
+    ((application,),), ((version,),) = db.execute("PRAGMA application_id"), db.execute("PRAGMA user_version")
+    ((tables,),) = db.execute("SELECT count(*) FROM sqlite_schema")
+    if tables and application != kind.application:
+        raise FolderError(f"{path} is no {kind.what}; choose another file")
+    if tables and version > kind.version:
+        raise FolderError(f"{path} is of format {version}, this version reads {kind.version}; use a newer version")
+    return not tables
+
+
+def make_tables(db: sqlite3.Connection, kind: Kind) -> None:
+    """Make an empty database one of this kind."""
+    with transaction(db):
+        for statement in kind.tables:
+            db.execute(statement)
+        db.execute(f"PRAGMA application_id = {kind.application}")
+        db.execute(f"PRAGMA user_version = {kind.version}")
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    """All of it, or nothing; and what is read is of one moment."""
+    db.execute(f"BEGIN {kind}")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # a full disk has rolled it back already
+            db.execute("ROLLBACK")
+        raise

@@ -1,0 +1,166 @@
+"""What becomes of whoever asks for a repo, one row each: it is served, it is gone, or what comes is a lie.
+
+Each row says how an honest archive files it.
+"""
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+
+from sanderling.apis.atproto import Category
+from sanderling.formats import cbor
+from sanderling.formats.cbor import Value
+from sanderling.formats.cid import Cid, to_varint
+from sanderling.formats.mst import write_node
+from sanderling.worlds.pds_accounts import Account
+from sanderling.worlds.pds_repos import Blocks, make_commit, written
+from sanderling.worlds.site_pages import Page
+
+# Where no host may lead a crawler, whatever else it is allowed: it would hand out the keys of a machine in a cloud.
+INSIDE = "http://169.254.169.254/latest/meta-data/"
+DEEP = 2000  # levels of a tree that has 128 at most
+BOMB = 256  # MiB that a quarter of one unpacks to
+
+Give = Callable[[Account], Page]
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What getRepo gives, and what that comes to; None: the repo is archived."""
+
+    word: str
+    give: Give
+    category: Category | None = None
+    throughout: bool = True  # whether getLatestCommit says so too
+
+
+def told(status: int, value: object) -> Page:
+    """JSON."""
+    return Page(status, (("Content-Type", "application/json; charset=utf-8"),), json.dumps(value).encode())
+
+
+def complaint(name: str, message: str, status: int = 400) -> Page:
+    """An error as XRPC says it."""
+    return told(status, {"error": name, "message": message})
+
+
+def _car(body: bytes) -> Page:
+    headers = (("Content-Type", "application/vnd.ipld.car"), ("Vary", "Accept-Encoding"))
+    return Page(200, headers, body)
+
+
+def _named(error: str, words: str) -> Give:
+    return lambda account: complaint(error, f"{words}: {account.did}")
+
+
+def _plain(status: int, words: str) -> Give:
+    return lambda _account: Page(status, (("Content-Type", "text/plain"),), f"{words}\n".encode())
+
+
+def _html(status: int, title: str) -> Give:
+    """A page for people, by something in front of the host; what it speaks of is none of our business."""
+    text = f"<!DOCTYPE html><html><head><title>{title}</title></head><body><h1>{title}</h1><p>RepoNotFound</p></body>"
+    return lambda _account: Page(status, (("Content-Type", "text/html; charset=utf-8"),), text.encode())
+
+
+def _another(account: Account) -> Page:
+    return _car(written(*account.blocks(f"{account.did[:-4]}aaaa")))
+
+
+def _flipped(account: Account) -> Page:
+    car = bytearray(account.car())
+    car[-1] ^= 1
+    return _car(bytes(car))
+
+
+def _ends_early(account: Account) -> Page:
+    return _car(account.car()[:-7])
+
+
+def _treeless(account: Account) -> Page:
+    root, blocks = account.blocks()
+    commit = cbor.decode(blocks[root])
+    assert isinstance(commit, dict)  # noqa: S101 - we made it
+    del blocks[_link(commit["data"])]
+    return _car(written(root, blocks))
+
+
+def _ring(account: Account) -> Page:
+    """A node that is its own left tree, which no hash allows."""
+    forged = Cid.of(account.did.encode())
+    return _car(_with_tree(account, forged, {forged: write_node(forged, [])}))
+
+
+def _deep(account: Account) -> Page:
+    nodes: Blocks = {}
+    tree: Cid | None = None
+    for _ in range(DEEP):
+        node = write_node(tree, [])
+        tree = Cid.of(node)
+        nodes[tree] = node
+    return _car(_with_tree(account, _link(tree), nodes))
+
+
+def _with_tree(account: Account, tree: Cid, nodes: Blocks) -> bytes:
+    commit = make_commit(Random(account.did), account.did, tree, rev=account.rev, version=account.version)
+    return written(Cid.of(commit), nodes | {Cid.of(commit): commit})
+
+
+def _link(value: Value) -> Cid:
+    assert isinstance(value, Cid)  # noqa: S101 - we made it
+    return value
+
+
+def _boundless(account: Account) -> Page:
+    return _car(account.car() + to_varint(2**40))
+
+
+def _bomb(_account: Account) -> Page:
+    headers = (("Content-Type", "application/vnd.ipld.car"), ("Content-Encoding", "gzip"))
+    return Page(200, headers, _packed_zeros())
+
+
+@cache
+def _packed_zeros() -> bytes:
+    # A gzip file may be several, one after the other.
+    return gzip.compress(bytes(2**20), mtime=0) * BOMB
+
+
+HELD = Fate("held", lambda account: _car(account.car()))
+
+GONE = (
+    Fate("not found", _named("RepoNotFound", "Could not find repo for DID"), Category.NOT_FOUND),
+    Fate("deactivated", _named("RepoDeactivated", "Repo has been deactivated"), Category.DEACTIVATED),
+    Fate("taken down", _named("RepoTakendown", "Repo has been takendown"), Category.TAKENDOWN),
+    Fate("suspended", _named("RepoSuspended", "Repo has been suspended"), Category.SUSPENDED),
+    Fate("rootless", _named("InvalidRequest", "Could not find repo for DID"), Category.NOT_FOUND),
+    Fate("404", _plain(404, "Not Found"), Category.NOT_FOUND),
+    Fate("410", _plain(410, "Gone"), Category.DEACTIVATED),
+)
+
+WALLED = (
+    HELD,
+    Fate("502 page", _html(502, "Bad gateway"), Category.UNAVAILABLE),
+    HELD,
+    Fate("403 page", _html(403, "Just a moment..."), Category.HTTP_ERROR),
+    HELD,
+    Fate("200 page", _html(200, "Welcome"), Category.PARSE_ERROR),
+)
+
+LIES = (
+    HELD,
+    Fate("another's repo", _another, Category.DID_MISMATCH, throughout=False),
+    Fate("a broken hash", _flipped, Category.PARSE_ERROR, throughout=False),
+    Fate("a cut CAR", _ends_early, Category.PARSE_ERROR, throughout=False),
+    Fate("a missing tree", _treeless, Category.PARSE_ERROR, throughout=False),
+    Fate("a ring", _ring, Category.PARSE_ERROR, throughout=False),
+    Fate("a deep tree", _deep, Category.PARSE_ERROR, throughout=False),
+    Fate("2**40 bytes", _boundless, Category.PARSE_ERROR, throughout=False),
+    Fate("nothing", lambda _account: _car(b""), Category.PARSE_ERROR, throughout=False),
+    Fate("a gzip bomb", _bomb, Category.TOO_LARGE, throughout=False),
+)
+
+LED_AWAY = (Fate("inside", lambda _account: Page(302, (("Location", INSIDE),)), Category.REFUSED),)
