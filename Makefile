@@ -6,15 +6,15 @@ PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint bench peers clean
+.PHONY: help setup run test lint lint-c fuzz bench peers clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 setup: $(READY) ## make .venv and install everything into it
 
 # The first Python of at least 3.11 that really starts (a shim on the path may name one that does not).
-$(READY): pyproject.toml constraints.txt setup.py $(wildcard src/sanderling/*/*.c)
+$(READY): pyproject.toml constraints.txt setup.py $(wildcard src/sanderling/*/*.[ch])
 	@python=; for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
 	  if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python=$$candidate; break; fi; \
 	done; \
@@ -27,12 +27,32 @@ run: $(READY) ## watch a crawl of a small, partly broken web
 	@$(BIN)/sanderling demo pages
 
 test: $(READY) ## run every test; says which suites it skipped and why
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 4 --dist loadfile
 
 lint: $(READY) ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The C of the parser that knows nothing of Python.
+PARSER = $(filter-out %/_repo.c,$(wildcard src/sanderling/formats/_repo*.c))
+
+lint-c: $(READY) ## compile the parser of repos with every warning an error
+	$(CC) -std=c11 -fsyntax-only -Wall -Wextra -Wshadow -Wconversion -Werror $(PARSER)
+	$(CC) -std=c11 -fsyntax-only -Wall -Wextra -Wshadow -Werror src/sanderling/formats/_repo.c \
+	  -isystem "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')"
+
+SANITIZE = -std=c11 -g -O1 -DREPO_FUZZ -fno-sanitize-recover=all -Isrc/sanderling/formats
+SECONDS = 600
+
+fuzz: $(READY) ## look for input that breaks the parser of repos, for SECONDS=600
+	@mkdir -p build/fuzz/new
+	@$(BIN)/python fuzz/corpus.py build/fuzz/corpus
+	@if clang $(SANITIZE) -fsanitize=fuzzer,address,undefined fuzz/fuzz_repo.c $(PARSER) -o build/fuzz/guided 2>/dev/null; \
+	then build/fuzz/guided -max_total_time=$(SECONDS) -max_len=40000 -timeout=20 -artifact_prefix=build/fuzz/ build/fuzz/new build/fuzz/corpus; \
+	else echo 'No clang with libFuzzer: changes are made blindly, by fuzz/driver.c.'; \
+	  $(CC) $(SANITIZE) -fsanitize=address,undefined fuzz/*.c $(PARSER) -o build/fuzz/driver && cd build/fuzz && ./driver corpus $(SECONDS); \
+	fi
 
 bench: $(READY) ## run every benchmark and print one table
 	@$(BIN)/python bench/all.py

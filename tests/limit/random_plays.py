@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, nan
 from random import Random
@@ -96,6 +97,31 @@ ACTIONS = st.one_of(
     st.builds(Jump, st.sampled_from([-1000.0, -0.2, 0.2, 1000.0])),
     st.builds(Forget),
 )
+
+
+def long_play(seed: int) -> list[Action]:
+    """Half a thousand actions of busy callers; an example of Hypothesis seldom has more than a dozen."""
+    rng = Random(seed)
+    makers: list[tuple[int, Callable[[], Action]]] = [
+        (25, lambda: Ask(rng.choice(HOSTS), rng.choice("xy"), rng.choice(((), (KEY,))))),
+        (15, lambda: Try(rng.choice(HOSTS))),
+        (32, lambda: Report(rng.randrange(9), random_feedback(rng))),
+        (6, lambda: Release(rng.randrange(9), rng.random() < 0.5)),
+        (6, lambda: Cancel(rng.randrange(9), rng.random() < 0.5)),
+        (13, lambda: Pass(rng.choice((0.01, 0.1, 0.5, 0.5, 2.0, 20.0, 400.0)))),
+        (2, lambda: Jump(rng.choice((-1000.0, -0.2, 0.2, 1000.0)))),
+        (1, Forget),
+    ]
+    weights = [weight for weight, _ in makers]
+    return [make() for _, make in rng.choices(makers, weights, k=500)]
+
+
+def random_feedback(rng: Random) -> Feedback:
+    status = rng.choice((200, 200, 200, 200, 200, 200, 404, 429, 500))
+    retry_after = rng.choice((None, None, 0.3, 5.0)) if status == 429 else None
+    return Feedback(
+        status, rng.choice((0.05, 0.1, 0.1, 0.2, 2.0)), None, retry_after, None, rng.choice((None, "credential"))
+    )
 
 
 class WrongClock(LoopClock):

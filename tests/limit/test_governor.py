@@ -1,15 +1,20 @@
 """What the governor learns from a host that does one thing after another, seen through the limiter."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from random import Random
 
 import pytest
 from driven import FAST, HOST, Driven, converse
 
-from sanderling.limit import LimiterRules, PaceRules
+from sanderling.limit import BreakerRules, LimiterRules, PaceRules
 from sanderling.limit.governor import Mode
 from sanderling.limit.trials import Evidence
 from sanderling.worlds.hosts import Answer, BucketQuota, FixedWindowQuota, Quota, SimulatedHost, steady, steps
+
+CALM = BreakerRules(consecutive=1000, error_share=0.999)  # keeps out of what the governor learns from failures
 
 
 class Story:
@@ -144,6 +149,109 @@ def test_every_kind_of_evidence_has_a_test_here() -> None:
     assert proved == {"NOTHING", "PASSED", "SATURATION", "CRUISE", "WINDOW", "DEPTH", "QUEUE"}
 
 
+# The start.
+
+
+def rates(driven: Driven, ask: Callable[[float], Answer], seconds: float) -> list[float]:
+    """Each rate it takes, in turn."""
+    seen = [driven.limiter.rules.pace.initial_rps]
+
+    def note() -> bool:
+        if driven.view().rate != pytest.approx(seen[-1]):
+            seen.append(driven.view().rate)
+        return False
+
+    converse(driven, ask, seconds, until=note)
+    return seen
+
+
+def test_a_host_that_never_objected_is_asked_twice_as_much_up_to_16_a_second_and_half_as_much_again_above() -> None:
+    driven = Driven(LimiterRules(pace=PaceRules(initial_rps=2, max_rps=1000)))
+
+    assert rates(driven, lambda _now: Answer(200, 0.1), 12)[:7] == pytest.approx([2, 4, 8, 16, 24, 36, 54])
+
+
+def test_eight_answers_are_enough_for_a_leap() -> None:
+    driven = Driven(LimiterRules(pace=PaceRules(initial_rps=4, max_rps=1000)))
+
+    for _ in range(8):
+        driven.ask(latency=0.01)
+
+    assert driven.view().rate == pytest.approx(8)
+
+
+def test_at_its_fastest_there_is_nothing_to_leap_to() -> None:
+    driven = Driven(LimiterRules(pace=PaceRules(initial_rps=4, max_rps=4)))
+
+    for _ in range(10):
+        driven.ask(latency=0.01)
+
+    assert driven.view().usual is None, "no window has closed yet"
+
+
+@pytest.mark.parametrize("objection", ["refusal", "failures", "outage", "latency", "ceiling"])
+def test_after_any_objection_it_leaps_no_more(objection: str) -> None:
+    driven = Driven(LimiterRules(pace=PaceRules(initial_rps=2, max_rps=1000)))
+    match objection:
+        case "refusal":
+            driven = Story(driven.limiter.rules.pace).serve(9).refuse().driven
+        case "failures":
+            driven = Driven(replace(driven.limiter.rules, breaker=CALM))
+            converse(driven, lambda now: Answer(500 if now > 5 else 200, 0.1), 15)
+        case "outage":
+            driven.trip()
+        case "latency":
+            converse(driven, lambda _now: Answer(200, 0.1), 6)
+            converse(driven, lambda _now: Answer(200, 0.5), 2)
+        case "ceiling":
+            other = Story(driven.limiter.rules.pace).serve(9).refuse().driven
+            driven.limiter.restore(other.limiter.save())
+    assert driven.clock.now() == 0 or driven.view().rate < 16
+    driven.clock.advance(400)  # so long that it begins anew, gently
+
+    seen = rates(driven, lambda _now: Answer(200, 0.1), 60)[1:]
+
+    assert max(after / before for before, after in pairwise(seen)) < 1.6
+
+
+def test_a_first_suspicion_stops_the_growth_and_a_second_ends_it() -> None:
+    driven, first = Driven(LimiterRules(pace=FAST)), iter([0.1] * 8)
+
+    seen = rates(driven, lambda _now: Answer(200, next(first, 0.15)), 5)
+
+    assert seen[:2] == pytest.approx([5, 10])
+    assert max(seen) < 10.1
+    assert driven.view().learned == Evidence.QUEUE.value
+
+
+@pytest.mark.parametrize("capacity", [6, 8, 12, 25, 40])
+def test_a_host_that_begins_to_queue_is_noticed_before_the_queue_is_long(capacity: float) -> None:
+    """Nothing is known of its latency but what the first answers took."""
+    driven = Driven(LimiterRules(pace=FAST))
+    host = SimulatedHost(Random(1), network=0.075, service=steady(1 / capacity))
+
+    asked = converse(driven, host.ask, 30, workers=100)
+
+    assert max(each.answer.latency for each in asked) < 1.5
+    assert driven.view().learned == Evidence.QUEUE.value
+    assert len(asked) > 0.7 * 30 * capacity
+
+
+def test_a_host_whose_first_answers_happened_to_be_quick_is_not_held_to_them() -> None:
+    asked = 0
+    for seed in range(5):
+        rng, quick = Random(seed), iter([0.075] * 8)
+        driven = Driven(LimiterRules(pace=PaceRules(initial_rps=5, max_rps=40)))
+        ask = partial(some_latency, rng, quick)
+        asked += len(converse(driven, ask, 60))
+
+    assert asked > 0.8 * 5 * 60 * 40
+
+
+def some_latency(rng: Random, first: Iterator[float], _now: float) -> Answer:
+    return Answer(200, next(first, 0.0) or 0.1 * rng.lognormvariate(0, 0.35))
+
+
 # Drains.
 
 
@@ -254,7 +362,15 @@ def failing(share: float) -> Driven:
 
 
 def test_failures_that_asking_less_does_not_cure_do_not_starve_us() -> None:
-    assert failing(0.25).view().rate > 15
+    """Two in five answers of five hosts fail, whatever is asked; the breakers are kept out of it."""
+    rules = LimiterRules(pace=PaceRules(initial_rps=5, max_rps=30), breaker=CALM)
+
+    asked = [
+        len(converse(Driven(rules, seed=seed), SimulatedHost(Random(seed), failing=steady(0.4)).ask, 60))
+        for seed in range(5)
+    ]
+
+    assert sum(asked) > 0.5 * 5 * 60 * 30
 
 
 def test_a_few_failures_are_no_reason_to_ask_less() -> None:

@@ -155,3 +155,45 @@ def test_being_fine_again_takes_back_the_blame() -> None:
     assert latency.cuts == 0
     assert latency.judge(window(3 * STEADY), 22) is Verdict.OVERLOADED
     assert latency.judge(window(3 * STEADY), 23) is Verdict.OVERLOADED
+
+
+# A host that is being met.
+
+RAMP = [0.1, 0.12, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]
+
+
+def test_a_queue_that_grows_within_a_window_does_not_pass_for_noise() -> None:
+    strange, met = Latency(0.15), Latency(0.15)
+    for latency in (strange, met):
+        latency.judge([0.1] * 8, 0)
+    met.meet([0.1] * 8, 0)
+
+    assert strange.judge(RAMP, 1) is Verdict.FINE
+    assert met.judge(RAMP, 1) is Verdict.OVERLOADED
+
+
+def test_few_answers_that_happen_to_be_alike_do_not_make_the_next_look_slow() -> None:
+    latency = Latency(0.15)
+    latency.judge([0.1] * 8, 0)
+    latency.meet([0.1] * 8, 0)
+
+    assert latency.judge([0.138] * 8, 1) is Verdict.FINE
+
+
+def test_what_is_usual_is_the_median_of_all_answers_so_far() -> None:
+    latency = Latency(0.15)
+    latency.judge([0.08] * 3, 0)
+
+    latency.meet([0.08] * 3 + [0.1] * 10, 1)
+    assert latency.base == 0.1
+    latency.meet([], 2)
+    assert latency.base == 0.1
+
+
+def test_once_it_is_known_windows_are_judged_by_their_own_spread_again() -> None:
+    latency = Latency(0.15)
+    latency.judge([0.1] * 8, 0)
+    latency.meet([0.1] * 8, 0)
+    latency.judge([0.1] * 16, 1)
+
+    assert latency.judge([0.13] * 16, 2) is Verdict.SUSPECT

@@ -1,7 +1,6 @@
 """What must hold whatever happens: random callers, random answers, cancellations at any point, clocks that jump."""
 
 import asyncio
-from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -15,21 +14,14 @@ from random_plays import (
     QUICK,
     SLOW,
     Action,
-    Ask,
-    Cancel,
-    Forget,
-    Jump,
-    Pass,
     Play,
-    Release,
-    Report,
-    Try,
     check_recovers,
+    long_play,
     play,
     rules_for,
 )
 
-from sanderling.limit import CircuitOpen, Feedback, Limiter, PaceRules
+from sanderling.limit import CircuitOpen, Limiter, PaceRules
 from sanderling.testing import run_virtual
 
 
@@ -45,31 +37,6 @@ def test_whatever_happens_the_limiter_keeps_its_word(
 ) -> None:
     """The rate stays in bounds, no window holds too much, no Retry-After is broken, nobody overtaken, nothing leaks."""
     run_virtual(play(rules_for(strategy, pace, hosts), actions))
-
-
-def long_play(seed: int) -> list[Action]:
-    """Half a thousand actions of busy callers; an example of Hypothesis seldom has more than a dozen."""
-    rng = Random(seed)
-    makers: list[tuple[int, Callable[[], Action]]] = [
-        (25, lambda: Ask(rng.choice(HOSTS), rng.choice("xy"), rng.choice(((), (KEY,))))),
-        (15, lambda: Try(rng.choice(HOSTS))),
-        (32, lambda: Report(rng.randrange(9), random_feedback(rng))),
-        (6, lambda: Release(rng.randrange(9), rng.random() < 0.5)),
-        (6, lambda: Cancel(rng.randrange(9), rng.random() < 0.5)),
-        (13, lambda: Pass(rng.choice((0.01, 0.1, 0.5, 0.5, 2.0, 20.0, 400.0)))),
-        (2, lambda: Jump(rng.choice((-1000.0, -0.2, 0.2, 1000.0)))),
-        (1, Forget),
-    ]
-    weights = [weight for weight, _ in makers]
-    return [make() for _, make in rng.choices(makers, weights, k=500)]
-
-
-def random_feedback(rng: Random) -> Feedback:
-    status = rng.choice((200, 200, 200, 200, 200, 200, 404, 429, 500))
-    retry_after = rng.choice((None, None, 0.3, 5.0)) if status == 429 else None
-    return Feedback(
-        status, rng.choice((0.05, 0.1, 0.1, 0.2, 2.0)), None, retry_after, None, rng.choice((None, "credential"))
-    )
 
 
 @pytest.mark.parametrize("strategy", ["governor", "aimd"])

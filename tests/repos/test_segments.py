@@ -338,7 +338,8 @@ def test_twelve_kills_lose_nothing_that_was_acknowledged_and_keep_nothing_twice(
         assert len(kept) >= sure
         assert [each.did for each in segments.found] == kept[len(kept) - len(segments.found) :]
         stopped(segments)
-        assert fingerprints(tmp_path) == before
+        # One that was killed between its footer and its name is named now; the others are as they were.
+        assert fingerprints(tmp_path).items() >= before.items()
         first = len(kept) + 1
     assert len(names(tmp_path)) > 5, "hardly anything was killed while it worked"
 

@@ -1,4 +1,4 @@
-"""The fixtures `postgres`, `redis`, `rabbitmq`, `s3` and `prometheus`, and the search behind them."""
+"""The fixtures `postgres`, `redis`, `rabbitmq`, `s3`, `clickhouse` and `prometheus`, and the search behind them."""
 
 import os
 import time
@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from services.clickhouse import CLICKHOUSE, fresh_database
 from services.postgres import POSTGRES
 from services.process import Missing, Service, StartError, Unreachable, private_folder
 from services.prometheus import scraping
@@ -111,6 +112,24 @@ def s3(pytestconfig: pytest.Config) -> Iterator[S3]:
     """A bucket on an S3 server."""
     with reach(S3_SERVICE, pytestconfig.stash[NOTES]) as url:
         yield S3.of(url)
+
+
+@pytest.fixture(scope="session")
+def clickhouse(pytestconfig: pytest.Config) -> Iterator[str]:
+    """URL of a ClickHouse database in which we may create tables, over HTTP."""
+    with reach(CLICKHOUSE, pytestconfig.stash[NOTES]) as url:
+        yield url
+
+
+@pytest.fixture(params=["embedded", "server"])
+def clickhouse_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """URL of an empty database: once of the engine in this process, and once over HTTP."""
+    if request.param == "embedded":
+        pytest.importorskip("chdb")
+        yield f"chdb:{tmp_path / 'clickhouse'}"
+    else:
+        with fresh_database(request.getfixturevalue("clickhouse")) as url:
+            yield url
 
 
 @pytest.fixture(scope="session")

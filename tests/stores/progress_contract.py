@@ -132,7 +132,8 @@ class ProgressContract:
         progress.record([], for_good, cursor=None, segment=1)
 
         found: list[tuple[str, str]] = []
-        while page := progress.failed(["unknown", "timeout"], found[-1][0] if found else "", 7):
+        for _ in range(10):
+            page = progress.failed(["unknown", "timeout"], found[-1][0] if found else "", 7)
             assert len(page) <= 7
             found += page
 

@@ -21,7 +21,7 @@ from sanderling.limit.hints import Quota
 from sanderling.limit.limiter import Attempt, Limiter
 from sanderling.limit.pace import PaceRules
 from sanderling.limit.rules import LimiterRules, Scope
-from sanderling.limit.snapshot import HostView, Snapshot
+from sanderling.limit.snapshot import HostView, Snapshot, explain
 from sanderling.limit.turnstile import CircuitOpen
 from sanderling.limit.window import WindowRules
 
@@ -41,4 +41,5 @@ __all__ = [
     "Scope",
     "Snapshot",
     "WindowRules",
+    "explain",
 ]

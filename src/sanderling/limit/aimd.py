@@ -21,6 +21,8 @@ class Aimd:
     single = False  # it has no probing phase: after trouble it goes on, slower
     counts_refusals = True  # a refusal without a Retry-After counts against the breaker
     ceiling: float | None = None  # it remembers none
+    learned: str | None = None
+    usual: float | None = None  # it judges by a target
 
     def __init__(self, rules: PaceRules, lane: Lane, now: float, rate: float) -> None:
         self._rules = rules
@@ -33,6 +35,11 @@ class Aimd:
 
     def remember(self, ceiling: float) -> None:
         """It keeps no ceiling, so there is none to take up."""
+
+    def bound(self, rules: PaceRules) -> None:
+        """Keep to other bounds from now on."""
+        self._rules = rules
+        self.rate, self._before = rules.clamp(self.rate), rules.clamp(self._before)
 
     def probed(self, lane: Lane, now: float) -> bool:  # noqa: ARG002 - governor's
         """It never probes."""
@@ -67,6 +74,7 @@ class Aimd:
     def interrupted(self, lane: Lane, now: float) -> None:
         """The failures that opened the breaker have lowered the rate already."""
 
-    def why(self) -> str:
+    @property
+    def doing(self) -> str:
         """What holds the rate where it is, in words."""
         return "at its ceiling" if self.rate >= self._rules.max_rps else "adding a little after each good window"

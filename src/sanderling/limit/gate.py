@@ -6,7 +6,7 @@ serial numbers: a permit belongs if its own is higher. *Probe*: the one request 
 half-open or a strategy drains; it is a lease that runs out, so a caller that vanishes cannot hold it for ever.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from random import Random
 from typing import Protocol
@@ -20,7 +20,7 @@ from sanderling.limit.fast import Lane, Permit
 from sanderling.limit.hints import LONGEST, Quota
 from sanderling.limit.lane import Owner
 from sanderling.limit.line import Line
-from sanderling.limit.pace import PaceRules
+from sanderling.limit.pace import Cap, PaceRules
 from sanderling.limit.tombstones import Tombstone
 from sanderling.limit.window import WindowRules
 
@@ -76,8 +76,20 @@ class Strategy(Protocol):
     def remember(self, ceiling: float) -> None:
         """A ceiling that was learned in an earlier life."""
 
-    def why(self) -> str:
-        """What holds the rate where it is."""
+    def bound(self, rules: PaceRules) -> None:
+        """The bounds of the rate have moved."""
+
+    @property
+    def doing(self) -> str:
+        """What holds the rate where it is, in words."""
+
+    @property
+    def learned(self) -> str | None:
+        """What the ceiling was learned from, in words; None if there is none."""
+
+    @property
+    def usual(self) -> float | None:
+        """The latency that answers are judged by, in seconds; None while there is none."""
 
 
 class MakeStrategy(Protocol):
@@ -97,6 +109,11 @@ class GateRules:
     strategy: MakeStrategy
     lease: float
     rng: Random
+    cap: Cap | None = None
+
+    def under(self, cap: Cap) -> "GateRules":
+        """The same for a host whose rate somebody has capped."""
+        return replace(self, pace=self.pace.capped(cap.rps), cap=cap)
 
 
 class Gate(Lane):
@@ -141,6 +158,11 @@ class Gate(Lane):
         return 1 / self.interval
 
     @property
+    def cap(self) -> Cap | None:
+        """What somebody has asked us not to exceed."""
+        return self._rules.cap
+
+    @property
     def inflight(self) -> int:
         """Permits given and not yet reported or released."""
         return self.serial - self.ended
@@ -174,6 +196,8 @@ class Gate(Lane):
 
     def grant(self, owner: Owner, now: float, cost: float) -> Permit:
         """The permit for a request that is due."""
+        if self.cap is not None:
+            cost = max(1.0, cost)  # who asks for ten seconds between requests counts requests
         serial = self.take(now, cost)
         if self._single or self.state is State.HALF_OPEN:
             self.probe, self.probe_until = serial, now + self._rules.lease
@@ -208,8 +232,21 @@ class Gate(Lane):
         if self.strategy is not None:
             if self.strategy.close(self, now):
                 self.epoch = self.serial
-            self._retime(self.strategy, now)
+            self._retime(now)
             self.settle()
+
+    def obey(self, rules: GateRules, now: float) -> None:
+        """Keep to other rules from now on; who waits already waits by them too."""
+        interval, slack = self.interval, self.slack
+        self._rules = rules
+        if self.strategy is not None:
+            self.strategy.bound(rules.pace)
+        self._retime(now)
+        if self.interval > interval:
+            # Counting from when the last request really left, which may have been ahead of its pace.
+            self.ready += slack
+            self.epoch = self.serial
+        self.settle()
 
     def learn(self, permit: Permit, feedback: Feedback, now: float) -> None:
         """Take in how a permit's request went."""
@@ -228,17 +265,16 @@ class Gate(Lane):
             self.epoch = self.serial
         if feedback.quota is not None and wait is None:
             self._heed(feedback.quota, now)
-        self._retime(strategy, now)
+        self._retime(now)
         self.settle()
 
     def stone(self) -> Tombstone:
         """What must not be forgotten of this host."""
         ceiling = None if self.strategy is None else self.strategy.ceiling
         openings = 0 if self.breaker is None else self.breaker.openings
-        if self.breaker is not None and self.breaker.state is not State.CLOSED:
-            return Tombstone(ceiling or 0.0, self.not_before, self.breaker.until, openings)
+        until = -inf if self.breaker is None or self.breaker.state is State.CLOSED else self.breaker.until
         # Its pace too: else a host that is let go and met again in between could be asked faster for it.
-        return Tombstone(ceiling or 0.0, max(self.not_before, self.ready), -inf, openings)
+        return Tombstone(ceiling or 0.0, max(self.not_before, self.ready), until, openings)
 
     def recall(self, stone: Tombstone, now: float) -> None:
         """Take up an earlier life: its penalties in full, its rate with care."""
@@ -247,7 +283,7 @@ class Gate(Lane):
             rate = rules.pace.clamp(min(rules.pace.initial_rps, stone.ceiling / 2))
             self.strategy = rules.strategy(rules.pace, self, now, rate)
             self.strategy.remember(rules.pace.clamp(stone.ceiling))
-            self._retime(self.strategy, now)
+            self._retime(now)
         if stone.openings:
             self.breaker = self.breaker or Breaker(rules.breaker, rules.window, now)
             self.breaker.reopen(stone.openings, stone.open_until)
@@ -314,21 +350,22 @@ class Gate(Lane):
             # A reset further off than the window it ends is a lie, or a clock gone wrong; then one request asks again.
             self.penalise(now + min(quota.resets_in, quota.window or LONGEST_HEADER_WAIT))
 
-    def _retime(self, strategy: Strategy, now: float) -> None:
+    def _retime(self, now: float) -> None:
         """Bring the pacer to the strategy's rate, counting from when the last request left."""
-        rate = strategy.rate
+        bounds = self._rules.pace
+        rate = bounds.initial_rps if self.strategy is None else self.strategy.rate
         if self.allowance is not None:
             pace, until = self.allowance
             if now >= until:
                 self.allowance = None
             else:
-                rate = max(self._rules.pace.min_rps, min(rate, pace))
+                rate = max(bounds.min_rps, min(rate, pace))
         interval = 1 / rate
         if interval != self.interval:
             self.ready += interval - self.interval
             self.interval = interval
-            self.slack = self._rules.pace.slack(rate)
-        self.ready = max(self.ready, self.not_before, strategy.hold)
+            self.slack = bounds.slack(rate)
+        self.ready = max(self.ready, self.not_before, self._hold)
 
     @property
     def _single(self) -> bool:

@@ -1,27 +1,33 @@
 """Learn a host's limit from nothing but its answers: when it refuses, how long it stays closed, how long it takes.
 
-Terms. *Grow*: half as much again per window, until the host objects or the known ceiling is reached. *Cruise*: a little
-below the ceiling. *Test*: a little above it, for as long as a refusal would need to show. *Drain*: after a refusal,
-nothing but one probe at a time. What follows from each objection is in `trials`.
+Terms. *Grow*: half as much again per window, until the host objects or the known ceiling is reached. *Leap*: grow to
+twice as much, while the rate is low and the host has never objected. *Cruise*: a little below the ceiling. *Test*: a
+little above it, for as long as a refusal would need to show. *Drain*: after a refusal, nothing but one probe at a time.
+What follows from each objection is in `trials`.
 """
 
 from enum import Enum
 from math import inf
 
 from sanderling.limit.fast import Lane
+from sanderling.limit.lane import KEPT
 from sanderling.limit.latency import Latency, Verdict
 from sanderling.limit.pace import PaceRules
 from sanderling.limit.trials import SOON, Evidence, Phase, Trials
 
 MARGIN = 0.985  # of the ceiling: what jitter between us and the host would push over it stays below
 GROWTH = 1.5
+LEAP = 2.0  # instead, where little is at stake: a host that never objected, at a rate below SAMPLES per WINDOW
 WINDOW, LONGEST_WINDOW = 1.0, 8.0  # seconds; a slow host's window closes with what it has
-SAMPLES, FEW = 16, 8  # latencies a window needs; fewer while testing, where a refusal is what we look for
+# Latencies a window needs. Fewer while testing, where a refusal is what we look for, and before a leap.
+SAMPLES, FEW = 16, 8
 USED = 0.6  # less of the rate used than this proves nothing about it
 SLOW_SHARE = 0.15  # latency this far above the base, as a share of it, counts as slow
 SHARE_FAILED = 0.2  # of a window's answers, beyond what is usual; more failures than that look like overload
 NO_BETTER = 0.7  # of the share of failures left after asking half as much: asking less did not help
 IDLE = 60.0  # seconds without an answer, after which the old rate would be a bold way to knock
+
+REMEMBERED = "an earlier life"  # as people are told where a ceiling came from that was saved
 
 
 class Mode(Enum):
@@ -43,6 +49,7 @@ class Governor:
         "_began",
         "_blamed",
         "_latency",
+        "_meeting",
         "_passed",
         "_restore",
         "_rules",
@@ -62,6 +69,7 @@ class Governor:
         self.ceiling: float | None = None
         self.hold = self._began = now
         self.mode = Mode.GROW
+        self._meeting = True  # until the first objection of any kind, or a ceiling that was known before
         self._latency = Latency(SLOW_SHARE)
         self._trials: Trials | None = None  # a host that never objects needs no record
         self._usual_failures = 0.0  # the share of answers that fail however little we ask
@@ -74,18 +82,34 @@ class Governor:
         return self.mode is Mode.DRAIN
 
     @property
-    def evidence(self) -> Evidence:
-        """What the ceiling was learned from."""
-        return Evidence.NOTHING if self._trials is None else self._trials.evidence
+    def learned(self) -> str | None:
+        """What the ceiling was learned from, in words; None if there is none."""
+        evidence = Evidence.NOTHING if self._trials is None else self._trials.evidence
+        if evidence is Evidence.NOTHING:
+            return None if self.ceiling is None else REMEMBERED
+        return str(evidence.value)
+
+    @property
+    def usual(self) -> float | None:
+        """The latency that answers are judged by, in seconds."""
+        return self._latency.base
 
     def remember(self, ceiling: float) -> None:
         """Grow no further than `ceiling` at first: it was learned in an earlier life."""
         self.ceiling = ceiling
+        self._meeting = False
 
-    def why(self) -> str:
+    def bound(self, rules: PaceRules) -> None:
+        """Keep to other bounds from now on. What was learned above them is let go: it could not be verified."""
+        self._rules = rules
+        self.rate, self._passed = rules.clamp(self.rate), rules.clamp(self._passed)
+        self._restore = rules.clamp(self._restore)
+        self.ceiling = None if self.ceiling is None else rules.clamp(self.ceiling)
+
+    @property
+    def doing(self) -> str:
         """What holds the rate where it is, in words."""
-        learned = "" if self.evidence is Evidence.NOTHING else f" (learned from {self.evidence.value})"
-        return f"{self.mode.value}{learned}"
+        return self.mode.value
 
     # What the gate reports, of answers in the current epoch. Each says whether the rate went down.
 
@@ -125,12 +149,13 @@ class Governor:
     def interrupted(self, lane: Lane, now: float) -> None:
         """The host is down: a drain that goes on now measures the outage and no quota. Come back gently."""
         self.hold = now
+        self._meeting = False
         self._start_over(lane, now)
 
     def close(self, lane: Lane, now: float) -> bool:
         """Judge the window, if it holds enough."""
         span, before = now - lane.opened, self.rate
-        enough = FEW if self.mode is Mode.TEST else SAMPLES
+        enough = FEW if self._leaping or self.mode is Mode.TEST else SAMPLES
         if lane.fresh < enough and span < LONGEST_WINDOW:
             # Look again when there should be enough, and not at each answer until then.
             lane.closes = lane.opened + min(LONGEST_WINDOW, span * enough / lane.fresh)
@@ -142,7 +167,10 @@ class Governor:
         if self._trials is not None:
             self._trials.mark(now, lane.delivered)
             self._trials.saturated &= used
-        match self._latency.judge(lane.window(), now):
+        verdict = self._latency.judge(lane.window(), now)
+        if self._meeting and lane.delivered <= KEPT and verdict is not Verdict.SUSPECT:
+            self._latency.meet(lane.kept(), now)
+        match verdict:
             case Verdict.OVERLOADED:
                 self._relieve(lane, (lane.delivered - lane.delivered_before) / span, now)
             case Verdict.BLAMELESS:
@@ -175,6 +203,7 @@ class Governor:
         if share <= self._usual_failures + SHARE_FAILED:
             return False
         before = self.rate
+        self._meeting = False
         self.mode = Mode.GROW  # back to the ceiling, if there is one, as soon as a window is good
         if self._blamed and share > NO_BETTER * self._blamed:
             self._usual_failures, self._blamed = share, 0.0
@@ -215,13 +244,19 @@ class Governor:
         if self._trials is not None:
             self._trials.grew(self.rate)
         known = (self.ceiling or inf) * MARGIN
-        self.rate = self._rules.clamp(min(self.rate * GROWTH, known))
+        self.rate = self._rules.clamp(min(self.rate * (LEAP if self._leaping else GROWTH), known))
         if self.rate >= known:
             self.mode = Mode.CRUISE
             self._record.wait(now, SOON)
 
     @property
+    def _leaping(self) -> bool:
+        return self._meeting and self.rate < min(SAMPLES / WINDOW, self._rules.max_rps)
+
+    @property
     def _record(self) -> Trials:
+        """Made at the first objection by refusal or latency."""
         if self._trials is None:
+            self._meeting = False
             self._trials = Trials(self._began, self._passed)
         return self._trials

@@ -14,6 +14,8 @@ DOUBT = 3.5
 CERTAINTY = 5.0
 # Two milliseconds are a scheduler's whim, not a queue.
 WHIM = 0.002
+# Of the base: a handful of answers may happen to be alike, and the next would look slow beside them.
+ALIKE = 0.2
 # A cut that leaves this much of the median did not help; two such cuts, and the slowness is not of our making.
 NO_BETTER = 0.95
 FUTILE_CUTS = 2
@@ -38,8 +40,10 @@ class Latency:
         "_futile",
         "_low",
         "_lower",
+        "_met",
         "_settled",
         "_share",
+        "_spread",
         "_suspicions",
         "_trouble",
         "_turned",
@@ -56,6 +60,8 @@ class Latency:
         self._settled = 0.0
         self._low = self._lower = inf  # lowest settled median: of this period, of the one before
         self._turned = 0.0
+        self._met = 0  # answers that the base rests on, while the host is being met
+        self._spread = 0.0  # of those
 
     @property
     def helping(self) -> bool:
@@ -69,12 +75,22 @@ class Latency:
         median = ordered[len(ordered) // 2]
         if self.base is None:
             self.rebase(median, now)
-        verdict = self._compare(median, _standard_error(ordered))
+        verdict = self._compare(median, self._standard_error(ordered))
+        self._met = 0
         if verdict is Verdict.BLAMELESS:
             self.rebase(median, now)
         elif verdict is not Verdict.OVERLOADED:
             self._settle(median, now)
         return verdict
+
+    def meet(self, ordered: list[float], now: float) -> None:
+        """Take all answers so far, in order of size, for what is usual: a window of few alone would be too noisy."""
+        if not ordered:
+            return
+        self.base = self._settled = self._low = ordered[len(ordered) // 2]
+        self._lower, self._turned = inf, now
+        self._met = len(ordered)
+        self._spread = max(_spread(ordered), ALIKE * self.base)
 
     def rebase(self, median: float, now: float) -> None:
         """Take `median` for what the host can do; what was better before is gone."""
@@ -96,6 +112,16 @@ class Latency:
         self._suspicions = 0
         return self._blame(median)
 
+    def _standard_error(self, ordered: list[float]) -> float:
+        """Of the median, or of its distance from a base that rests on few answers.
+
+        While a host is met, the spread is that of all answers before: a queue that grows within the window would look
+        like noise in its own.
+        """
+        if self._met:
+            return 1.25 * self._spread * sqrt(1 / len(ordered) + 1 / self._met)
+        return 1.25 * _spread(ordered) / sqrt(len(ordered))
+
     def _blame(self, median: float) -> Verdict:
         helped = median <= NO_BETTER * self._trouble
         self._futile = 0 if helped else self._futile + 1
@@ -111,8 +137,7 @@ class Latency:
         self.base = min(self._low, self._lower)
 
 
-def _standard_error(ordered: list[float]) -> float:
-    """Of the median, from the middle half of the samples: outliers do not widen it."""
+def _spread(ordered: list[float]) -> float:
+    """The standard deviation, from the middle half of the samples: outliers do not widen it."""
     count = len(ordered)
-    spread = (ordered[3 * count // 4] - ordered[count // 4]) / 1.35
-    return 1.25 * spread / sqrt(count)
+    return (ordered[3 * count // 4] - ordered[count // 4]) / 1.35

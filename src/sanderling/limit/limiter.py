@@ -17,6 +17,7 @@ from sanderling.limit.budget import Budget
 from sanderling.limit.fast import Front, Permit
 from sanderling.limit.gate import Feedback, Gate
 from sanderling.limit.line import Waiter
+from sanderling.limit.pace import Cap
 from sanderling.limit.registry import Registry
 from sanderling.limit.rules import SCOPES, LimiterRules, Scope
 from sanderling.limit.snapshot import Snapshot, view
@@ -82,6 +83,15 @@ class Limiter(Front):
         gate, now = self._hosts.gate(host), self._now()
         until = gate.refusal(now)
         return gate.due(now) if until is None else until
+
+    def cap(self, host: str, rps: float | None, why: str) -> None:
+        """Never call `host` faster than `rps`, as somebody has asked for; `why` says who, in words. None lifts it.
+
+        It holds at once, for those who wait too, and outlives the host's turn in memory; `save` does not keep it.
+        """
+        gate = self._hosts.cap(host, None if rps is None else Cap(rps, why))
+        if gate is not None:
+            self._turnstile.serve(gate)
 
     @asynccontextmanager
     async def attempt(

@@ -1,7 +1,9 @@
 """The numbers that bound a host's rate, whichever strategy moves it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
+
+from sanderling.limit.hints import LONGEST
 
 # How much of a second's rate may leave at once. A host that allows 20 a second sees one at a time; one that allows 100
 # sees up to 5. More than that is a burst, and a quota's depth is something we cannot know.
@@ -36,6 +38,11 @@ class PaceRules:
         if self.degrade_factor <= 1:
             raise ValueError(f"degrade_factor is {self.degrade_factor}; at 1 or less every answer would count as slow")
 
+    def capped(self, rps: float) -> "PaceRules":
+        """The same law with no rate above `rps`, not even the slowest."""
+        bounds = {name: min(rps, getattr(self, name)) for name in ("initial_rps", "min_rps", "max_rps")}
+        return replace(self, **bounds)
+
     def clamp(self, rate: float) -> float:
         """The allowed rate nearest to `rate`."""
         return min(self.max_rps, max(self.min_rps, rate))
@@ -44,3 +51,17 @@ class PaceRules:
         """How many seconds ahead of an even pace a request may leave at `rate`."""
         depth = min(self.burst, max(1.0, rate * SPREAD))
         return (depth - 1) / rate
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """Requests a second that somebody has asked us not to exceed at one host, and who, in words."""
+
+    rps: float
+    why: str
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.rps) and self.rps > 0):
+            raise ValueError(f"a cap of {self.rps}; expected requests a second above 0, or None to lift it")
+        # Once a year is as good as never, and arithmetic stays sane.
+        object.__setattr__(self, "rps", max(self.rps, 1 / LONGEST))

@@ -7,10 +7,12 @@ from random import Random
 from sanderling.ids import normalise
 from sanderling.limit.breaker import State
 from sanderling.limit.gate import Gate, GateRules
+from sanderling.limit.pace import Cap
 from sanderling.limit.rules import SCOPES, STRATEGIES, LimiterRules, Scope
 from sanderling.limit.tombstones import Tombstone, Tombstones
 
 TRIED = 16  # unused hosts of which the one that was asked longest ago goes, when there is no room
+LET_GO = 10  # times as many hosts as in memory, of which something is kept when they are let go
 SWEPT = 4  # hosts looked at, for idleness, each time a new one is met: the sweep outruns the growth
 
 
@@ -22,7 +24,8 @@ class Registry:
         self._now = now
         self.gates: dict[str, Gate] = {}
         self._gate_rules = {kind: _gate_rules(rules, kind, rng) for kind in ("host", *SCOPES)}
-        self._tombstones = Tombstones(10 * rules.hosts)
+        self._tombstones = Tombstones(LET_GO * rules.hosts)
+        self._caps: dict[str, Cap] = {}  # longest known first; they outlive their gates
         self._sweep: list[str] = []
         self._gone_rejected = 0
 
@@ -44,6 +47,19 @@ class Registry:
         """The gate of a scope. Those `beside` it are about to be used and not let go to make room for it."""
         key = f"{scope.kind}/{scope.name}"  # no host contains a slash
         return self.gates.get(key) or self._meet(key, scope.kind, beside)
+
+    def cap(self, host: str, cap: Cap | None) -> Gate | None:
+        """Bound the rate of `host`, from now on and whenever it is met again; its gate, if it is in memory."""
+        canonical = normalise(host)
+        self._caps.pop(canonical, None)
+        if cap is not None:
+            self._caps[canonical] = cap
+        if len(self._caps) > LET_GO * self._rules.hosts:
+            del self._caps[next(iter(self._caps))]
+        gate = self.gates.get(canonical)
+        if gate is not None:
+            gate.obey(self._rules_of(canonical, "host"), self._now())
+        return gate
 
     def stones(self, now: float) -> Iterator[tuple[str, Tombstone]]:
         """What is worth keeping of every host, known or let go."""
@@ -73,10 +89,14 @@ class Registry:
     def _meet(self, key: str, kind: str, beside: Sequence[Gate] = ()) -> Gate:
         now = self._now()
         self._make_room(now, beside)
-        gate = self.gates[key] = Gate(key, self._gate_rules[kind], now)
+        gate = self.gates[key] = Gate(key, self._rules_of(key, kind), now)
         if (stone := self._tombstones.exhume(key)) is not None:
             gate.recall(stone, now)
         return gate
+
+    def _rules_of(self, key: str, kind: str) -> GateRules:
+        rules, cap = self._gate_rules[kind], self._caps.get(key)
+        return rules if cap is None else rules.under(cap)
 
     def _make_room(self, now: float, beside: Sequence[Gate]) -> None:
         """Look at a few hosts and let the idle ones go; at the limit, anyone who is not in use."""

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from sanderling.limit.breaker import State
-from sanderling.limit.gate import Gate
+from sanderling.limit.gate import Gate, Strategy
+
+ROUNDING = 1 - 1e-9  # a rate is kept as an interval, and does not always come back from it as it was
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,10 @@ class HostView:
     inflight: int
     waiting: int
     why: str
+    learned: str | None  # what the ceiling was learned from
+    usual: float | None  # the latency that answers are judged by
+    cap: float | None  # requests a second that somebody has asked us not to exceed
+    cap_why: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,53 @@ def view(gate: Gate, now: float) -> HostView:
         inflight=gate.inflight,
         waiting=len(gate.line or ()),
         why=_why(gate, now),
+        learned=None if strategy is None else strategy.learned,
+        usual=None if strategy is None else strategy.usual,
+        cap=None if gate.cap is None else gate.cap.rps,
+        cap_why=None if gate.cap is None else gate.cap.why,
     )
+
+
+def explain(view: HostView) -> str:
+    """Why the host is as slow as it is right now, in two to four short sentences."""
+    held = "not called now" if view.not_before > 0 or view.state == "open" else f"{_pace(view.rate)} now"
+    sentences = (f"{held}: {view.why}", _bounds(view), _demand(view), _health(view))
+    return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences if sentence)
+
+
+def _bounds(view: HostView) -> str:
+    """What is believed to be allowed, and why."""
+    parts = []
+    if view.ceiling is not None:
+        learned = f", learned from {view.learned}" if view.learned and view.learned not in view.why else ""
+        parts.append(f"its ceiling is {_pace(view.ceiling)}{learned}")
+    if view.cap is not None and view.cap_why is not None and view.cap_why not in view.why:
+        parts.append(f"at most {_pace(view.cap)}: {view.cap_why}")
+    if view.rejected:
+        parts.append(f"it refused {view.rejected} of {view.requests} request{'s' * (view.requests > 1)}")
+    return "; ".join(parts)
+
+
+def _demand(view: HostView) -> str:
+    """Who wants to ask it: a host that nobody asks is slow for no fault of its own."""
+    if not view.waiting and not view.inflight:
+        return "nobody waits, and nothing is in flight"
+    return f"{view.waiting or 'nobody'} waiting, {view.inflight or 'nothing'} in flight"
+
+
+def _health(view: HostView) -> str:
+    """How long its answers take against what is usual for it, and how many fail."""
+    parts = []
+    if view.latency is not None:
+        usual = "" if view.usual is None else f", usually {view.usual:.3g} s"
+        parts.append(f"its answers take {view.latency:.3g} s{usual}")
+    if view.error_rate > 0:
+        parts.append(f"{view.error_rate:.0%} of its last answers failed")
+    return "; ".join(parts)
+
+
+def _pace(rate: float) -> str:
+    return f"{rate:.1f} requests a second" if rate >= 1 else f"one request in {1 / rate:.3g} s"
 
 
 def _closed_until(gate: Gate) -> float:
@@ -77,11 +129,23 @@ def _closed_until(gate: Gate) -> float:
 def _why(gate: Gate, now: float) -> str:
     """In words, what most holds the host back."""
     if gate.state is State.OPEN:
-        return f"circuit open for another {_closed_until(gate) - now:.1f} s after failures"
+        left = _closed_until(gate) - now
+        return (
+            f"circuit open for another {left:.1f} s after failures" if left > 0 else "circuit open until a probe passes"
+        )
     if gate.state is State.HALF_OPEN:
-        return "circuit half open: one probe at a time"
+        wait = f", the next in {gate.not_before - now:.1f} s" if gate.not_before > now else ""
+        return f"circuit half open: one probe at a time{wait}"
     if gate.not_before > now:
         return f"told to wait another {gate.not_before - now:.1f} s"
+    if gate.cap is not None and gate.rate >= gate.cap.rps * ROUNDING and not (gate.strategy and gate.strategy.single):
+        return gate.cap.why
     if gate.allowance is not None and now < gate.allowance[1]:
         return "its rate headers say how much is left"
-    return "not asked yet" if gate.strategy is None else gate.strategy.why()
+    return _doing(gate.strategy)
+
+
+def _doing(strategy: Strategy | None) -> str:
+    if strategy is None:
+        return "not asked yet"
+    return f"{strategy.doing} (learned from {strategy.learned})" if strategy.learned else strategy.doing

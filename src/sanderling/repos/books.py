@@ -5,6 +5,7 @@ start, in the segment itself.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -60,15 +61,17 @@ class Books:
         self._progress = progress
         self._desk = desk
         self._clock = clock
+        self.bytes = 0  # of repos that are durable, in this run
         self._batch = _Batch()
-        self._writing = 0  # bytes that are being written
+        self._writing: _Batch | None = None
         self._wake = asyncio.Event()
+        self._written = asyncio.Event()
         self._closing = False
 
     @property
     def crowded(self) -> bool:
         """Whether so much waits for the disk that nothing more should be asked for."""
-        return self._batch.size + self._writing > MOST
+        return self._batch.size + (self._writing.size if self._writing else 0) > MOST
 
     def keep(self, archived: Archived) -> None:
         """Archive a repo with the next write."""
@@ -83,25 +86,35 @@ class Books:
         if self._batch.due:
             self._wake.set()
 
-    async def write(self, written: asyncio.Event) -> None:
-        """Write what comes in, now and then, until `close`; `written` is set each time."""
+    async def write(self, written: Callable[[], object]) -> None:
+        """Write what comes in, now and then, until `close`; `written` is called each time."""
         while not self._closing:
             timer = self._clock.call_later(EVERY, self._wake.set)
             await self._wake.wait()
             timer.cancel()
             self._wake.clear()
             await self._flush()
-            written.set()
+            self._written.set()
+            written()
+        await self._flush()  # what came in during the last write
+
+    async def settled(self) -> None:
+        """Return when all that came in so far is written. For while `write` runs."""
+        while self._batch or self._writing:
+            self._written.clear()
+            self._wake.set()
+            await self._written.wait()
 
     async def _flush(self) -> None:
         batch, self._batch = self._batch, _Batch()
-        self._writing = batch.size
+        self._writing = batch
         for did in (*(each.did for each in batch.archived), *(each.did for each in batch.failed)):
             self.water.settle(did)
         cursor = self.water.rise()
         if batch or cursor is not None:
             await self._desk(_record, self._segments, self._progress, batch, cursor)
-        self._writing = 0
+        self.bytes += batch.size
+        self._writing = None
 
     def close(self) -> None:
         """Let `write` come to its end, with all that came in."""

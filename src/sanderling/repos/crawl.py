@@ -9,9 +9,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from sanderling.apis.atproto import TRANSIENT, Category, get_repo, why_not
+from sanderling.apis.atproto import TRANSIENT, Category, get_latest_commit, get_repo, latest_rev, why_not
 from sanderling.clock import Clock, Timer
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.flow.desk import Desk
@@ -25,6 +25,7 @@ from sanderling.outcome import Code
 from sanderling.repos.books import Archived, Books
 from sanderling.repos.directory import Directory
 from sanderling.repos.dispatcher import HostRepos
+from sanderling.repos.measures import Measures
 from sanderling.stores.ports import Progress
 
 SOON = 0.01  # seconds; to look again at a host whose own retries stand in line
@@ -54,6 +55,7 @@ class Made(NamedTuple):
 
     block: bytes
     records: int
+    collections: int
     category: Category | None
     detail: str
 
@@ -63,13 +65,20 @@ def make_block(car: bytes, did: str, host: str, crawled_at: int, rules: RepoRule
     try:
         repo = parse_repo(car, cids=rules.cids, limits=rules.limits)
         if repo.did != did:
-            return Made(b"", 0, Category.DID_MISMATCH, f"the commit says {repo.did[:100]}")
+            return Made(b"", 0, 0, Category.DID_MISMATCH, f"the commit says {repo.did[:100]}")
         block = encode_block(did, host, repo.rev, crawled_at, repo.collections, rules.level)
     except RepoError as error:
-        return Made(b"", 0, Category.PARSE_ERROR, str(error))
+        return Made(b"", 0, 0, Category.PARSE_ERROR, str(error))
     except BlockError as error:
-        return Made(b"", 0, Category.TOO_LARGE, str(error))
-    return Made(block, repo.stats.records, None, "")
+        return Made(b"", 0, 0, Category.TOO_LARGE, str(error))
+    return Made(block, repo.stats.records, len(repo.collections), None, "")
+
+
+class Earlier(Protocol):
+    """What an earlier archive has."""
+
+    def rev(self, did: str) -> str:
+        """The revision of the repo in it; "" if it is not there, or has none. For any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,7 @@ class Stores:
     directory: Directory
     progress: Progress
     books: Books
+    earlier: Earlier | None = None  # what it has already need not be archived again
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,7 @@ class RepoCrawl:
         self.hosts: dict[str, HostRepos] = {}
         self.ended: Counter[str] = Counter()  # by category, or "archived"
         self.records = 0
+        self.measures = Measures()
         self.inflight = 0
         self.waiting = 0
         self._stores = stores
@@ -119,7 +130,7 @@ class RepoCrawl:
     async def run(self) -> bool:
         """Crawl until every DID was seen to or it was stopped; whether it is complete."""
         async with asyncio.TaskGroup() as keeping:
-            keeping.create_task(self._stores.books.write(self._moved))
+            keeping.create_task(self._stores.books.write(self._written))
             async with self._group:
                 await self._pass(self._feed_directory)
                 for _ in range(self.rules.passes - 1):
@@ -130,6 +141,10 @@ class RepoCrawl:
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
         self._stopping = True
+        self._written()
+
+    def _written(self) -> None:
+        """Something has changed: there may be room again, and work to give out."""
         self._moved.set()
         self._pump()
 
@@ -147,6 +162,8 @@ class RepoCrawl:
         self._fed = True
         self._pump()
         await self._over.wait()
+        # What is kept and not written yet would be found among what failed before, and archived a second time.
+        await self._stores.books.settled()
 
     async def _feed_directory(self) -> None:
         after = await self._hands.disk(self._stores.progress.cursor)
@@ -158,6 +175,8 @@ class RepoCrawl:
             dids = [entry.did for entry in page]
             pending = set(await self._hands.disk(self._stores.progress.pending, dids))
             after = dids[-1]
+            self.measures.pages += 1
+            self.measures.page_dids.add(len(pending))
             self._stores.books.water.begin(after, pending)
             self._feed([(entry.did, entry.host) for entry in page if entry.did in pending])
 
@@ -250,6 +269,7 @@ class RepoCrawl:
         self.waiting -= 1
         self.inflight += 1
         host.asking += 1
+        self.measures.dispatched += 1
         self._group.create_task(self._ask(host, did, permit))
         self._line_up(host, now)
 
@@ -262,19 +282,40 @@ class RepoCrawl:
     # Asking.
 
     async def _ask(self, host: HostRepos, did: str, permit: Permit) -> None:
-        task = get_repo(host.url, did)
-        fetched = await self._fetcher.fetch(task, permit)
-        await self._settle(host, did, fetched)
-        if fetched.reply is not None:
-            self._hands.memory.release(fetched.reply.url)
+        started = self._clock.now()
+        if await self._has_changed(host, did, permit):
+            fetched = await self._fetcher.fetch(get_repo(host.url, did), permit if permit.live else None)
+            await self._settle(host, did, fetched)
+            self._let_go(fetched)
         self.inflight -= 1
         host.asking -= 1
         now = self._clock.now()
+        self.measures.durations.add(now - started)
         if host.turn is not None:
             self._turns.hasten(host, self.limiter.ready_at(host.name))
         self._line_up(host, now)
-        self._moved.set()
-        self._pump()
+        self._written()
+
+    async def _has_changed(self, host: HostRepos, did: str, permit: Permit) -> bool:
+        """Whether the repo must be asked for; if not, what became of it is noted. Asks only if there is an archive."""
+        rev = "" if self._stores.earlier is None else await self._hands.cores(self._stores.earlier.rev, did)
+        if not rev:
+            return True
+        fetched = await self._fetcher.fetch(get_latest_commit(host.url, did), permit)
+        self._let_go(fetched)
+        if fetched.reply is None or fetched.outcome.code in NOT_NOW:
+            # Who does not answer that will not give us a repo either.
+            await self._settle(host, did, fetched)
+            return False
+        if fetched.outcome.code is not Code.OK or latest_rev(fetched.reply.body) != rev:
+            return True
+        host.succeeded()
+        self._note(did, Category.UNCHANGED)
+        return False
+
+    def _let_go(self, fetched: Fetched) -> None:
+        if fetched.reply is not None:
+            self._hands.memory.release(fetched.reply.url)
 
     async def _settle(self, host: HostRepos, did: str, fetched: Fetched) -> None:
         outcome, reply = fetched.outcome, fetched.reply
@@ -288,7 +329,7 @@ class RepoCrawl:
         else:
             category = why_not(outcome, reply)
             if category.blames_host:
-                host.failed(category)
+                self.measures.blocked += host.failed(category)
             elif category is not Category.RATE_LIMITED:
                 host.succeeded()
             self._note(did, category)
@@ -304,6 +345,9 @@ class RepoCrawl:
         self._deferred.pop(did, None)
         self.ended["archived"] += 1
         self.records += made.records
+        self.measures.records.add(made.records)
+        self.measures.collections.add(made.collections)
+        self.measures.sizes.add(len(made.block))
         self._stores.books.keep(Archived(did, made.block))
 
     def _note(self, did: str, category: Category) -> None:

@@ -17,11 +17,11 @@ from sanderling.repos.plc import EndpointError, Kept, Operation, Tally
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.sqlite_file import Kind, make_tables, open_file, transaction
 
-# Operations of one transaction.
+# Operations of one transaction: 24,000 a second went in, up to 1.5 million DIDs. Ten times as many were a third faster,
+# and ever less so: their DIDs are random, so in a large file each is on a page of its own.
 BATCH = 10_000
-# KiB of memory for pages.
+# KiB of memory for pages, and pages the write-ahead log may hold before they are moved into the file: 64 MB each.
 CACHE = 64_000
-# Pages the write-ahead log may hold before they are moved into the file.
 LOG = 16_000
 
 TABLES = (

@@ -54,10 +54,11 @@ class HostRepos:
         """It answered, be it that there is no such repo."""
         self.failures, self.trouble = 0, None
 
-    def failed(self, category: Category) -> None:
-        """It did not, or only with an error of its own."""
+    def failed(self, category: Category) -> bool:
+        """It did not, or only with an error of its own; whether it is blocked by that, and was not before."""
         self.failures += 1
         self.trouble = category
+        return self.failures == BLOCK_AFTER
 
     def forgive(self) -> None:
         """A new pass: it is no longer blocked, and will be soon if it still fails."""

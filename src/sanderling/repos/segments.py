@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from types import TracebackType
+from typing import BinaryIO, Self, cast
 
 from sanderling.formats.rca import HEADER, Header, RcaError
 from sanderling.formats.rca_reader import RcaReader
@@ -38,6 +39,7 @@ class Segments:
         self.found: tuple[Finished, ...] = ()  # repos in the .part: the progress may not know them
         self.cut = 0  # bytes of a torn end
         self.number = 0  # of the segment that is written, or was written last
+        self.finalised = 0  # by us
         self._size = size
         self._created_at = created_at
         self._part: _Part | None = None
@@ -79,6 +81,26 @@ class Segments:
                 if self._part is not None:
                     self._finalise(self._part)
 
+    def abandon(self) -> None:
+        """Let others in after an error, and leave the .part as it is.
+
+        Finalised, it would never be looked through again for what the progress was not told of.
+        """
+        held, self._held = self._held, None
+        if held is not None:
+            held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abandon()
+
     def _begin(self) -> "_Part":
         number = max((number_of(path) for path in segments_in(self.folder)), default=0) + 1
         path = self.folder / f"segment_{number:04}.rca{PART}"
@@ -106,6 +128,7 @@ class Segments:
         """Call a .part what it is when it is finalised."""
         path.rename(path.with_suffix(""))
         sync_folder(self.folder)
+        self.finalised += 1
 
     def _let_go(self) -> None:
         if self._part is not None:

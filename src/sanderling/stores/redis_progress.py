@@ -137,12 +137,16 @@ class RedisProgress:
         """
         found: dict[str, str] = {}
         with self._plainly():
-            for category in categories:
-                for did in self._client.sscan_iter(self._failed[category], count=CHUNK):
-                    if did > after:
-                        found[did] = category
-                    if len(found) > 2 * limit + CHUNK:
-                        found = self._first(found, limit)
+            members = (
+                (did, category)
+                for category in categories
+                for did in self._client.sscan_iter(self._failed[category], count=CHUNK)
+                if did > after
+            )
+            for did, category in members:
+                found[did] = category
+                if len(found) > 2 * limit + CHUNK:
+                    found = self._first(found, limit)
         return list(self._first(found, limit).items())
 
     def _first(self, failed: dict[str, str], limit: int) -> dict[str, str]:

@@ -1,0 +1,62 @@
+"""What a crawl of repos counts on its way, for whoever looks. Nothing here decides anything."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from sanderling.clock import Clock
+from sanderling.fetch.attempts import EXPECTED, Sends, moves
+from sanderling.flow.memory import Memory
+from sanderling.observe.histogram import Histogram
+from sanderling.task import Reply, Task
+
+# Bounds from what repos are like: most have under a hundred records and come within a second, a few have half a
+# million and take a minute.
+SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+RECORDS = (0, 10, 50, 100, 500, 1_000, 5_000, 10_000, 50_000, 500_000)
+COLLECTIONS = (0, 1, 2, 5, 10, 20, 50)
+BYTES = (1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8)
+LATENCY = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+DIDS = (0, 100, 500, 1_000, 5_000, 10_000, 25_000, 50_000)
+
+
+@dataclass(slots=True)
+class Measures:
+    """Of one run."""
+
+    pages: int = 0  # of the directory
+    dispatched: int = 0
+    blocked: int = 0  # times that a host was
+    durations: Histogram = field(default_factory=lambda: Histogram(SECONDS))
+    records: Histogram = field(default_factory=lambda: Histogram(RECORDS))
+    collections: Histogram = field(default_factory=lambda: Histogram(COLLECTIONS))
+    sizes: Histogram = field(default_factory=lambda: Histogram(BYTES))
+    page_dids: Histogram = field(default_factory=lambda: Histogram(DIDS))
+
+
+class Exchanges:
+    """A client that counts what it sends. `statuses` has "none" for what got no answer."""
+
+    def __init__(self, http: Sends, memory: Memory, clock: Clock) -> None:
+        self.statuses: Counter[str] = Counter()
+        self.latencies = Histogram(LATENCY)
+        self.bytes = 0  # of bodies, unpacked
+        self._http = http
+        self._memory = memory
+        self._clock = clock
+
+    async def send(self, task: Task) -> Reply:
+        """The reply. Raises what the client raises."""
+        started = self._clock.now()
+        try:
+            reply = await self._http.send(task)
+        except EXPECTED:
+            self.statuses["none"] += 1
+            raise
+        finally:
+            self.latencies.add(self._clock.now() - started)
+        self.statuses[str(reply.status)] += 1
+        self.bytes += len(reply.body)
+        if moves(reply):
+            # Nobody will ask for this body, so nobody would let go of it: it would hold its bytes for ever.
+            self._memory.release(task.url)
+        return reply

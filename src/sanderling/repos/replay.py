@@ -1,0 +1,249 @@
+"""Archives into a table: every record of every segment, into ClickHouse or into Parquet files.
+
+Segments are read side by side, one thread each, and a batch of one of them is written at a time. What was loaded as a
+whole is remembered by the sink, by the segment's name, size and index, and is not loaded again. What was loaded in part
+is loaded again from its beginning, which does no harm: rows replace their equals, and files are renamed at the end.
+"""
+
+import importlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, Self
+
+from sanderling.formats.rca import RcaError
+from sanderling.repos.archives import Archive, Problem, Report, contents
+from sanderling.repos.rows import Rows, Run, chooser
+from sanderling.stores.clickhouse import REPO_RECORDS, Clickhouse
+
+LOADED = """
+CREATE TABLE IF NOT EXISTS repo_segments_loaded (
+    segment String,
+    size UInt64,
+    index_crc UInt32,
+    collections String,
+    records UInt64,
+    loaded_at DateTime64(6) DEFAULT now64(6)
+) ENGINE = ReplacingMergeTree(loaded_at)
+ORDER BY (segment, size, index_crc, collections)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRules:
+    """How much is done at once."""
+
+    # Each batch makes a part in every month it has records of, so few large ones; both are reached at some 250 bytes
+    # a record, which is usual.
+    rows: int = 250_000
+    bytes: int = 64 * 2**20
+    threads: int = 2  # segments read side by side: one unpacks while the batch of another is inserted
+
+    def __post_init__(self) -> None:
+        if min(self.rows, self.bytes, self.threads) < 1:
+            raise ValueError(f"{self}, expected numbers from 1 up")
+
+
+class Segment(NamedTuple):
+    """Which segment it is, and what of it is loaded."""
+
+    name: str
+    size: int
+    index_crc: int
+    collections: str  # the patterns; "" for all
+
+
+class Loading(Protocol):
+    """A segment on its way into a sink."""
+
+    complete: bool  # set when all of it was written: it need not be loaded again
+
+    def write(self, rows: Any) -> None:  # noqa: ANN401 - a pyarrow.Table, which has no types
+        """Take some rows."""
+
+
+class Sink(Protocol):
+    """Where records go. Raises ClickhouseError or FolderError."""
+
+    def has(self, segment: Segment) -> bool:
+        """Whether all of it was loaded before."""
+
+    def loading(self, segment: Segment) -> AbstractContextManager[Loading]:
+        """Begin to load it."""
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What came of a replay, or of a piece of it."""
+
+    segments: int = 0  # read in this run
+    before: int = 0  # segments that were loaded earlier, and left alone
+    repos: int = 0
+    records: int = 0
+    bytes: int = 0  # of segments
+    torn: int = 0  # bytes behind the last whole block of what was not finalised
+    problems: int = 0
+
+    def __iadd__(self, other: "Replayed") -> Self:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+
+Watch = Callable[[Replayed], None]
+
+
+class Replay:
+    """One run over some segments."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        report: Report,
+        *,
+        collections: Sequence[str] = (),
+        again: bool = False,
+        rules: ReplayRules | None = None,
+    ) -> None:
+        """`report` is told of every problem, from any thread. With `again`, nothing counts as loaded before."""
+        self._sink = sink
+        self._report = report
+        self._wanted = chooser(collections)
+        self._patterns = ",".join(sorted(set(collections)))
+        self._again = again
+        self._rules = rules or ReplayRules()
+        self._stopped = threading.Event()
+
+    def run(self, paths: Sequence[Path], watch: Watch = lambda _: None) -> Replayed:
+        """Load all of `paths`; `watch` gets what was done since it was last called, from any thread.
+
+        What the sink raises ends it; a segment that cannot be read does not.
+        """
+        total = Replayed()
+        with ThreadPoolExecutor(self._rules.threads) as pool:
+            futures = [pool.submit(self._segment, path, watch) for path in paths]
+            try:
+                for future in as_completed(futures):
+                    total += future.result()
+            except BaseException:
+                # The pool waits for its threads, and these look at it with every block.
+                self._stopped.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return total
+
+    def _segment(self, path: Path, watch: Watch) -> Replayed:
+        share = _Share(path, self._report, watch)
+        try:
+            with Archive(path, share.report) as archive:
+                self._load(archive, share)
+        except RcaError as error:
+            share.say(error)
+        except OSError as error:
+            share.report(Problem(path, 0, error.strerror or str(error)))
+        return share.done
+
+    def _load(self, archive: Archive, share: "_Share") -> None:
+        footer = archive.footer
+        segment = Segment(archive.path.name, archive.size, footer.crc if footer else 0, self._patterns)
+        if footer and not self._again and self._sink.has(segment):
+            share.add(Replayed(before=1))
+            return
+        with self._sink.loading(segment) as loading:
+            for rows in self._batches(archive, share):
+                table, left_out = rows.table()
+                for error in left_out:
+                    share.say(error)
+                loading.write(table)
+                share.add(Replayed(records=table.num_rows))
+            loading.complete = footer is not None and not share.done.problems
+        share.add(Replayed(segments=1, torn=archive.torn))
+
+    def _batches(self, archive: Archive, share: "_Share") -> Iterator[Rows]:
+        rows = Rows()
+        for block in archive.blocks():
+            if self._stopped.is_set():
+                raise StoppedError
+            try:
+                for entry, offset, content in contents(block, self._wanted):
+                    rows.add(Run(block.did, entry.name, block.crawled_at, offset), content, entry.count)
+            except RcaError as error:
+                share.say(error)
+            share.add(Replayed(repos=1, bytes=len(block.data)))
+            if len(rows) >= self._rules.rows or rows.bytes >= self._rules.bytes:
+                yield rows
+                rows = Rows()
+        if len(rows):
+            yield rows
+
+
+class StoppedError(Exception):
+    """The run was ended, by Ctrl-C or since another segment could not be written."""
+
+
+class _Share:
+    """What one segment adds to the whole."""
+
+    def __init__(self, path: Path, report: Report, watch: Watch) -> None:
+        self._path = path
+        self._report = report
+        self._watch = watch
+        self.done = Replayed()
+
+    def add(self, more: Replayed) -> None:
+        self.done += more
+        self._watch(more)
+
+    def report(self, problem: Problem) -> None:
+        self.add(Replayed(problems=1))
+        self._report(problem)
+
+    def say(self, error: RcaError) -> None:
+        self.report(Problem.of(self._path, error))
+
+
+class ClickhouseSink:
+    """The table `repo_records`, and one of the segments that were loaded; both are made if they are not there."""
+
+    def __init__(self, store: Clickhouse) -> None:
+        self._store = store
+        store.execute(REPO_RECORDS)
+        store.execute(LOADED)
+
+    def has(self, segment: Segment) -> bool:
+        """Whether all of it was loaded before, in these collections or in all."""
+        ((found,),) = self._store.rows(
+            "SELECT count() FROM repo_segments_loaded WHERE segment = {name:String} AND size = {size:UInt64} "
+            "AND index_crc = {index_crc:UInt32} AND collections IN ('', {collections:String})",
+            **segment._asdict(),
+        )
+        return bool(found)
+
+    @contextmanager
+    def loading(self, segment: Segment) -> Iterator["_Inserted"]:
+        """Insert its rows, and remember it when they are all there."""
+        loading = _Inserted(self._store)
+        yield loading
+        if loading.complete:
+            self._store.execute(
+                "INSERT INTO repo_segments_loaded (segment, size, index_crc, collections, records) VALUES "
+                "({name:String}, {size:UInt64}, {index_crc:UInt32}, {collections:String}, {records:UInt64})",
+                **segment._asdict(),
+                records=loading.records,
+            )
+
+
+class _Inserted:
+    def __init__(self, store: Clickhouse) -> None:
+        self._store = store
+        self.complete = False
+        self.records = 0
+
+    def write(self, rows: Any) -> None:  # noqa: ANN401 - a pyarrow.Table
+        pa = importlib.import_module("pyarrow")
+        create = pa.repeat(pa.scalar(1, pa.int8()), rows.num_rows)  # as the table numbers it
+        self._store.insert("repo_records", rows.append_column("operation", create))
+        self.records += rows.num_rows

@@ -1,0 +1,90 @@
+"""A folder of Parquet files, one per segment, with the columns of `repo_records`."""
+
+import importlib
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sanderling.repos.replay import Segment
+from sanderling.stores.durable import FolderError, plainly, sync_folder
+
+# In the metadata of a file, which segment it was made of. One that could not be read to its end has none.
+MADE_OF = b"sanderling.segment"
+
+
+def schema() -> Any:  # noqa: ANN401 - pyarrow has no types
+    """The columns of every file."""
+    pa = importlib.import_module("pyarrow")  # here: an extra, and slow to load
+    texts = [(name, pa.string()) for name in ("repo", "collection", "rkey", "operation", "record_json")]
+    return pa.schema([*texts, ("created_at", pa.timestamp("us", "UTC")), ("time_us", pa.int64())])
+
+
+class ParquetSink:
+    """Files are written beside those that are there and then renamed, so that none is ever half of one."""
+
+    def __init__(self, folder: Path) -> None:
+        if importlib.util.find_spec("pyarrow") is None:
+            raise FolderError("Parquet needs pyarrow, which is not installed: pip install 'sanderling[parquet]'")
+        self._folder = folder
+        with plainly(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def path_of(self, segment: str) -> Path:
+        """The file of a segment."""
+        return self._folder / f"{segment.partition('.rca')[0]}.parquet"
+
+    def has(self, segment: Segment) -> bool:
+        """Whether its file is there, and was made of all of it."""
+        parquet = importlib.import_module("pyarrow.parquet")
+        try:
+            found = parquet.read_metadata(self.path_of(segment.name)).metadata or {}
+        except (OSError, ValueError):  # pyarrow's own are both: there is none, or it is somebody else's
+            return False
+        return bool(found.get(MADE_OF) == _described(segment))
+
+    @contextmanager
+    def loading(self, segment: Segment) -> Iterator["_Written"]:
+        """Write its file."""
+        path = self.path_of(segment.name)
+        temporary = path.with_name(f".{path.name}.tmp")
+        with plainly(path):
+            try:
+                with temporary.open("wb") as file:
+                    yield from _write(file, segment)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+            sync_folder(self._folder)
+
+
+def _write(file: Any, segment: Segment) -> Iterator["_Written"]:  # noqa: ANN401 - an open file
+    parquet = importlib.import_module("pyarrow.parquet")
+    with parquet.ParquetWriter(file, schema(), compression="zstd") as writer:
+        loading = _Written(writer)
+        yield loading
+        if loading.complete:
+            writer.add_key_value_metadata({MADE_OF: _described(segment)})
+
+
+def _described(segment: Segment) -> bytes:
+    return msgspec.json.encode(segment._asdict())
+
+
+class _Written:
+    def __init__(self, writer: Any) -> None:  # noqa: ANN401 - pyarrow's
+        self._writer = writer
+        self.complete = False
+
+    def write(self, rows: Any) -> None:  # noqa: ANN401 - a pyarrow.Table
+        pa = importlib.import_module("pyarrow")
+        create = pa.repeat("create", rows.num_rows)
+        columns = schema()
+        self._writer.write_table(rows.append_column("operation", create).select(columns.names).cast(columns))

@@ -1,0 +1,202 @@
+"""Why a host is slow, in sentences: of views written by hand, and of hosts as they come."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from driven import BOTH, FAST, HOST, Driven, Strategy, converse, prepared
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sanderling.limit import Feedback, HostView, LimiterRules, Quota, explain
+from sanderling.worlds.hosts import Answer
+
+GROWING = HostView(
+    host=HOST,
+    requests=120,
+    rejected=0,
+    rate=4.0,
+    ceiling=None,
+    tokens=0.5,
+    latency=0.1,
+    p95=0.2,
+    error_rate=0.0,
+    state="closed",
+    failures=0,
+    not_before=0.0,
+    inflight=2,
+    waiting=30,
+    why="growing until the host objects",
+    learned=None,
+    usual=0.1,
+    cap=None,
+    cap_why=None,
+)
+PASSED = "the last level that passed"
+ROBOTS = "robots.txt asks for 10 s between requests"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {},
+            (
+                "4.0 requests a second now: growing until the host objects. 30 waiting, 2 in flight. "
+                "Its answers take 0.1 s, usually 0.1 s."
+            ),
+        ),
+        (
+            {"why": f"cruising just below its ceiling (learned from {PASSED})", "learned": PASSED, "ceiling": 4.06},
+            (
+                f"4.0 requests a second now: cruising just below its ceiling (learned from {PASSED}). "
+                "Its ceiling is 4.1 requests a second. 30 waiting, 2 in flight. Its answers take 0.1 s, usually 0.1 s."
+            ),
+        ),
+        (
+            {
+                "why": "circuit open for another 12.5 s after failures",
+                "state": "open",
+                "not_before": 12.5,
+                "ceiling": 10.0,
+                "learned": PASSED,
+                "error_rate": 0.45,
+                "inflight": 0,
+            },
+            (
+                "Not called now: circuit open for another 12.5 s after failures. "
+                f"Its ceiling is 10.0 requests a second, learned from {PASSED}. 30 waiting, nothing in flight. "
+                "Its answers take 0.1 s, usually 0.1 s; 45% of its last answers failed."
+            ),
+        ),
+        (
+            {"why": "told to wait another 30.0 s", "not_before": 30.0, "rejected": 1, "waiting": 0, "inflight": 0},
+            (
+                "Not called now: told to wait another 30.0 s. It refused 1 of 120 requests. "
+                "Nobody waits, and nothing is in flight. Its answers take 0.1 s, usually 0.1 s."
+            ),
+        ),
+        (
+            {"why": ROBOTS, "rate": 0.1, "cap": 0.1, "cap_why": ROBOTS, "requests": 1, "latency": None, "usual": None},
+            f"One request in 10 s now: {ROBOTS}. 30 waiting, 2 in flight.",
+        ),
+        (
+            {"rate": 0.05, "cap": 0.1, "cap_why": ROBOTS, "rejected": 1, "requests": 1, "waiting": 0},
+            (
+                f"One request in 20 s now: growing until the host objects. At most one request in 10 s: {ROBOTS}; "
+                "it refused 1 of 1 request. Nobody waiting, 2 in flight. Its answers take 0.1 s, usually 0.1 s."
+            ),
+        ),
+        (
+            {"latency": 0.4213, "usual": 0.1},
+            (
+                "4.0 requests a second now: growing until the host objects. 30 waiting, 2 in flight. "
+                "Its answers take 0.421 s, usually 0.1 s."
+            ),
+        ),
+        (
+            {"latency": 0.25, "usual": None, "why": "adding a little after each good window"},
+            (
+                "4.0 requests a second now: adding a little after each good window. 30 waiting, 2 in flight. "
+                "Its answers take 0.25 s."
+            ),
+        ),
+        (
+            {"latency": None, "usual": None, "error_rate": 1.0},
+            (
+                "4.0 requests a second now: growing until the host objects. 30 waiting, 2 in flight. "
+                "100% of its last answers failed."
+            ),
+        ),
+    ],
+)
+def test_a_view_is_put_into_words(changes: dict[str, Any], words: str) -> None:
+    assert explain(replace(GROWING, **changes)) == words
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("idle", "2.0 requests a second now: not asked yet. Nobody waits, and nothing is in flight."),
+        ("paced", "2.0 requests a second now: not asked yet. Nobody waiting, 1 in flight."),
+        ("penalised", "Not called now: told to wait another 77.0 s. It refused 1 of 1 request."),
+        ("open", "Not called now: circuit open for another"),
+        ("half-open", "Not called now: circuit open until a probe passes."),
+        ("probed", "circuit half open: one probe at a time."),
+    ],
+)
+def test_the_words_are_those_of_the_host_as_it_stands(strategy: Strategy, state: str, words: str) -> None:
+    driven = Driven(LimiterRules(strategy=strategy))
+    driven.limiter.ready_at(HOST)
+
+    prepared(driven, state)
+
+    assert words in explain(driven.view())
+
+
+def test_a_half_open_circuit_that_was_told_to_wait_says_for_how_long() -> None:
+    driven = Driven()
+    driven.trip()
+    driven.clock.advance(400)
+
+    driven.ask(429, retry_after=50, latency=0.01)
+
+    assert "Not called now: circuit half open: one probe at a time, the next in 50.0 s." in explain(driven.view())
+
+
+def test_rate_headers_are_named() -> None:
+    driven = Driven(LimiterRules(pace=FAST))
+
+    driven.limiter.feedback(driven.take(), Feedback(200, 0.1, quota=Quota(10, 19.0)))
+
+    assert explain(driven.view()).startswith("One request in 2 s now: its rate headers say how much is left.")
+
+
+def test_latency_is_told_against_what_is_usual() -> None:
+    driven = Driven(LimiterRules(pace=FAST))
+    converse(driven, lambda _now: Answer(200, 0.1), 20)
+
+    converse(driven, lambda _now: Answer(200, 0.5), 1.5)
+
+    assert re.search(r"Its answers take 0\.[2-5]\d* s, usually 0\.1 s\.", explain(driven.view()))
+
+
+def test_a_ceiling_says_what_it_was_learned_from_also_in_another_life() -> None:
+    driven, later = Driven(LimiterRules(pace=FAST)), Driven(LimiterRules(pace=FAST))
+    converse(driven, lambda _now: Answer(200, 0.1), 10)
+    driven.ask(429)
+    driven.ask(200)
+    assert f"learned from {driven.view().learned}" in explain(driven.view())
+
+    later.limiter.restore(driven.limiter.save())
+    later.limiter.ready_at(HOST)
+    later.clock.advance(10)
+
+    assert "learned from an earlier life" in explain(later.view())
+
+
+@given(
+    st.builds(
+        HostView,
+        requests=st.integers(1, 10**9),
+        rejected=st.integers(0, 10**9),
+        inflight=st.integers(0, 10**9),
+        waiting=st.integers(0, 10**9),
+        rate=st.floats(1e-9, 1e6),
+        ceiling=st.none() | st.floats(1e-9, 1e6),
+        latency=st.none() | st.floats(0, 1e6),
+        usual=st.none() | st.floats(0, 1e6),
+        cap=st.none() | st.floats(1e-9, 1e6),
+        cap_why=st.just(ROBOTS),
+        why=st.sampled_from(["a reason", ROBOTS]),
+        learned=st.none() | st.just(PASSED),
+        error_rate=st.floats(0, 1),
+    )
+)
+def test_there_are_two_to_four_sentences_whatever_the_host_does(view: HostView) -> None:
+    sentences = re.split(r"(?<=\.) (?=[A-Z0-9])", explain(view).replace("robots.txt", "robots"))
+
+    assert 2 <= len(sentences) <= 4
+    assert all(sentence.endswith(".") and not sentence[0].islower() for sentence in sentences)
