@@ -104,6 +104,36 @@ def test_json_has_an_object_per_host_and_nothing_else() -> None:
     assert [each["character"] for each in said if each["endless"]] == ["trap"]
 
 
+def test_a_fleet_is_shown_and_served_until_ctrl_c() -> None:
+    with running("pds", "--hosts", "3", "--repos", "30") as process:
+        said = lines(process, LAST)
+        addresses = {line.split()[0]: line.split()[1] for line in said if "http://127.0.0.1:" in line[15:40]}
+        tries = [line.split("'")[1] for line in said if line.startswith("    curl ")]
+        assert [status(url) for url in tries] == [200, 200, 200]
+        assert status(f"{addresses['relay']}/xrpc/com.atproto.sync.listHosts") == 200
+        assert status(f"{addresses['failing']}/") == 503
+        code, _, err = end(process)
+
+    assert said[0] == "15 simulated hosts with 368 repos."
+    assert max(map(len, said)) <= 120
+    assert (len(addresses), code) == (17, 130), addresses
+    assert "5 requests to 4 hosts." in err
+    assert "Traceback" not in err
+
+
+def test_json_of_a_fleet_says_what_is_expected_of_each_host() -> None:
+    arguments = ("--hosts", "1", "--repos", "13", "--large", "1", "--signed", "--json")
+    with running("pds", *arguments) as process:
+        said = [json.loads(line) for line in lines(process, '{"host": "plc.example"')]
+        code, out, err = end(process)
+
+    assert (code, out, err) == (130, "", "")
+    assert (said[0]["host"], said[0]["repos"]) == ("healthy-1.example", 13)
+    assert said[0]["expected"] == {"archived": 12, "not_found": 1}
+    gone = next(each for each in said if each["character"] == "gone")
+    assert gone["expected"] == {"not_found": 6, "deactivated": 4, "takendown": 2, "suspended": 2}
+
+
 def test_another_seed_is_another_world() -> None:
     def front(seed: str) -> bytes:
         with running("site", "--hosts", "1", "--seed", seed, "--json") as process:
@@ -133,6 +163,9 @@ def test_a_port_in_use_is_a_message_and_not_a_traceback() -> None:
         (["site", "--port", "65530"], "25 consecutive ports from 65530 on go beyond 65535"),
         (["site", "--port", "70000"], "--port"),
         (["site", "--seed", "x"], "--seed"),
+        (["pds", "--hosts", "30", "--repos", "29"], "--repos: 29 for 30 hosts, expected at least one each"),
+        (["pds", "--port", "65530"], "34 consecutive ports from 65530 on go beyond 65535"),
+        (["pds", "--large", "101"], "--large"),
         (["sote"], 'Did you mean "site"?'),
     ],
 )
@@ -150,3 +183,10 @@ def test_the_help_has_an_example(arguments: list[str]) -> None:
 
     assert (code, err) == (0, "")
     assert "\n    sanderling world site --hosts 3\n" in out
+
+
+def test_the_help_of_a_fleet_has_an_example() -> None:
+    code, out, err = failed("pds", "--help")
+
+    assert (code, err) == (0, "")
+    assert "\n    sanderling world pds --hosts 5 --repos 100\n" in out

@@ -75,6 +75,7 @@ def test_repos_are_of_all_sizes_and_both_versions() -> None:
     assert sizes[0] == 0
     assert 4 < sizes[len(sizes) // 2] < 12
     assert sizes[-1] > 300
+    assert len({end.rev for end in ends if end.rev}) == sum(end.rev != "" for end in ends)
     assert 1 / 20 < sum(end.rev == "" for end in ends if end.archived) / len(sizes) < 1 / 12
 
 
@@ -136,6 +137,12 @@ def test_a_number_is_found_again_from_its_did(seed: int, number: int) -> None:
     assert census.number(did) == number
 
 
+def test_a_did_is_spelled_one_way() -> None:
+    did = Census.make(1).did(0)
+
+    assert Census.make(1).number(METHOD + did.removeprefix(METHOD).upper()) == -1
+
+
 @given(st.text(max_size=40) | st.from_regex(r"did:plc:[a-z0-9]{24}", fullmatch=True))
 def test_what_is_nobodys_did_is_nobodys(text: str) -> None:
     number = Census.make(1).number(text)
@@ -179,6 +186,17 @@ def test_a_listing_says_what_a_repo_is_and_where_it_stands() -> None:
     assert commit == {"cid": kept["head"], "rev": kept["rev"]}
     assert kept["head"] == read_car(car, limits=Limits()).roots[0].text
     assert kept["rev"] == FLEET.expected()[kept["did"]].rev
+
+
+def test_what_is_gone_has_no_latest_commit_and_what_is_a_lie_has() -> None:
+    def latest(word: str) -> set[int]:
+        asked = host(word)
+        paths = [f"{SYNC}getLatestCommit?did={did}" for did in asked.expected()]
+        return {FLEET.ask(asked.name, path, {}, 0.0).status for path in paths}
+
+    assert latest("gone") == {400, 404, 410}
+    assert latest("walled") == {200, 403, 502}
+    assert latest("lying") == {200}
 
 
 def test_the_relay_lists_all_hosts_and_all_repos() -> None:
@@ -270,6 +288,7 @@ def test_the_limited_one_says_what_is_left_and_when_to_come_back() -> None:
     assert [answer.status for answer in served] == [200] * 30 + [429] * 2
     first = hints.quota(dict(served[0].headers), now=0.0)
     assert first == hints.Quota(remaining=29, resets_in=10, limit=30, window=10)
+    assert hints.quota(dict(served[10].headers), now=0.0) == hints.Quota(remaining=19, resets_in=9, limit=30, window=10)
     assert header(served[0], "RateLimit-Policy") == "30;w=10"
     assert header(served[0], "Retry-After") is None
     assert header(served[-1], "Retry-After") == "7"

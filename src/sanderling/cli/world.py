@@ -58,7 +58,7 @@ def site(
     _run(server, partial(_show_site, server, as_json=json), as_json=json)
 
 
-def pds(
+def pds(  # noqa: PLR0913 - a flag each
     *,
     hosts: Annotated[
         int,
