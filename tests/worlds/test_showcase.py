@@ -100,7 +100,7 @@ def test_one_host_in_trouble_does_not_slow_the_others(play: tuple[dict[str, Exhi
 
     for name in ("quota.example", "queue.example"):
         sent = after[name].requests - before[name].requests
-        assert sent > 0.9 * hosts[name].rate * (ends - begins)
+        assert sent > 0.85 * hosts[name].rate * (ends - begins)
 
 
 def test_the_same_seed_plays_the_same() -> None:
