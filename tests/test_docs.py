@@ -3,6 +3,7 @@
 `docs/outcomes.md` and `docs/metrics.md` are checked beside what they describe.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -24,11 +25,14 @@ from sanderling.limit import (
 )
 from sanderling.limit.breaker import NEXT
 from sanderling.limit.rules import SCOPES, STRATEGIES
+from sanderling.pages.ends import End
+from sanderling.pages.record import Row
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "sanderling"
 LIMITER = (ROOT / "docs" / "limiter.md").read_text()
 TOUR = (ROOT / "docs" / "tour.md").read_text()
+CRAWLING = (ROOT / "docs" / "pages.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 Rules = type[LimiterRules | PaceRules | BreakerRules | WindowRules | BackoffRules | BudgetRules]
@@ -46,7 +50,7 @@ def rows(text: str) -> Iterator[list[str]]:
     """Give the cells of each row of the tables in `text`, without their heads."""
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("| `") or (line.startswith("| ") and cells[0] not in {"field", "from", "#", "flag"}):
+        if line.startswith("| `") or (line.startswith("| ") and cells[0] not in {"field", "from", "#", "flag", "end"}):
             yield cells
 
 
@@ -124,13 +128,38 @@ def test_every_file_of_the_tour_exists(name: str) -> None:
     assert any((folder / name).is_file() for folder in (PACKAGE, PACKAGE / "limit", ROOT))
 
 
-def test_the_flags_of_the_demo_are_those_it_takes() -> None:
-    command = [sys.executable, "-m", "sanderling", "demo", "limiter", "--help"]
-    help_ = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout  # noqa: S603
+def flags_of(*command: str) -> set[str]:
+    """The flags that a command's help names, without those that switch one off."""
+    asked = [sys.executable, "-m", "sanderling", *command, "--help"]
+    # As wide as it takes: a flag that is broken at the end of a line would be another.
+    said = subprocess.run(  # noqa: S603 - our own command
+        asked, capture_output=True, text=True, timeout=60, check=True, env={**os.environ, "COLUMNS": "250"}
+    ).stdout
+    return {flag for flag in re.findall(r"--[a-z-]+", said) if not flag.startswith("--no-")}
 
+
+def test_the_flags_of_the_demo_are_those_it_takes() -> None:
     documented = {flag.strip("`") for flag, _ in rows(section(TOUR, "Watching it"))}
 
-    assert documented == set(re.findall(r"--[a-z-]+", help_))
+    assert documented == flags_of("demo", "limiter")
+
+
+def test_the_flags_of_a_crawl_of_pages_are_those_it_takes() -> None:
+    documented = {flag.strip("`") for flag, _ in rows(section(CRAWLING, "Flags"))}
+
+    assert documented == flags_of("pages", "crawl")
+
+
+def test_the_fields_of_a_row_are_those_that_are_written() -> None:
+    documented = [name.strip("`") for name, _ in rows(section(CRAWLING, "A row"))]
+
+    assert documented == list(Row.__struct_fields__)
+
+
+def test_every_end_of_a_url_is_documented() -> None:
+    documented = {name.strip("`") for name, _, _ in rows(section(CRAWLING, "How a URL ends"))}
+
+    assert documented == {end.name.lower() for end in End if end is not End.WAITING}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
