@@ -29,7 +29,7 @@ ITEMS, WORKERS = 400, 32
 TRIES = 20  # how often an item is taken up again; the peers are given as many
 LIMIT = 60.0  # seconds that a peer may take
 MOST_RPS = 100.0
-PACE = PaceRules(initial_rps=min(5.0, MOST_RPS / 20), max_rps=MOST_RPS)
+PACE = PaceRules.up_to(MOST_RPS)
 CLIENTS = (("scrapy", "default"), ("scrapy", "best"), ("crawlee", "default"), ("crawlee", "best"))
 BEST = {"scrapy": "AutoThrottle, 20 retries", "crawlee": "ThrottlingRequestManager, 20 retries"}
 

@@ -1,12 +1,14 @@
 """Clocks that go back, count from anywhere or are set by somebody."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
-from driven import HOST, Driven
+from driven import HOST, Driven, limiter_on
 
-from sanderling.limit import Limiter, Permit
-from sanderling.testing import FakeClock, run_virtual
+from sanderling.clock import Timer
+from sanderling.limit import Limiter, LimiterRules, PaceRules, Permit
+from sanderling.testing import FakeClock, LoopClock, run_virtual
 
 
 @pytest.mark.parametrize("back", [0.1, 100.0, 1e9])
@@ -50,6 +52,35 @@ def test_a_waiter_is_served_on_a_clock_that_goes_back() -> None:
         return waiter.done()
 
     assert run_virtual(main())
+
+
+class BehindClock(LoopClock):
+    """Counts from far less than the loop does, and fails if it is asked for timers without end."""
+
+    behind, armed = 400.01, 0
+
+    def now(self) -> float:
+        return super().now() - self.behind
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        self.armed += 1
+        assert self.armed < 500, "set again and again, and no time passes"
+        return super().call_later(seconds, callback)
+
+
+@pytest.mark.parametrize("rate", [3.0, 7.0, 50.0])
+def test_a_wait_that_is_too_short_to_move_the_loop_ends_all_the_same(rate: float) -> None:
+    """Nearer to zero numbers are finer: what is still to come on our clock may be nothing on the loop's."""
+
+    async def main() -> int:
+        clock = BehindClock()
+        await clock.sleep(clock.behind)
+        limiter = limiter_on(clock, LimiterRules(pace=PaceRules(initial_rps=rate, max_rps=100)))
+        for _ in range(100):
+            (await limiter.acquire(HOST)).release(sent=True)
+        return clock.armed
+
+    assert run_virtual(main()) >= 99
 
 
 @pytest.mark.parametrize("now", [-1e6, -1.0, 0.0, 1e9])

@@ -24,3 +24,10 @@ def test_the_slack_is_never_more_than_a_twentieth_of_a_second(rate: float, burst
 
     assert 0 <= slack <= 0.05
     assert slack * rate <= burst - 1 + 1e-9
+
+
+@pytest.mark.parametrize(("allowed", "start"), [(0.1, 0.1), (1, 1), (8, 2), (40, 2), (60, 3), (100, 5), (1e6, 5)])
+def test_who_allows_more_starts_a_little_faster(allowed: float, start: float) -> None:
+    rules = PaceRules.up_to(allowed)
+
+    assert (rules.initial_rps, rules.max_rps) == (start, allowed)

@@ -65,7 +65,7 @@ def fetch(
         rules = HttpRules(contact=contact)
     except ValueError as error:
         raise CommandError(f"--contact: {error}", code=2) from None
-    pace = PaceRules(initial_rps=min(2.0, rps), min_rps=min(0.25, rps), max_rps=rps)
+    pace = PaceRules.up_to(rps)
     limiter = Limiter(LimiterRules(pace=pace))
     guard = GuardRules(private=private, raw_addresses=private)
     lines = asyncio.run(_fetch_all(tasks, limiter, Http(rules, guard), options, as_json=json))

@@ -265,7 +265,7 @@ def make_tools(
         )
     except ValueError as error:
         raise CommandError(f"--contact: {error}", code=2) from None
-    pace = PaceRules(initial_rps=min(2.0, rps), min_rps=min(0.25, rps), max_rps=rps)
+    pace = PaceRules.up_to(rps)
     return Tools(
         http=Http(http, GuardRules(private=private, raw_addresses=private), clock=clock),
         limiter=Limiter(LimiterRules(pace=pace), clock=clock),

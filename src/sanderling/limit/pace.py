@@ -38,6 +38,14 @@ class PaceRules:
         if self.degrade_factor <= 1:
             raise ValueError(f"degrade_factor is {self.degrade_factor}; at 1 or less every answer would count as slow")
 
+    @classmethod
+    def up_to(cls, rps: float) -> "PaceRules":
+        """The rules for someone who allows so many requests a second, and knows no more of the hosts.
+
+        Who allows hundreds has APIs in mind and not somebody's own machine: they start at a twentieth, 5 at most.
+        """
+        return cls(initial_rps=min(rps, max(2.0, min(5.0, rps / 20))), min_rps=min(0.25, rps), max_rps=rps)
+
     def capped(self, rps: float) -> "PaceRules":
         """The same law with no rate above `rps`, not even the slowest."""
         bounds = {name: min(rps, getattr(self, name)) for name in ("initial_rps", "min_rps", "max_rps")}

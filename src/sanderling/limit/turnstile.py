@@ -14,6 +14,10 @@ from sanderling.limit.line import Line, Waiter
 
 WAITS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, inf)  # bounds of the histogram of waits, in seconds
 
+# Seconds a timer is set for at least. Our clock may have stood still while the loop's went on; added to its larger
+# number, a wait of a few ulps of ours is nothing, and the timer would be set again and again without time passing.
+TICK = 1e-6
+
 
 class CircuitOpen(Exception):  # noqa: N818 - it names the state, and reads so in an except clause
     """The host fails and is left alone. Not an attempt, not a failure: ask again at `until`, on the limiter's clock."""
@@ -170,7 +174,7 @@ class Turnstile:
             if wakes <= due:
                 return
             timer.cancel()
-        wait = due - now
+        wait = max(due - now, TICK)
         while now + wait < due:  # rounding: a timer that fires a hair early would be set again and again
             wait = nextafter(wait, inf)
         gate.timer = (self._clock.call_later(wait, lambda: self._wake(gate)), due)
