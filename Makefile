@@ -38,9 +38,10 @@ lint: $(READY) ## ruff and mypy
 PARSER = $(filter-out %/_repo.c,$(wildcard src/sanderling/formats/_repo*.c))
 
 lint-c: $(READY) ## compile the parser of repos with every warning an error
-	$(CC) -std=c11 -fsyntax-only -Wall -Wextra -Wshadow -Wconversion -Werror $(PARSER)
-	$(CC) -std=c11 -fsyntax-only -Wall -Wextra -Wshadow -Werror src/sanderling/formats/_repo.c \
-	  -isystem "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')"
+	@include=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'); \
+	for file in $(PARSER) src/sanderling/formats/_repo.c; do \
+	  echo "$$file" && $(CC) -std=c11 -O3 -Wall -Wextra -Wshadow -Wconversion -Werror -isystem "$$include" -c "$$file" -o /dev/null || exit 1; \
+	done
 
 SANITIZE = -std=c11 -g -O1 -DREPO_FUZZ -fno-sanitize-recover=all -Isrc/sanderling/formats
 SECONDS = 600

@@ -1,14 +1,24 @@
-"""Only the optional C part; everything else is in pyproject.toml. Without a compiler the package works, slower."""
+"""Only the optional C parts; everything else is in pyproject.toml. Without a compiler the package works, slower."""
 
 from setuptools import Extension, setup
+
+FORMATS = "src/sanderling/formats"
+WARNINGS = ["-Wall", "-Wextra", "-Wno-missing-field-initializers"]
 
 setup(
     ext_modules=[
         Extension(
             "sanderling.limit._lane",
             ["src/sanderling/limit/_lane.c"],
-            extra_compile_args=["-O2", "-Wall", "-Wextra", "-Wno-missing-field-initializers"],
+            extra_compile_args=["-O2", *WARNINGS],
             optional=True,
-        )
+        ),
+        Extension(
+            "sanderling.formats._repo",
+            [f"{FORMATS}/_repo{part}.c" for part in ("", "_parse", "_commit", "_blocks", "_json", "_sha256")],
+            depends=[f"{FORMATS}/_repo.h"],
+            extra_compile_args=["-O3", "-fvisibility=hidden", *WARNINGS],
+            optional=True,
+        ),
     ]
 )

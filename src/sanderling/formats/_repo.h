@@ -5,7 +5,7 @@
    - Nothing here calls itself, and no size is believed before it was compared with what is left.
    - A number that bounds memory is read once and kept. Buffers may be changed by others while they are parsed (a mapped
      file, a bytearray); the result is then as good as the bytes were, and nothing is read or written out of bounds.
-   - Memory comes from one function, repo_reserve, and each of its failures ends the parsing with REPO_NO_MEMORY. */
+   - Memory comes from one function, repo_reserve (and the table), and each failure ends the parsing with REPO_NO_MEMORY. */
 
 #ifndef SANDERLING_REPO_H
 #define SANDERLING_REPO_H
@@ -13,11 +13,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define REPO_CID 36            /* bytes of a CID that names a block */
 #define REPO_CID_HEAD 4        /* of them, before the hash */
+#define REPO_LONGEST_CID 100   /* of a link to anything */
+#define REPO_CID_TEXT 164      /* for the text of one, and its end */
 #define REPO_LONGEST_KEY 1024
 #define REPO_MOST_NESTING 256
+#define REPO_LONGEST_FLOAT 32 /* with room to spare: a sign, 17 digits, a point and e-308 */
 
 /* The kinds of RepoError; the first are those of `Kind`, in its order. */
 typedef enum {
@@ -48,32 +52,55 @@ typedef struct {
     size_t count, room; /* in items */
 } RepoRow;
 
-/* Make room for `more` items of `size` bytes; false if there is none to be had. */
-bool repo_reserve(RepoRow *row, size_t more, size_t size);
+bool repo_grow(RepoRow *row, size_t more, size_t size);
 
-/* Where a block is in the CAR. */
+#ifdef REPO_FUZZ
+/* The fuzzer lets the n-th request for memory fail, and has the sanitizer guard what was not asked for. */
+bool fuzz_refuses_memory(void);
+void fuzz_guards_behind(const RepoRow *row, size_t more, size_t size);
+#else
+#define fuzz_refuses_memory() false
+#define fuzz_guards_behind(row, more, size)
+#endif
+
+/* Make room for `more` items of `size` bytes; false if there is none to be had. */
+static inline bool
+repo_reserve(RepoRow *row, size_t more, size_t size)
+{
+    if (more > row->room - row->count && !repo_grow(row, more, size)) {
+        return false;
+    }
+    fuzz_guards_behind(row, more, size);
+    return true;
+}
+
+/* A block of the CAR, and a place in the table of blocks. */
 typedef struct {
-    size_t start, size;
-    bool visited; /* as a node of the tree */
+    size_t start; /* where it is, right behind its CID; 0 for a free place */
+    uint32_t size;
+    uint32_t hash : 31; /* half of the hash of its CID */
+    uint32_t visited : 1; /* as a node of the tree */
 } RepoBlock;
 
-/* Blocks by CID: a hash table with open addressing. A slot is half a hash, and the number of a block from 1 up. */
+/* Blocks by CID: a hash table with open addressing. */
 typedef struct {
     const uint8_t *car;
     uint64_t key[2];
-    RepoRow items; /* RepoBlock */
-    uint64_t *slots;
-    unsigned bits; /* the table has 2**bits slots */
+    RepoBlock *slots;
+    unsigned bits; /* there are 2**bits slots */
+    size_t count;  /* of those taken */
 } RepoBlocks;
 
 bool repo_blocks_init(RepoBlocks *blocks, const uint8_t *car, size_t size, const uint64_t key[2]);
 void repo_blocks_free(RepoBlocks *blocks);
 
 /* Enter the block that stands at `start`, its CID right before it. One of the same CID is replaced. */
-bool repo_blocks_put(RepoBlocks *blocks, size_t start, size_t size);
+bool repo_blocks_put(RepoBlocks *blocks, size_t start, uint32_t size, uint32_t hash);
 
-/* The half of a CID's hash by which it is found; asked early, it brings the slot nearer. */
+/* The hash by which a CID is found. It takes two misses of the cache to find one at random; so whoever knows what will
+   be looked for asks for the hash first, then says that it is near, and looks for it after some other work. */
 uint32_t repo_blocks_hash(const RepoBlocks *blocks, const uint8_t *cid);
+void repo_blocks_near(const RepoBlocks *blocks, uint32_t hash);
 
 /* The block that `cid`, of REPO_CID bytes, names; NULL if it is not there. */
 RepoBlock *repo_blocks_find(const RepoBlocks *blocks, const uint8_t *cid, uint32_t hash);
@@ -99,11 +126,31 @@ typedef struct {
     const uint8_t *at, *end;
 } RepoCursor;
 
+static inline size_t
+repo_left(const RepoCursor *cursor)
+{
+    return (size_t)(cursor->end - cursor->at);
+}
+
+/* Whether these bytes come next; then they are passed. */
+static inline bool
+repo_next_is(RepoCursor *cursor, const void *bytes, size_t size)
+{
+    if (repo_left(cursor) < size || memcmp(cursor->at, bytes, size) != 0) {
+        return false;
+    }
+    cursor->at += size;
+    return true;
+}
+
+#define REPO_NEXT_IS(cursor, text) repo_next_is(cursor, text, sizeof(text) - 1)
+
 /* Read a head that is not of major type 7: its type and its argument, which must be in the shortest form. */
 bool repo_cbor_head(RepoCursor *cursor, unsigned *major, uint64_t *argument);
 
-/* Whether these bytes are a CIDv1, of whatever codec and hash. */
+/* Whether these bytes are a CIDv1, of whatever codec and hash; and the text of one. */
 bool repo_is_cid(const uint8_t *data, size_t size);
+void repo_cid_text(RepoCursor cid, char text[REPO_CID_TEXT]);
 
 /* An unsigned LEB128 number of at most nine bytes; NULL, or what is wrong with it. */
 const char *repo_varint(RepoCursor *cursor, uint64_t *value);
@@ -113,8 +160,22 @@ typedef enum { REPO_JSON_OK, REPO_JSON_BAD, REPO_JSON_NO_MEMORY } RepoJson;
 /* Append the JSON of one record to `out` (bytes) and add its floats. If it is bad, `out` has a piece of it. */
 RepoJson repo_json(RepoCursor block, bool strip, unsigned nesting, RepoRow *out, uint64_t *floats);
 
-/* The shortest text that is read as `value`, which is finite, as Python writes it. At most 25 bytes; how many. */
-size_t repo_float(double value, uint8_t *out);
+/* The shortest text that is read as `value`, which is finite, just as Python writes it; how many bytes. */
+size_t repo_float(double value, char out[REPO_LONGEST_FLOAT]);
+
+/* --- Header and commit: _repo_commit.c --------------------------------------------------------------------------- */
+
+typedef struct {
+    unsigned version;
+    RepoCursor did, rev;
+    const uint8_t *tree; /* the CID of its root */
+} RepoCommit;
+
+/* The first root of a CAR's header; NULL, or what is wrong. */
+const char *repo_read_header(RepoCursor header, RepoCursor *root);
+
+/* The commit in a block that was found to be DAG-CBOR; NULL, or what it lacks. */
+const char *repo_read_commit(RepoCursor block, RepoCommit *commit);
 
 /* --- Parsing: _repo_parse.c ------------------------------------------------------------------------------------- */
 
@@ -136,7 +197,7 @@ typedef struct {
 typedef struct {
     RepoKind kind;
     size_t offset;
-    char found[160];
+    char found[240]; /* what was found, and what was expected */
 
     /* If kind is REPO_OK: */
     const uint8_t *did, *rev; /* in the CAR */

@@ -5,19 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef REPO_FUZZ
-/* The fuzzer lets the n-th request for memory fail, to see that nothing breaks. */
-extern bool fuzz_refuses_memory(void);
-#else
-#define fuzz_refuses_memory() false
-#endif
-
 bool
-repo_reserve(RepoRow *row, size_t more, size_t size)
+repo_grow(RepoRow *row, size_t more, size_t size)
 {
-    if (more <= row->room - row->count) {
-        return true;
-    }
     const size_t most = (size_t)PTRDIFF_MAX / size;
     if (more > most - row->count || fuzz_refuses_memory()) {
         return false;
@@ -35,6 +25,9 @@ repo_reserve(RepoRow *row, size_t more, size_t size)
     row->room = room;
     return true;
 }
+
+/* Slots are found by the upper bits of a hash; three of four may be taken. */
+enum { HASH_BITS = 31, LEAST_BITS = 6, MOST_BITS = HASH_BITS };
 
 /* --- SipHash-1-3 of a hash and its codec. Keyed, since whoever makes the blocks also makes their CIDs. ----------- */
 
@@ -79,42 +72,51 @@ repo_blocks_hash(const RepoBlocks *blocks, const uint8_t *cid)
     sip_round(v);
     sip_round(v);
     sip_round(v);
-    uint32_t hash = (uint32_t)((v[0] ^ v[1] ^ v[2] ^ v[3]) >> 32);
-    __builtin_prefetch(&blocks->slots[hash >> (32 - blocks->bits)]);
+    const uint32_t hash = (uint32_t)((v[0] ^ v[1] ^ v[2] ^ v[3]) >> (64 - HASH_BITS));
+    __builtin_prefetch(&blocks->slots[hash >> (HASH_BITS - blocks->bits)]);
     return hash;
 }
 
 /* --- The table ---------------------------------------------------------------------------------------------------- */
 
-/* Slots are found by the upper bits of a hash, so a hash of 32 bits serves 2**31 slots; three of four may be taken. */
-enum { LEAST_BITS = 6, MOST_BITS = 31 };
-
 static size_t
-most_items(unsigned bits)
+most_taken(unsigned bits)
 {
     return ((size_t)1 << bits) / 4 * 3;
+}
+
+static inline size_t
+first_slot(const RepoBlocks *blocks, uint32_t hash)
+{
+    return hash >> (HASH_BITS - blocks->bits);
+}
+
+static inline size_t
+next_slot(const RepoBlocks *blocks, size_t slot)
+{
+    return (slot + 1) & (((size_t)1 << blocks->bits) - 1);
 }
 
 static bool
 set_bits(RepoBlocks *blocks, unsigned bits)
 {
-    uint64_t *slots = fuzz_refuses_memory() ? NULL : calloc((size_t)1 << bits, sizeof(*slots));
-    if (slots == NULL) {
+    RepoBlocks larger = *blocks;
+    larger.bits = bits;
+    larger.slots = fuzz_refuses_memory() ? NULL : calloc((size_t)1 << bits, sizeof(RepoBlock));
+    if (larger.slots == NULL) {
         return false;
     }
-    const size_t mask = ((size_t)1 << bits) - 1;
     for (size_t i = 0; blocks->slots != NULL && i < (size_t)1 << blocks->bits; i++) {
-        if (blocks->slots[i] != 0) {
-            size_t slot = blocks->slots[i] >> (64 - bits);
-            while (slots[slot] != 0) {
-                slot = (slot + 1) & mask;
+        if (blocks->slots[i].start != 0) {
+            size_t slot = first_slot(&larger, blocks->slots[i].hash);
+            while (larger.slots[slot].start != 0) {
+                slot = next_slot(&larger, slot);
             }
-            slots[slot] = blocks->slots[i];
+            larger.slots[slot] = blocks->slots[i];
         }
     }
     free(blocks->slots);
-    blocks->slots = slots;
-    blocks->bits = bits;
+    *blocks = larger;
     return true;
 }
 
@@ -124,7 +126,7 @@ repo_blocks_init(RepoBlocks *blocks, const uint8_t *car, size_t size, const uint
     *blocks = (RepoBlocks){.car = car, .key = {key[0], key[1]}};
     /* A block and its frame are some 250 bytes in a usual repo; should they be smaller, the table grows. */
     unsigned bits = LEAST_BITS;
-    while (bits < MOST_BITS && most_items(bits) < size / 200) {
+    while (bits < MOST_BITS && most_taken(bits) < size / 250) {
         bits++;
     }
     return set_bits(blocks, bits);
@@ -134,58 +136,58 @@ void
 repo_blocks_free(RepoBlocks *blocks)
 {
     free(blocks->slots);
-    free(blocks->items.data);
 }
 
 /* The slot of `cid`, or the free one where it belongs. */
-static size_t
+static RepoBlock *
 slot_of(const RepoBlocks *blocks, const uint8_t *cid, uint32_t hash)
 {
-    const RepoBlock *items = blocks->items.data;
-    const size_t mask = ((size_t)1 << blocks->bits) - 1;
-    size_t slot = hash >> (32 - blocks->bits);
-    for (;; slot = (slot + 1) & mask) {
-        const uint64_t taken = blocks->slots[slot];
-        if (taken == 0) {
-            return slot;
-        }
-        if (taken >> 32 == hash) {
-            const RepoBlock *block = &items[(uint32_t)taken - 1];
-            if (memcmp(blocks->car + block->start - REPO_CID, cid, REPO_CID) == 0) {
-                return slot;
-            }
+    for (size_t slot = first_slot(blocks, hash);; slot = next_slot(blocks, slot)) {
+        RepoBlock *block = &blocks->slots[slot];
+        if (block->start == 0
+            || (block->hash == hash && memcmp(blocks->car + block->start - REPO_CID, cid, REPO_CID) == 0)) {
+            return block;
         }
     }
 }
 
 bool
-repo_blocks_put(RepoBlocks *blocks, size_t start, size_t size)
+repo_blocks_put(RepoBlocks *blocks, size_t start, uint32_t size, uint32_t hash)
 {
     const uint8_t *cid = blocks->car + start - REPO_CID;
-    const uint32_t hash = repo_blocks_hash(blocks, cid);
-    size_t slot = slot_of(blocks, cid, hash);
-    RepoBlock block = {.start = start, .size = size};
-    if (blocks->slots[slot] != 0) {
-        ((RepoBlock *)blocks->items.data)[(uint32_t)blocks->slots[slot] - 1] = block;
-        return true;
-    }
-    if (blocks->items.count == most_items(blocks->bits)) {
-        if (blocks->bits == MOST_BITS || !set_bits(blocks, blocks->bits + 1)) {
-            return false;
+    RepoBlock *block = slot_of(blocks, cid, hash);
+    if (block->start == 0) {
+        if (blocks->count == most_taken(blocks->bits)) {
+            if (blocks->bits == MOST_BITS || !set_bits(blocks, blocks->bits + 1)) {
+                return false;
+            }
+            block = slot_of(blocks, cid, hash);
         }
-        slot = slot_of(blocks, cid, hash);
+        blocks->count++;
     }
-    if (!repo_reserve(&blocks->items, 1, sizeof(RepoBlock))) {
-        return false;
-    }
-    ((RepoBlock *)blocks->items.data)[blocks->items.count++] = block;
-    blocks->slots[slot] = (uint64_t)hash << 32 | blocks->items.count;
+    *block = (RepoBlock){.start = start, .size = size, .hash = hash & 0x7fffffff};
     return true;
+}
+
+void
+repo_blocks_near(const RepoBlocks *blocks, uint32_t hash)
+{
+    for (size_t slot = first_slot(blocks, hash); blocks->slots[slot].start != 0; slot = next_slot(blocks, slot)) {
+        if (blocks->slots[slot].hash == hash) {
+            /* Most records end within four lines of the cache. */
+            const uint8_t *cid = blocks->car + blocks->slots[slot].start - REPO_CID;
+            const size_t size = REPO_CID + blocks->slots[slot].size;
+            for (size_t line = 0; line < size && line < 256; line += 64) {
+                __builtin_prefetch(cid + line);
+            }
+            return;
+        }
+    }
 }
 
 RepoBlock *
 repo_blocks_find(const RepoBlocks *blocks, const uint8_t *cid, uint32_t hash)
 {
-    const uint64_t taken = blocks->slots[slot_of(blocks, cid, hash)];
-    return taken == 0 ? NULL : (RepoBlock *)blocks->items.data + ((uint32_t)taken - 1);
+    RepoBlock *block = slot_of(blocks, cid, hash);
+    return block->start == 0 ? NULL : block;
 }

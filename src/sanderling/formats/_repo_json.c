@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { UNSIGNED, NEGATIVE, BYTES, TEXT, LIST, MAP, TAG, SIMPLE };
-enum { LINK_TAG = 42, LONGEST_CID = 100, LONGEST_VARINT = 9 };
+enum { LINK_TAG = 42, LONGEST_VARINT = 9 };
 
 /* --- Heads, varints, CIDs ---------------------------------------------------------------------------------------- */
 
@@ -61,7 +61,7 @@ repo_is_cid(const uint8_t *data, size_t size)
 {
     RepoCursor cursor = {data, data + size};
     uint64_t version, codec, hash, length;
-    return size <= LONGEST_CID && repo_varint(&cursor, &version) == NULL && version == 1
+    return size <= REPO_LONGEST_CID && repo_varint(&cursor, &version) == NULL && version == 1
         && repo_varint(&cursor, &codec) == NULL && repo_varint(&cursor, &hash) == NULL
         && repo_varint(&cursor, &length) == NULL && length == (uint64_t)(cursor.end - cursor.at);
 }
@@ -121,12 +121,23 @@ put_base(RepoRow *out, const uint8_t *data, size_t size, unsigned bits, const ch
     }
 }
 
+static const char BASE32[] = "abcdefghijklmnopqrstuvwxyz234567";
+
 static void
 put_link(RepoRow *out, const uint8_t *cid, size_t size)
 {
     PUT(out, "{\"$link\":\"b");
-    put_base(out, cid, size, 5, "abcdefghijklmnopqrstuvwxyz234567");
+    put_base(out, cid, size, 5, BASE32);
     PUT(out, "\"}");
+}
+
+void
+repo_cid_text(RepoCursor cid, char text[REPO_CID_TEXT])
+{
+    RepoRow out = {text, 1, REPO_CID_TEXT};
+    text[0] = 'b';
+    put_base(&out, cid.at, repo_left(&cid), 5, BASE32);
+    put_byte(&out, '\0');
 }
 
 static void
@@ -139,41 +150,39 @@ put_bytes(RepoRow *out, const uint8_t *data, size_t size)
 
 /* --- Text: checked to be UTF-8 and escaped in one go -------------------------------------------------------------- */
 
-/* How many bytes the character has that begins with `s[0]`, at least 0x80; 0 if it is none. */
-static inline unsigned
-character(const uint8_t *s, size_t left)
+/* The next four bytes, the first of them lowest; zeros where there are none. */
+static inline uint32_t
+next_four(const uint8_t *s, size_t left)
 {
-    const uint8_t first = s[0];
-    unsigned size;
-    uint8_t low = 0x80, high = 0xbf; /* of the second byte: no overlong forms, no surrogates, nothing past 10FFFF */
-    if (first < 0xc2) {
-        return 0;
+    uint32_t four = s[0];
+    if (left >= 4) {
+        return four | (uint32_t)s[1] << 8 | (uint32_t)s[2] << 16 | (uint32_t)s[3] << 24;
     }
-    if (first < 0xe0) {
-        size = 2;
+    for (size_t i = 1; i < left; i++) {
+        four |= (uint32_t)s[i] << (8 * i);
     }
-    else if (first < 0xf0) {
-        size = 3;
-        low = first == 0xe0 ? 0xa0 : low;
-        high = first == 0xed ? 0x9f : high;
+    return four;
+}
+
+/* How many bytes the character has that these begin with, the first being 0x80 or above; 0 if it is none. */
+static inline size_t
+character(uint32_t four)
+{
+    const uint32_t first = four & 0xff, second = four >> 8 & 0x3f;
+    if ((four & 0xc0e0) == 0x80c0) {
+        return first >= 0xc2 ? 2 : 0;
     }
-    else if (first < 0xf5) {
-        size = 4;
-        low = first == 0xf0 ? 0x90 : low;
-        high = first == 0xf4 ? 0x8f : high;
+    if ((four & 0xc0c0f0) == 0x8080e0) {
+        /* No overlong form, no surrogate. */
+        const uint32_t upper = (first & 0x0f) << 6 | second;
+        return upper >= 0x20 && (upper & 0x3e0) != 0x360 ? 3 : 0;
     }
-    else {
-        return 0;
+    if ((four & 0xc0c0c0f8) == 0x808080f0) {
+        /* No overlong form, nothing past 10FFFF. */
+        const uint32_t upper = (first & 0x07) << 6 | second;
+        return upper >= 0x10 && upper < 0x110 ? 4 : 0;
     }
-    if (left < size || s[1] < low || s[1] > high) {
-        return 0;
-    }
-    for (unsigned i = 2; i < size; i++) {
-        if ((s[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    return size;
+    return 0;
 }
 
 static uint8_t *
@@ -203,11 +212,51 @@ special(uint64_t word)
     return ((word - EACH(0x20)) | (quote - EACH(1)) | (backslash - EACH(1)) | word) & EACH(0x80);
 }
 
-/* The most that a text of `size` bytes takes: all of it escaped, the quotes, and what is copied beyond its end. */
+/* The most that a text takes: all of it escaped, quotes, a comma, a colon, and what is copied beyond its end. */
 static inline size_t
 text_room(size_t size)
 {
-    return 6 * size + 2 + sizeof(uint64_t);
+    return size > SIZE_MAX / 8 ? SIZE_MAX : 6 * size + 4 + sizeof(uint64_t);
+}
+
+static inline bool
+is_special(uint8_t byte)
+{
+    return byte < 0x20 || byte >= 0x80 || byte == '"' || byte == '\\';
+}
+
+/* How many of the eight bytes of a word come before the first special one, given what `special` said. */
+static inline size_t
+plain_before(uint64_t found, const uint8_t *s)
+{
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    (void)s;
+    return (size_t)__builtin_ctzll(found) / 8;
+#else
+    (void)found;
+    size_t count = 0;
+    while (!is_special(s[count])) {
+        count++;
+    }
+    return count;
+#endif
+}
+
+/* Write one special character; its size in the text, 0 if it is no UTF-8. */
+static inline size_t
+put_special(uint8_t **to, const uint8_t *s, size_t left)
+{
+    if (*s < 0x80) {
+        *to = escape(*to, *s);
+        return 1;
+    }
+    const uint32_t four = next_four(s, left);
+    const size_t size = character(four);
+    for (size_t i = 0; i < 4; i++) {
+        (*to)[i] = (uint8_t)(four >> (8 * i));
+    }
+    *to += size;
+    return size;
 }
 
 /* Returns false if it is no UTF-8. */
@@ -216,39 +265,45 @@ put_text(RepoRow *out, const uint8_t *s, size_t left)
 {
     uint8_t *to = (uint8_t *)out->data + out->count;
     *to++ = '"';
+    while (left >= sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, s, sizeof(word));
+        memcpy(to, &word, sizeof(word));
+        const uint64_t found = special(word);
+        size_t plain = found == 0 ? sizeof(word) : plain_before(found, s);
+        s += plain, to += plain, left -= plain;
+        if (found == 0) {
+            continue;
+        }
+        do {
+            const size_t size = put_special(&to, s, left);
+            if (size == 0) {
+                return false;
+            }
+            s += size, left -= size;
+        } while (left != 0 && is_special(*s));
+    }
+    if (left >= 4) {
+        /* The two halves overlap, and most texts end here: names and keys are short. */
+        uint32_t half[2];
+        memcpy(&half[0], s, 4);
+        memcpy(&half[1], s + left - 4, 4);
+        if (special((uint64_t)half[0] << 32 | half[1]) == 0) {
+            memcpy(to, &half[0], 4);
+            memcpy(to + left - 4, &half[1], 4);
+            to += left;
+            left = 0;
+        }
+    }
     while (left != 0) {
-        while (left >= sizeof(uint64_t)) {
-            uint64_t word;
-            memcpy(&word, s, sizeof(word));
-            if (special(word) != 0) {
-                break;
-            }
-            memcpy(to, &word, sizeof(word));
-            s += sizeof(word), to += sizeof(word), left -= sizeof(word);
+        size_t size = 1;
+        if (!is_special(*s)) {
+            *to++ = *s;
         }
-        /* The end, or up to eight bytes of which one is special. */
-        for (size_t i = left < sizeof(uint64_t) ? left : sizeof(uint64_t); i != 0;) {
-            const uint8_t byte = *s;
-            if (byte >= 0x80) {
-                const unsigned size = character(s, left);
-                if (size == 0) {
-                    return false;
-                }
-                for (unsigned k = 0; k < size; k++) {
-                    to[k] = s[k];
-                }
-                s += size, to += size, left -= size;
-                i = i > size ? i - size : 0;
-                continue;
-            }
-            if (byte < 0x20 || byte == '"' || byte == '\\') {
-                to = escape(to, byte);
-            }
-            else {
-                *to++ = byte;
-            }
-            s++, left--, i--;
+        else if ((size = put_special(&to, s, left)) == 0) {
+            return false;
         }
+        s += size, left -= size;
     }
     *to++ = '"';
     out->count = (size_t)(to - (uint8_t *)out->data);
@@ -310,31 +365,28 @@ shortest(double value, char digits[24], int *exponent)
 }
 
 size_t
-repo_float(double value, uint8_t *out)
+repo_float(double value, char out[REPO_LONGEST_FLOAT])
 {
-    char *to = (char *)out;
-    if (signbit(value)) {
-        *to++ = '-';
-        value = -value;
-    }
+    const char *sign = signbit(value) ? "-" : "";
     char digits[24] = "0";
     int exponent = 0;
-    const int size = value == 0 ? 1 : shortest(value, digits, &exponent);
+    const int size = value == 0 ? 1 : shortest(fabs(value), digits, &exponent);
     const int point = size + exponent; /* how many digits stand before it */
+    int written;
     if (point > 16 || point < -3) {
-        to += sprintf(to, size > 1 ? "%c.%s" : "%c", digits[0], digits + 1);
-        to += sprintf(to, "e%c%02d", point > 0 ? '+' : '-', abs(point - 1));
+        written = snprintf(out, REPO_LONGEST_FLOAT, "%s%c%s%se%c%02d", sign, digits[0], size > 1 ? "." : "", digits + 1,
+                           point > 0 ? '+' : '-', abs(point - 1));
     }
     else if (point <= 0) {
-        to += sprintf(to, "0.%.*s%s", -point, "000", digits);
+        written = snprintf(out, REPO_LONGEST_FLOAT, "%s0.%.*s%s", sign, -point, "000", digits);
     }
     else if (exponent >= 0) {
-        to += sprintf(to, "%s%.*s.0", digits, exponent, "0000000000000000");
+        written = snprintf(out, REPO_LONGEST_FLOAT, "%s%s%.*s.0", sign, digits, exponent, "000000000000000");
     }
     else {
-        to += sprintf(to, "%.*s.%s", point, digits, digits + point);
+        written = snprintf(out, REPO_LONGEST_FLOAT, "%s%.*s.%s", sign, point, digits, digits + point);
     }
-    return (size_t)(to - (char *)out);
+    return (size_t)written;
 }
 
 static bool
@@ -352,7 +404,7 @@ put_float(RepoRow *out, RepoCursor *cursor)
     if (!isfinite(value)) {
         return false;
     }
-    out->count += repo_float(value, (uint8_t *)out->data + out->count);
+    out->count += repo_float(value, (char *)out->data + out->count);
     return true;
 }
 
@@ -378,8 +430,8 @@ typedef struct {
     Level levels[REPO_MOST_NESTING];
 } Writer;
 
-/* More than anything but a text or byte string takes: a float, an integer, a link and some brackets. */
-enum { SMALL = 32, ROOM_OF_LINK = 16 + LONGEST_CID * 8 / 5 };
+/* SMALL is more than anything takes but a text, a byte string or a link. */
+enum { SMALL = REPO_LONGEST_FLOAT, ROOM_OF_LINK = 16 + REPO_LONGEST_CID * 8 / 5 };
 
 static RepoJson
 write_simple(Writer *writer)
@@ -505,7 +557,7 @@ write_key(Writer *writer, Level *level)
         writer->strip_at = writer->out->count;
         return REPO_JSON_OK;
     }
-    if (!repo_reserve(writer->out, text_room((size_t)size) + 2, 1)) {
+    if (!repo_reserve(writer->out, text_room((size_t)size), 1)) {
         return REPO_JSON_NO_MEMORY;
     }
     if (((char *)writer->out->data)[writer->out->count - 1] != '{') {
@@ -557,6 +609,7 @@ repo_json(RepoCursor block, bool strip, unsigned nesting, RepoRow *out, uint64_t
     writer.depth = 0;
     writer.nesting = nesting;
     writer.stripping = 0;
+    writer.strip_at = 0;
     writer.floats = floats;
     do {
         RepoJson done = write_value(&writer);
