@@ -460,10 +460,11 @@ read_record(Parser *parser, const Entry *entry, const uint8_t *key, size_t size)
         result->missing++;
         return REPO_OK;
     }
-    parser->read += block->size;
+    parser->read += block->size + size; /* a key is a few bytes in its node, whatever it unfolds to */
     if (parser->read > parser->options->output) {
-        return fault(parser, REPO_TOO_LARGE, block->start, "records of %" PRIu64 " bytes, expected at most %" PRIu64,
-                     parser->read, parser->options->output);
+        return fault(parser, REPO_TOO_LARGE, block->start,
+                     "records and keys of %" PRIu64 " bytes, expected at most %" PRIu64, parser->read,
+                     parser->options->output);
     }
     return keep_record(parser, block, key, name_size, size - name_size - 1);
 }

@@ -127,9 +127,9 @@ def _records(
             tally.missing += 1
             continue
         start, end = span
-        read += end - start
+        read += end - start + len(key)  # a key is a few bytes in its node, whatever it unfolds to
         if read > most:
-            raise RepoError(Kind.TOO_LARGE, start, f"records of {read} bytes, expected at most {most}")
+            raise RepoError(Kind.TOO_LARGE, start, f"records and keys of {read} bytes, expected at most {most}")
         try:
             json, floats = record_json(car[start:end], strip=strip, nesting=nesting)
         except cbor.CborError:
