@@ -10,7 +10,7 @@ from sanderling.formats.car import write_car
 from sanderling.formats.cid import Cid
 from sanderling.formats.mst import build
 from sanderling.testing.broken_repos import mutations
-from sanderling.testing.repos import make_commit, make_repo, mix
+from sanderling.worlds.pds_repos import make_commit, make_repo, mix
 
 DID = "did:plc:abcdefghijklmnopqrstuvwx"
 # Larger ones only slow the fuzzers down: what they reach is reached with four records.

@@ -11,7 +11,7 @@ from sanderling.formats.rca import Header, RcaError, encode_block
 from sanderling.formats.rca_reader import RcaReader
 from sanderling.formats.rca_writer import RcaWriter, repair
 from sanderling.formats.repo import parse_repo
-from sanderling.testing.repos import make_repo, mix
+from sanderling.worlds.pds_repos import make_repo, mix
 
 WHOLE = written(THREE).getvalue()
 OPEN = written(THREE, finalise=False).getvalue()

@@ -15,7 +15,7 @@ from sanderling.formats.cid import RAW, Cid
 from sanderling.formats.mst import build
 from sanderling.formats.repo import ACTIVE, Cids, Collection, Kind, Limits, Repo, RepoError, Stats, parse_repo
 from sanderling.testing.broken_repos import Broken, mutations
-from sanderling.testing.repos import make_commit, make_repo, mix
+from sanderling.worlds.pds_repos import make_commit, make_repo, mix
 
 DID = "did:plc:abcdefghijklmnopqrstuvwx"
 SOUND = make_repo(Random(1), DID, mix(60))

@@ -22,7 +22,7 @@ from sanderling.formats.car import write_car
 from sanderling.formats.cid import DAG_CBOR, Cid
 from sanderling.formats.parsed import Kind, Limits, RepoError
 from sanderling.testing.broken_repos import mutations
-from sanderling.testing.repos import make_commit, make_repo, mix
+from sanderling.worlds.pds_repos import make_commit, make_repo, mix
 
 native = pytest.importorskip(
     "sanderling.formats._repo", reason="the C part was not built: no compiler when the package was installed"

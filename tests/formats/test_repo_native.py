@@ -15,7 +15,7 @@ from sanderling.formats.cid import Cid, to_varint
 from sanderling.formats.mst import build
 from sanderling.formats.parsed import Kind, Limits, Repo, RepoError
 from sanderling.testing.broken_repos import mutations
-from sanderling.testing.repos import make_commit, make_repo, mix
+from sanderling.worlds.pds_repos import make_commit, make_repo, mix
 
 native = pytest.importorskip(
     "sanderling.formats._repo", reason="the C part was not built: no compiler when the package was installed"

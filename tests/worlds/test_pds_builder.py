@@ -9,7 +9,7 @@ from sanderling.formats.mst import build, walk
 from sanderling.formats.parsed import Limits
 from sanderling.formats.repo import parse_repo
 from sanderling.testing.broken_repos import mutations
-from sanderling.testing.repos import NOTE, PROFILE, make_repo, mix
+from sanderling.worlds.pds_repos import NOTE, PROFILE, make_repo, mix
 
 DID = "did:plc:abcdefghijklmnopqrstuvwx"
 
