@@ -22,6 +22,7 @@ import obstore
 import pytest
 from obstore.exceptions import AlreadyExistsError
 from redis import Redis
+from services.clickhouse import CLICKHOUSE
 from services.fixtures import guess
 from services.postgres import POSTGRES
 from services.process import Missing, Service, StartError, Unreachable, ask, free_ports, private_folder, running
@@ -31,12 +32,13 @@ from services.redis import REDIS
 from services.s3 import S3
 from services.s3 import SERVICE as S3_SERVICE
 
-SERVICES = [POSTGRES, REDIS, RABBITMQ, S3_SERVICE, scraping(port=1)]
+SERVICES = [POSTGRES, REDIS, RABBITMQ, S3_SERVICE, CLICKHOUSE, scraping(port=1)]
 PLACE = {
     "postgres": "postgresql://postgres@127.0.0.1:{port}/test",
     "redis": "redis://127.0.0.1:{port}/0",
     "rabbitmq": "amqp://guest:guest@127.0.0.1:{port}/",
     "s3": "http://key:secret@127.0.0.1:{port}/bucket",
+    "clickhouse": "clickhouse://127.0.0.1:{port}/default",
     "prometheus": "http://127.0.0.1:{port}",
 }
 
@@ -154,7 +156,7 @@ def test_a_variable_that_names_a_dead_port_is_an_error_and_not_a_skip(
     result = run_inner_tests(pytester, monkeypatch)
 
     # The factory `prometheus` is called by the test itself, so its failure is the test's.
-    result.assert_outcomes(errors=4, failed=1)
+    result.assert_outcomes(errors=len(PLACE) - 1, failed=1)
     for name in PLACE:
         result.stdout.fnmatch_lines(f"*SANDERLING_TEST_{name.upper()}: no {name} answers on 127.0.0.1:*")
 

@@ -1,5 +1,6 @@
 """A segment is read past what is wrong with it, and whatever is wrong is said with its place."""
 
+import zlib
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_archives import THREE, Heard, Small, flip, offset_of, write
 
-from sanderling.formats.rca import FOOTER, HEADER, RcaError
+from sanderling.formats.rca import FOOTER, HEADER, Footer, Header, RcaError
 from sanderling.repos.archives import Archive, archives_in, contents
 from sanderling.stores.durable import FolderError
 
@@ -102,6 +103,20 @@ def test_with_a_damaged_index_all_blocks_are_still_read(tmp_path: Path, at: int)
     assert torn == 0
 
 
+def test_a_block_of_another_did_than_the_index_says_is_reported(tmp_path: Path) -> None:
+    path = write(tmp_path / "segment_0001.rca")
+    data = path.read_bytes()
+    start, end = Header.decode(data[: HEADER.size]).index_offset, len(data) - FOOTER.size
+    index = data[start:end].replace(b"did:plc:aaa", b"did:plc:aab")
+    footer = Footer.decode(data[end:], end)._replace(crc=zlib.crc32(index))
+    path.write_bytes(data[:start] + index + footer.encode())
+
+    blocks, heard, _ = read(path)
+
+    assert blocks == ["did:plc:ccc", "did:plc:bbb"]
+    assert heard.places == [("segment_0001.rca", offset_of(path, THREE[1]))]
+
+
 def test_a_finalised_segment_that_was_cut_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     path = write(tmp_path / "segment_0001.rca")
     last = offset_of(path, THREE[2])
@@ -157,13 +172,27 @@ def test_of_two_blocks_of_a_did_the_last_is_found(tmp_path: Path, finalise: bool
 
 
 def test_segments_come_by_number_and_what_is_no_archive_is_left_alone(tmp_path: Path) -> None:
-    names = ["segment_10000.rca", "segment_0002.rca", "segment_0003.rca.part", "export.rca", "lock", "synced"]
+    names = [
+        "segment_10000.rca",
+        "segment_9999.rca",
+        "segment_0002.rca",
+        "segment_0003.rca.part",
+        "export.rca",
+        "lock",
+        "synced",
+    ]
     for name in names:
         (tmp_path / name).touch()
 
     found = [path.name for path in archives_in([tmp_path])]
 
-    assert found == ["export.rca", "segment_0002.rca", "segment_0003.rca.part", "segment_10000.rca"]
+    assert found == [
+        "export.rca",
+        "segment_0002.rca",
+        "segment_0003.rca.part",
+        "segment_9999.rca",
+        "segment_10000.rca",
+    ]
 
 
 def test_what_is_given_twice_is_read_once(tmp_path: Path) -> None:

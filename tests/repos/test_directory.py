@@ -17,7 +17,6 @@ from sanderling.repos.directory import (
     Entry,
     SqliteDirectory,
     lines_of,
-    open_directory,
     read_did_file,
 )
 from sanderling.repos.plc import LONGEST_LINE, Operation, Tally
@@ -273,21 +272,3 @@ def test_an_endpoint_that_is_none_is_counted(tmp_path: Path) -> None:
 def test_a_line_that_is_none_is_refused_by_number(tmp_path: Path, content: bytes, said: str) -> None:
     with pytest.raises(DirectoryError, match=said):
         read(tmp_path / "dids.txt", content)
-
-
-def test_a_directory_is_opened_by_its_url(tmp_path: Path, path: Path, directory: SqliteDirectory) -> None:
-    directory.put([Entry(did(1), HOSTS[0])])
-    dids = tmp_path / "dids.txt"
-    dids.write_text("did:plc:a\n")
-
-    for url, found in ((f"sqlite:{path}", Entry(did(1), HOSTS[0])), (str(dids), Entry("did:plc:a", HOSTS[1]))):
-        opened = open_directory(url, Tally(), host=HOSTS[1])
-        assert opened.page("", 5) == [found]
-        assert isinstance(opened, SqliteDirectory)
-        opened.close()
-
-
-@pytest.mark.parametrize("url", ["", "sqlite:", "sqlite:/no/such.db", "/no/such.txt", "."])
-def test_there_must_be_something_to_open(url: str) -> None:
-    with pytest.raises(DirectoryError, match="there is no file"):
-        open_directory(url, Tally())

@@ -98,3 +98,20 @@ def test_what_belongs_to_no_page_changes_nothing() -> None:
     water.settle("a")
 
     assert (water.rise(), len(water)) == (None, 1)
+
+
+def test_who_fails_the_first_question_after_being_left_alone_is_blocked() -> None:
+    made = host(1000)
+    assert not made.failed(Category.TIMEOUT, asked_at=1, shut_at=2)
+    assert not made.failed(Category.TIMEOUT, asked_at=1, shut_at=2), "that one was under way already"
+
+    assert made.failed(Category.TIMEOUT, asked_at=3, shut_at=4)
+    assert made.blocked
+
+
+def test_an_answer_makes_up_for_having_been_left_alone() -> None:
+    made = host(1000)
+    made.failed(Category.TIMEOUT, asked_at=1, shut_at=2)
+    made.succeeded()
+
+    assert not made.failed(Category.TIMEOUT, asked_at=3)

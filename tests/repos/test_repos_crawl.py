@@ -131,3 +131,14 @@ def test_a_repo_of_another_did_is_not_kept(tmp_path: Path) -> None:
 
     assert dids[0] not in crawled.archive
     assert crawled.view.failed[Category.DID_MISMATCH] == 1
+
+
+def test_hosts_that_are_gone_for_good_do_not_hold_up_the_end(tmp_path: Path) -> None:
+    """Each pass waits for them once, and not once for each of their repos."""
+    fleet = Fleet.make(8, hosts=1, repos=10, others=("dead", "nameless"))
+
+    crawled = crawl_fleet(tmp_path / "out", fleet)
+
+    assert crawled.complete
+    assert crawled.view.failed[Category.CONNECTION_ERROR] == crawled.view.failed[Category.DNS_ERROR] == 4
+    assert crawled.seconds < 200

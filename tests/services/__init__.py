@@ -2,7 +2,7 @@
 
 Each is looked for when a test first asks for it:
 
-1. SANDERLING_TEST_POSTGRES, _REDIS, _RABBITMQ, _S3 or _PROMETHEUS is its URL; silence there is an error, never a skip;
+1. SANDERLING_TEST_POSTGRES, _REDIS, _RABBITMQ, _S3, _CLICKHOUSE or _PROMETHEUS is its URL; silence is an error;
 2. on its usual port of this machine, if what listens there speaks the protocol and lets us in;
 3. a private one on free ports in a temporary folder, stopped when the session ends;
 4. otherwise the tests that asked are skipped, with the reason.

@@ -4,6 +4,7 @@ It takes the user `default` without a password, and `reader` with the password `
 """
 
 import base64
+import email
 import re
 import sys
 import tempfile
@@ -58,10 +59,23 @@ class Exchange(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         asked = dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True))
+        asked |= self._form(body)
         if not self._known():
             self._send(403, b"Code: 516. DB::Exception: Authentication failed. (AUTHENTICATION_FAILED)", "516")
         else:
             self._answer(asked, body)
+
+    def _form(self, body: bytes) -> dict[str, str]:
+        """The fields of a form, as which a client sends long parameters."""
+        kind = self.headers.get("Content-Type", "")
+        if not kind.startswith("multipart/form-data"):
+            return {}
+        message = email.message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body)
+        fields = [part for part in message.walk() if not part.is_multipart()]
+        return {
+            str(part.get_param("name", header="Content-Disposition")): bytes(part.get_payload(decode=True)).decode()
+            for part in fields
+        }
 
     def _known(self) -> bool:
         kind, _, packed = self.headers.get("Authorization", "").partition(" ")

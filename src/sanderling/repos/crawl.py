@@ -29,6 +29,7 @@ from sanderling.repos.measures import Measures
 from sanderling.stores.ports import Progress
 
 SOON = 0.01  # seconds; to look again at a host whose own retries stand in line
+SHUT = 5.0  # seconds; who may not be asked for longer is closed, and not only at its pace
 NOT_NOW = frozenset({Code.RATE_LIMITED, Code.DEFERRED})
 MOST_DEFERRALS = 20  # of one DID; a host that does nothing but put us off is asked again in the next pass
 FEW_HOSTS = 50  # while fewer have work, more pages are read ahead than usual, up to FAR of them
@@ -285,7 +286,7 @@ class RepoCrawl:
         started = self._clock.now()
         if await self._has_changed(host, did, permit):
             fetched = await self._fetcher.fetch(get_repo(host.url, did), permit if permit.live else None)
-            await self._settle(host, did, fetched)
+            await self._settle(host, did, fetched, started)
             self._let_go(fetched)
         self.inflight -= 1
         host.asking -= 1
@@ -301,11 +302,12 @@ class RepoCrawl:
         rev = "" if self._stores.earlier is None else await self._hands.cores(self._stores.earlier.rev, did)
         if not rev:
             return True
+        asked_at = self._clock.now()
         fetched = await self._fetcher.fetch(get_latest_commit(host.url, did), permit)
         self._let_go(fetched)
         if fetched.reply is None or fetched.outcome.code in NOT_NOW:
             # Who does not answer that will not give us a repo either.
-            await self._settle(host, did, fetched)
+            await self._settle(host, did, fetched, asked_at)
             return False
         if fetched.outcome.code is not Code.OK or latest_rev(fetched.reply.body) != rev:
             return True
@@ -317,7 +319,7 @@ class RepoCrawl:
         if fetched.reply is not None:
             self._hands.memory.release(fetched.reply.url)
 
-    async def _settle(self, host: HostRepos, did: str, fetched: Fetched) -> None:
+    async def _settle(self, host: HostRepos, did: str, fetched: Fetched, asked_at: float) -> None:
         outcome, reply = fetched.outcome, fetched.reply
         if reply is not None and outcome.code is Code.OK:
             host.succeeded()
@@ -329,12 +331,17 @@ class RepoCrawl:
         else:
             category = why_not(outcome, reply)
             if category.blames_host:
-                self.measures.blocked += host.failed(category)
+                self._blame(host, category, asked_at)
             elif category is not Category.RATE_LIMITED:
                 host.succeeded()
             self._note(did, category)
             self._skip_if_blocked(host)
         self._retime(host)
+
+    def _blame(self, host: HostRepos, category: Category, asked_at: float) -> None:
+        now = self._clock.now()
+        shut = self.limiter.ready_at(host.name) - now > SHUT
+        self.measures.blocked += host.failed(category, asked_at=asked_at, shut_at=now if shut else None)
 
     async def _archive(self, host: HostRepos, did: str, car: bytes) -> None:
         at = int(self._clock.wall() * 1e6)

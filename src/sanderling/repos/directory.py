@@ -253,12 +253,3 @@ def _entries(file: BinaryIO, path: Path, tally: Tally, host: str, *, plain: bool
         except EndpointError as error:
             tally.refused[error.reason] += 1
             tally.show(f"{did}: {error}")
-
-
-def open_directory(url: str, tally: Tally, *, host: str = "", plain: bool = False) -> Directory:
-    """The directory at `sqlite:PATH`, or in a file of DIDs; for the latter see `read_did_file`."""
-    kind, _, rest = url.partition(":")
-    path = Path(rest if kind == "sqlite" else url)
-    if not path.is_file():
-        raise DirectoryError(f"there is no file {path}; expected sqlite:PATH of a directory, or a file of DIDs")
-    return SqliteDirectory(path) if kind == "sqlite" else read_did_file(path, tally, host=host, plain=plain)

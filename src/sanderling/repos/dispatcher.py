@@ -1,13 +1,15 @@
 """Whose repos are asked for, how fast, and how far all of it is done. Pure.
 
 Terms. *Size* of a host: how many of its DIDs were seen so far, in all pages and not only in the last. *Blocked*: it
-failed ten times in a row; what waits for it is skipped and comes back in a later pass, and one DID at a time is asked
-for to see whether it is well again. *Low water*: the DID up to which everything is settled.
+failed ten times in a row, or still after the limiter had left it alone; what waits for it is skipped and comes back in
+a later pass, and one DID at a time is asked for to see whether it is well again. *Low water*: the DID up to which
+everything is settled.
 """
 
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import inf
 
 from sanderling.apis.atproto import Category
 from sanderling.ids import Host
@@ -31,6 +33,7 @@ class HostRepos:
     trouble: Category | None = None  # the last of them
     turn: float | None = None
     cap: float = 0.0  # requests a second that the limiter was last told
+    shut_at: float = inf  # when the limiter last closed it, if it has not answered since
     dids: deque[str] = field(default_factory=deque)
 
     def feed(self, dids: Iterable[str]) -> None:
@@ -52,13 +55,19 @@ class HostRepos:
 
     def succeeded(self) -> None:
         """It answered, be it that there is no such repo."""
-        self.failures, self.trouble = 0, None
+        self.failures, self.trouble, self.shut_at = 0, None, inf
 
-    def failed(self, category: Category) -> bool:
-        """It did not, or only with an error of its own; whether it is blocked by that, and was not before."""
-        self.failures += 1
+    def failed(self, category: Category, *, asked_at: float = 0.0, shut_at: float | None = None) -> bool:
+        """It did not, or only with an error of its own; whether that blocks it, and nothing did before.
+
+        `shut_at` is now if the limiter will not ask it for a while. Who fails the first question after that is blocked:
+        else one with four repos that is gone for good would be waited for four times, each time for longer.
+        """
+        before, probe = self.blocked, asked_at > self.shut_at
+        self.failures = max(self.failures + 1, BLOCK_AFTER if probe else 0)
         self.trouble = category
-        return self.failures == BLOCK_AFTER
+        self.shut_at = self.shut_at if shut_at is None else shut_at
+        return self.blocked and not before
 
     def forgive(self) -> None:
         """A new pass: it is no longer blocked, and will be soon if it still fails."""

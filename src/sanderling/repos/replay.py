@@ -36,10 +36,10 @@ ORDER BY (segment, size, index_crc, collections)
 class ReplayRules:
     """How much is done at once."""
 
-    # Each batch makes a part in every month it has records of, so few large ones; both are reached at some 250 bytes
-    # a record, which is usual.
-    rows: int = 250_000
-    bytes: int = 64 * 2**20
+    # A batch makes a part in every month that it has records of, which costs more than its rows do: few large ones.
+    # Records have some 200 bytes, so that the bytes decide; the rows are a limit for tiny records.
+    rows: int = 1_000_000
+    bytes: int = 64 * 2**20  # unpacked; some four times as much is in memory, for every thread
     threads: int = 2  # segments read side by side: one unpacks while the batch of another is inserted
 
     def __post_init__(self) -> None:
@@ -153,16 +153,14 @@ class Replay:
             share.add(Replayed(before=1))
             return
         with self._sink.loading(segment) as loading:
-            for rows in self._batches(archive, share):
-                table, left_out = rows.table()
-                for error in left_out:
-                    share.say(error)
+            for table in self._batches(archive, share):
                 loading.write(table)
                 share.add(Replayed(records=table.num_rows))
             loading.complete = footer is not None and not share.done.problems
         share.add(Replayed(segments=1, torn=archive.torn))
 
-    def _batches(self, archive: Archive, share: "_Share") -> Iterator[Rows]:
+    def _batches(self, archive: Archive, share: "_Share") -> Iterator[Any]:
+        """Tables of a batch each. Of what they were made of nothing is kept while they are written."""
         rows = Rows()
         for block in archive.blocks():
             if self._stopped.is_set():
@@ -174,10 +172,10 @@ class Replay:
                 share.say(error)
             share.add(Replayed(repos=1, bytes=len(block.data)))
             if len(rows) >= self._rules.rows or rows.bytes >= self._rules.bytes:
-                yield rows
-                rows = Rows()
+                table, rows = share.table_of(rows), Rows()
+                yield table
         if len(rows):
-            yield rows
+            yield share.table_of(rows)
 
 
 class StoppedError(Exception):
@@ -203,6 +201,12 @@ class _Share:
 
     def say(self, error: RcaError) -> None:
         self.report(Problem.of(self._path, error))
+
+    def table_of(self, rows: Rows) -> Any:  # noqa: ANN401 - a pyarrow.Table
+        table, left_out = rows.table()
+        for error in left_out:
+            self.say(error)
+        return table
 
 
 class ClickhouseSink:

@@ -31,8 +31,6 @@ class ParquetSink:
         if importlib.util.find_spec("pyarrow") is None:
             raise FolderError("Parquet needs pyarrow, which is not installed: pip install 'sanderling[parquet]'")
         self._folder = folder
-        with plainly(folder):
-            folder.mkdir(parents=True, exist_ok=True)
 
     def path_of(self, segment: str) -> Path:
         """The file of a segment."""
@@ -53,6 +51,7 @@ class ParquetSink:
         path = self.path_of(segment.name)
         temporary = path.with_name(f".{path.name}.tmp")
         with plainly(path):
+            self._folder.mkdir(parents=True, exist_ok=True)
             try:
                 with temporary.open("wb") as file:
                     yield from _write(file, segment)

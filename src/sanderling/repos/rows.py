@@ -60,7 +60,7 @@ class Rows:
         self._jsons: list[bytes] = []
         self._runs: list[Run] = []
         self._ends = array("i")  # of the runs, in records
-        self.bytes = 0
+        self.bytes = 0  # unpacked
 
     def __len__(self) -> int:
         return len(self._jsons)
