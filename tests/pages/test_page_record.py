@@ -70,7 +70,9 @@ def test_a_sitemap_is_known_by_how_it_begins(packed: bool) -> None:  # noqa: FBT
     assert "body_path" not in row
 
 
-@pytest.mark.parametrize("body", [b"\x1f\x8bnot gzip at all", gzip.compress(b"<html>", mtime=0)[:12], b"<xml>urlset</xml>"])
+@pytest.mark.parametrize(
+    "body", [b"\x1f\x8bnot gzip at all", gzip.compress(b"<html>", mtime=0)[:12], b"<xml>urlset</xml>"]
+)
 def test_what_is_no_sitemap_is_kept_as_it_is(body: bytes) -> None:
     _, links = read(reply(200, body, Content_Type="application/octet-stream"))
 
