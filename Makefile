@@ -64,7 +64,7 @@ peers: $(PEERS_READY) ## install the crawlers we are measured against, apart fro
 $(PEERS_READY): Makefile constraints.txt | $(READY)
 	$(BIN)/python -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	  'scrapy==2.19.*' 'crawlee[all]==1.11.*' uvloop \
+	  'scrapy==2.19.*' 'crawlee[all]==1.11.*' uvloop 'atproto==0.0.73' orjson \
 	  aiohttp backports.zstd brotli idna msgspec publicsuffixlist
 	@touch $@
 

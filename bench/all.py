@@ -11,6 +11,7 @@ NOT_BENCHMARKS = {
     *("rivals.py", "simulation.py"),
     *("limited_server.py", "peers_limited.py"),
     *("processes.py", "site_server.py", "unpaced.py"),
+    *("car_server.py", "repos_work.py"),
 }
 
 

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from urllib.request import urlopen
 
 RATE, DEPTH = 20.0, 20.0
@@ -22,11 +22,15 @@ VARIANTS = ("Retry-After", "no header", "wrong limit")
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What was answered: distinct items, refusals, and the seconds from the first request to the last new item."""
+    """What was answered: distinct items, refusals, the seconds from the first request to the last new item, and to now.
+
+    `age` is None before the first request.
+    """
 
     delivered: int
     refused: int
     seconds: float
+    age: float | None
 
 
 @dataclass(slots=True)
@@ -49,9 +53,10 @@ class Api:
             return self._item(path, time.monotonic())
         if path != b"/tally":
             return _reply("404 Not Found", {}, b"not here")
-        seconds = 0.0 if self.began is None else self.last - self.began
-        body = json.dumps({"delivered": len(self.delivered), "refused": self.refused, "seconds": seconds})
-        return _reply("200 OK", {}, body.encode())
+        age = None if self.began is None else time.monotonic() - self.began
+        seconds = max(0.0, self.last - (self.began or 0.0))
+        tally = Tally(len(self.delivered), self.refused, seconds, age)
+        return _reply("200 OK", {}, json.dumps(asdict(tally)).encode())
 
     def _item(self, path: bytes, now: float) -> bytes:
         if self.began is None:

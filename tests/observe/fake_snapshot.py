@@ -1,7 +1,10 @@
-"""A snapshot written by hand, for the tests of what reads one."""
+"""A snapshot and the readings of a crawl written by hand, for the tests of what reads them."""
 
 from dataclasses import dataclass
 from math import inf
+
+from sanderling.observe.histogram import Histogram
+from sanderling.observe.metrics_repos import RepoReadings
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +40,30 @@ class Snapshot:
     waits: tuple[tuple[float, int], ...] = ((0.005, 60), (0.5, 30), (inf, 10))
     waited: float = 12.5
     top: tuple[Seen, ...] = (Seen(),)
+
+
+def _histogram(*values: float) -> Histogram:
+    made = Histogram((1, 10))
+    for value in values:
+        made.add(value)
+    return made
+
+
+READINGS = RepoReadings(
+    results={"success": 40, "not_found": 2},
+    statuses={"200": 41, "none": 1},
+    pages=3,
+    dispatched=43,
+    waiting=7,
+    hosts=5,
+    active=4,
+    blocked=1,
+    segments=2,
+    bytes=1234,
+    durations=_histogram(0.5, 5),
+    records=_histogram(2),
+    collections=_histogram(3),
+    sizes=_histogram(4),
+    latencies=_histogram(0.25),
+    page_dids=_histogram(100),
+)

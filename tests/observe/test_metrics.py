@@ -11,12 +11,13 @@ from urllib.request import urlopen
 
 import pytest
 import structlog
-from fake_snapshot import Seen, Snapshot
+from fake_snapshot import READINGS, Seen, Snapshot
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sanderling.observe import logs
 from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics, PagesMetrics, PortError, on_loop, serve
+from sanderling.observe.metrics_repos import RepoMetrics
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
 
@@ -40,6 +41,7 @@ class Pages:
 def _everything() -> CollectorRegistry:
     registry = registry_of(Snapshot)
     PagesMetrics(registry, Pages)
+    RepoMetrics(registry, lambda: READINGS)
     return registry
 
 

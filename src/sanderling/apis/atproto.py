@@ -14,6 +14,7 @@ from sanderling.task import Reply, Task
 
 CAR = (("Accept", "application/vnd.ipld.car"),)
 JSON = (("Accept", "application/json"),)
+LINES = (("Accept", "application/jsonlines"),)
 
 
 class Category(StrEnum):
@@ -27,6 +28,7 @@ class Category(StrEnum):
     DID_MISMATCH = "did_mismatch"
     TOO_LARGE = "too_large"
     REFUSED = "refused"
+    UNCHANGED = "unchanged"  # since an earlier archive, which has it
     RATE_LIMITED = "rate_limited"
     HTTP_ERROR = "http_error"
     DNS_ERROR = "dns_error"
@@ -56,6 +58,7 @@ PERMANENT = frozenset(
         Category.DID_MISMATCH,
         Category.TOO_LARGE,
         Category.REFUSED,
+        Category.UNCHANGED,
     }
 )
 TRANSIENT = tuple(category for category in Category if category not in PERMANENT)
@@ -122,6 +125,11 @@ def list_hosts(relay: str, cursor: str = "", limit: int = 1000) -> Task:
     return Task(_address(relay, "com.atproto.sync.listHosts", limit=str(limit), cursor=cursor), headers=JSON)
 
 
+def export(plc: str, after: str, count: int = 1000) -> Task:
+    """A page of the log of did:plc behind `after`, which is a number of its sequence, or a time in the older form."""
+    return Task(f"{plc.rstrip('/')}/export?{urlencode({'count': count, 'after': after}, safe=':')}", headers=LINES)
+
+
 def _address(host: str, method: str, **values: str) -> str:
     given = {name: value for name, value in values.items() if value}
     return f"{host.rstrip('/')}/xrpc/{method}?{urlencode(given, quote_via=quote, safe=':')}"
@@ -132,6 +140,14 @@ class LatestCommit(msgspec.Struct):
 
     cid: str
     rev: str
+
+
+def latest_rev(body: bytes) -> str:
+    """The revision that an answer of getLatestCommit names; "" if it is no such answer."""
+    try:
+        return msgspec.json.decode(body, type=LatestCommit).rev
+    except (msgspec.MsgspecError, RecursionError):
+        return ""
 
 
 class ListedRepo(msgspec.Struct):

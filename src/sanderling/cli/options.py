@@ -23,6 +23,7 @@ from sanderling.observe.metrics import (
     on_loop,
     serve,
 )
+from sanderling.observe.metrics_repos import RepoMetrics, TakeRepos
 
 
 @Parameter(name="*")
@@ -49,8 +50,10 @@ DEFAULT = Options()
 
 
 @asynccontextmanager
-async def observed(options: Options, take: Take, pages: TakePages | None = None) -> AsyncIterator[str | None]:
-    """Log as asked, and show what `take` and `pages` return as metrics if asked; gives the address of these, if any.
+async def observed(
+    options: Options, take: Take, pages: TakePages | None = None, repos: TakeRepos | None = None
+) -> AsyncIterator[str | None]:
+    """Log as asked, and show what the others return as metrics if asked; gives the address of these, if any.
 
     Nothing is printed: whether to show the address is for the command to decide.
     """
@@ -58,7 +61,7 @@ async def observed(options: Options, take: Take, pages: TakePages | None = None)
     if options.metrics_port is None:
         yield None
         return
-    exposition = _exposed(options.metrics_port, take, pages)
+    exposition = _exposed(options.metrics_port, take, pages, repos)
     try:
         yield exposition.url
     finally:
@@ -66,11 +69,13 @@ async def observed(options: Options, take: Take, pages: TakePages | None = None)
         await asyncio.to_thread(exposition.close)
 
 
-def _exposed(port: int, take: Take, pages: TakePages | None) -> Exposition:
+def _exposed(port: int, take: Take, pages: TakePages | None, repos: TakeRepos | None) -> Exposition:
     registry, loop = CollectorRegistry(), asyncio.get_running_loop()
     LimiterMetrics(registry, on_loop(loop, take))
     if pages is not None:
         PagesMetrics(registry, on_loop(loop, pages))
+    if repos is not None:
+        RepoMetrics(registry, on_loop(loop, repos))
     try:
         return serve(registry, port)
     except PortError as error:

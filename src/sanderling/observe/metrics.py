@@ -1,4 +1,6 @@
-"""Every metric in one file, read when Prometheus asks, so that the road itself pays nothing for being watched.
+"""The metrics, read when Prometheus asks, so that the road itself pays nothing for being watched.
+
+Those of a crawl of repos are in `metrics_repos`.
 
 Terms. A *snapshot* is what the limiter says of itself at one moment. A *scrape* is Prometheus asking for it over HTTP.
 
@@ -233,7 +235,7 @@ class LimiterMetrics:
         for series in GAUGES:
             yield _filled(GaugeMetricFamily(series.name, series.meaning, labels=series.labels), series, snapshot)
         waits = _waits()
-        waits.add_metric((), _cumulative(snapshot.waits), snapshot.waited)
+        waits.add_metric((), cumulative(snapshot.waits), snapshot.waited)
         yield waits
 
 
@@ -279,7 +281,7 @@ def _waits() -> HistogramMetricFamily:
     return HistogramMetricFamily(WAITS, "How long permits were waited for.")
 
 
-def _cumulative(waits: Sequence[tuple[float, int]]) -> list[tuple[str, float]]:
+def cumulative(waits: Sequence[tuple[float, int]]) -> list[tuple[str, float]]:
     """The buckets as Prometheus wants them: each counts all that are below its bound."""
     bounds = ["+Inf" if math.isinf(bound) else str(bound) for bound, _ in waits]
     return list(zip(bounds, accumulate(count for _, count in waits), strict=True))

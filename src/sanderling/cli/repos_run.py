@@ -1,0 +1,278 @@
+"""A crawl of repos under way: the flags that make it, its threads, its signals, and whoever watches it."""
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, NamedTuple, Self
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from sanderling.cli import CommandError
+from sanderling.cli.options import Options, observed
+from sanderling.cli.pages_summary import count
+from sanderling.cli.repos_screen import Screen
+from sanderling.clock import Clock
+from sanderling.fetch.attempts import Fetcher
+from sanderling.fetch.guard import GuardRules
+from sanderling.fetch.http import Http, HttpRules
+from sanderling.flow.desk import Desk, desk_in
+from sanderling.flow.memory import Memory
+from sanderling.formats.repo import Cids
+from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
+from sanderling.observe.metrics import TOP_HOSTS
+from sanderling.repos.books import Books
+from sanderling.repos.crawl import Hands, RepoCrawl, RepoRules, Stores
+from sanderling.repos.directory import Directory
+from sanderling.repos.dispatcher import BLOCK_AFTER, LARGE_RPS
+from sanderling.repos.measures import Exchanges
+from sanderling.repos.plc import EndpointError, host_at
+from sanderling.repos.segments import Segments
+from sanderling.repos.since import EarlierRevs
+from sanderling.repos.status import RepoStatus, Watched
+from sanderling.stores.durable import plainly, write_new
+from sanderling.stores.ports import Progress, ProgressView
+
+MOST_BODY = 100 * 2**20  # bytes of a repo; the largest known has seventy million
+LONGEST = 1200.0  # seconds for one of those, on a slow line
+# Bytes that bodies may hold at once: five of the largest repos, or fifty of ten megabytes. Reading one takes three
+# times its size for a moment, as many at once as there are cores.
+BODIES = 512 * 2**20
+LONGEST_OPEN = 60.0  # seconds that a failing host is not asked at all
+LIMITER = "limiter.json"
+KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash
+
+
+def _listed(_type: object, value: str) -> list[str]:
+    """The words of a variable that holds several."""
+    return [word for word in re.split(r"[\s,]+", value) if word]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How hosts are asked."""
+
+    workers: Annotated[int, Parameter(env_var="WORKERS", validator=Number(gte=1, lte=10_000))] = 50
+    """Requests in flight at most, to all hosts together."""
+
+    default_pds_rps: Annotated[float, Parameter(env_var="DEFAULT_PDS_RPS", validator=Number(gt=0, lte=1000))] = 5.0
+    """Requests a second to a host of 100 to 999 repos at most; smaller ones get 2, larger ones 10."""
+
+    skip_pds: Annotated[
+        tuple[str, ...], Parameter(env_var="SKIP_PDS", env_var_split=_listed, negative=(), show_default=False)
+    ] = ()
+    """Leave this host alone, as https://host.example; may be repeated."""
+
+    passes: Annotated[int, Parameter(validator=Number(gte=1, lte=100))] = 3
+    """How often to come to what fails and may go otherwise."""
+
+    contact: str | None = None
+    """Where a host's owner can reach you: https://… or mailto:…"""
+
+    private: Annotated[bool, Parameter(negative=())] = False
+    """Allow your own machine and network, and hosts without TLS, which are refused otherwise."""
+
+    def skipped(self) -> list[str]:
+        """The hosts to leave alone, as we spell them. Raises CommandError."""
+        try:
+            return [host_at(url, plain=True) for url in self.skip_pds]
+        except EndpointError as error:
+            raise CommandError(f"--skip-pds: {error}", code=2) from None
+
+    def client(self, memory: Memory, clock: Clock) -> Http:
+        """The client that goes with the flags. Raises CommandError."""
+        try:
+            rules = HttpRules(
+                contact=self.contact,
+                total=LONGEST,
+                most_raw=MOST_BODY,
+                most_decoded=MOST_BODY,
+                connections=self.workers,
+                connections_per_host=RepoRules().per_host,
+            )
+        except ValueError as error:
+            raise CommandError(f"--contact: {error}", code=2) from None
+        guard = GuardRules(private=self.private, raw_addresses=self.private)
+        return Http(rules, guard, clock=clock, memory=memory)
+
+    def limiter(self, clock: Clock) -> Limiter:
+        """A limiter for hosts of repos: it stands back where a host is blocked anyway."""
+        most = max(LARGE_RPS, self.default_pds_rps)
+        pace = PaceRules.up_to(most)
+        # Not for minutes: who is not well by then is asked again in a later pass.
+        breaker = BreakerRules(consecutive=BLOCK_AFTER, longest=LONGEST_OPEN)
+        return Limiter(LimiterRules(pace=pace, breaker=breaker), clock=clock)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """What is archived, and how."""
+
+    segment_size: Annotated[str, Parameter(env_var="SEGMENT_SIZE")] = "2GB"
+    """How large a segment grows: bytes, or with KB, MB, GB or TB."""
+
+    zstd_level: Annotated[int, Parameter(env_var="ZSTD_LEVEL", validator=Number(gte=1, lte=19))] = 3
+    """How hard to compress, from 1 to 19."""
+
+    page_size: Annotated[int, Parameter(env_var="PAGE_SIZE", validator=Number(gte=1, lte=1_000_000))] = 50_000
+    """DIDs to read from the directory at once."""
+
+    cids: Cids = "strip"
+    """Whether to keep entries called `cid` in records."""
+
+    directory: str | None = None
+    """Which DIDs exist and where: sqlite:PATH, chdb:PATH or clickhouse://…; by default directory.db in the folder."""
+
+    did_file: Path | None = None
+    """A file of lines `did https://host` instead of a directory."""
+
+    since_archive: Annotated[tuple[Path, ...], Parameter(negative=(), show_default=False)] = ()
+    """The folder of an earlier archive: repos that have not changed since are left out; may be repeated."""
+
+    def rules(self, asking: Asking) -> RepoRules:
+        """The rules of the crawl that go with the flags."""
+        return RepoRules(
+            workers=asking.workers,
+            usual_rps=asking.default_pds_rps,
+            page_size=self.page_size,
+            passes=asking.passes,
+            level=self.zstd_level,
+            cids=self.cids,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a crawl is run with, beside what it works in."""
+
+    http: Http
+    memory: Memory
+    limiter: Limiter
+    rules: RepoRules
+
+    @classmethod
+    def make(cls, asking: Asking, keeping: Keeping, clock: Clock) -> Self:
+        """Those that go with the flags. Raises CommandError."""
+        memory = Memory(BODIES)
+        return cls(asking.client(memory, clock), memory, asking.limiter(clock), keeping.rules(asking))
+
+
+class Opened(NamedTuple):
+    """What a crawl works in."""
+
+    directory: Directory
+    segments: Segments
+    progress: Progress
+    earlier: EarlierRevs | None
+    before: ProgressView
+
+
+class Ran(NamedTuple):
+    """How a run went: how it stood at its end, the crawl's progress, and whether somebody stopped it."""
+
+    last: RepoStatus
+    view: ProgressView
+    complete: bool
+    stopped: bool
+
+
+async def run_crawl(parts: Opened, tools: Tools, options: Options, *, clock: Clock, screen: Screen) -> Ran:
+    """Crawl until every DID was seen to or somebody stops it."""
+    limiter, started, folder = tools.limiter, clock.now(), parts.segments.folder
+    _recall(limiter, folder)
+    # The threads end before the segments are closed: what they are at comes to its end, in one piece.
+    with ThreadPoolExecutor(1, "disk") as disk, ThreadPoolExecutor(os.cpu_count(), "cores") as cores:
+        desk = desk_in(disk)
+        hands = Hands(desk, desk_in(cores), tools.memory)
+        watched = _made(parts, tools, hands, await desk(parts.directory.count), clock)
+        take = partial(limiter.snapshot, TOP_HOSTS)
+        async with observed(options, take, repos=watched.readings) as metrics, tools.http:
+            if metrics:
+                screen.note(f"metrics: {metrics}")
+            with _stoppable(watched.crawl, screen) as stops, screen:
+                complete = await _run_watched(watched, desk, screen, clock, started)
+                last = watched.status(clock.now() - started)
+                screen.show(last)
+        if complete:
+            # So that the next run begins at the first DID, and comes by all that is not complete.
+            await desk(_clear_cursor, parts)
+        await desk(_keep, folder, limiter.save())
+        view = await desk(parts.progress.view)
+    return Ran(last, view, complete, bool(stops))
+
+
+def _made(parts: Opened, tools: Tools, hands: Hands, known: int, clock: Clock) -> Watched:
+    exchanges = Exchanges(tools.http, tools.memory, clock)
+    books = Books(parts.segments, parts.progress, hands.disk, clock)
+    stores = Stores(parts.directory, parts.progress, books, parts.earlier)
+    fetcher = Fetcher(exchanges, tools.limiter, clock=clock)
+    crawl = RepoCrawl(stores, fetcher, tools.limiter, hands, rules=tools.rules, clock=clock)
+    return Watched(crawl, exchanges, books, parts.segments, known, parts.before)
+
+
+def _clear_cursor(parts: Opened) -> None:
+    parts.progress.record([], [], cursor="", segment=parts.segments.number)
+
+
+async def _run_watched(watched: Watched, desk: Desk, screen: Screen, clock: Clock, started: float) -> bool:
+    """Run the crawl and show how it goes; whether it is complete."""
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(_watch(watched, desk, screen, clock, started))
+        complete = await watched.crawl.run()
+        watching.cancel()
+    return complete
+
+
+async def _watch(watched: Watched, desk: Desk, screen: Screen, clock: Clock, started: float) -> None:
+    """Show how it goes, and keep what the limiter learned now and then, until cancelled."""
+    kept = clock.now()
+    while True:
+        screen.show(watched.status(clock.now() - started))
+        if clock.now() - kept >= KEEP_EVERY:
+            kept = clock.now()
+            await desk(_keep, watched.segments.folder, watched.crawl.limiter.save())
+        await clock.sleep(screen.every)
+
+
+def _keep(folder: Path, limiter: bytes) -> None:
+    """What the limiter must not forget: a Retry-After outlives the process."""
+    with plainly(folder):
+        write_new(folder / LIMITER, [limiter])
+
+
+def _recall(limiter: Limiter, folder: Path) -> None:
+    # Not there, or written by another version: what it knew is learned again.
+    with suppress(OSError, ValueError):
+        limiter.restore((folder / LIMITER).read_bytes())
+
+
+@contextmanager
+def _stoppable(crawl: RepoCrawl, screen: Screen) -> Iterator[list[int]]:
+    """The first Ctrl-C lets what is in flight come to its end, the second stops at once; which signals came."""
+    loop, main = asyncio.get_running_loop(), asyncio.current_task()
+    came: list[int] = []
+
+    def stop(number: int) -> None:
+        came.append(number)
+        if len(came) == 1:
+            screen.note(f"finishing {count(crawl.inflight, 'request')} in flight; once more stops at once")
+            crawl.stop()
+        elif main is not None:
+            main.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, number)
+    try:
+        yield came
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
