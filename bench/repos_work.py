@@ -105,7 +105,7 @@ def crawl(dids: str, out: str) -> Numbers:
         "archived": ran.view.total_crawled,
         "failed": sum(ran.view.failed.values()),
         "complete": ran.complete,
-        "bytes": ran.view.bytes_written,
+        "peak": _memory("VmHWM"),
     }
 
 
