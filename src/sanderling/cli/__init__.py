@@ -49,6 +49,13 @@ pages.command(
     help_epilogue="Example:\n\n    sanderling pages failed example --retry",
 )
 app.command(pages)
+app.command(
+    "sanderling.cli.doctor:doctor",
+    name="doctor",
+    help="Say what this installation is made of, and what to do about what it lacks.\n\n"
+    "Exit code 0 if nothing is lacking, 1 if something is; all works without, but slower or in part.",
+    help_epilogue="Example:\n\n    sanderling doctor",
+)
 repos = App(
     name="repos",
     help="Archive the repos of every host, and use the archives.",
