@@ -6,7 +6,7 @@ PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint lint-c fuzz bench peers clean
+.PHONY: help setup run test soak lint lint-c fuzz bench peers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -28,6 +28,9 @@ run: $(READY) ## watch a crawl of a small, partly broken web
 
 test: $(READY) ## run every test; says which suites it skipped and why
 	$(BIN)/python -m pytest -n 4 --dist loadfile
+
+soak: $(READY) ## kill a crawl of 2,000 repos twenty times; ten minutes for each store
+	SANDERLING_SOAK=1 $(BIN)/python -m pytest --timeout 3600 tests/repos/test_kill_repos.py
 
 lint: $(READY) ## ruff and mypy
 	$(BIN)/ruff check .

@@ -60,7 +60,7 @@ def test_the_quick_way_says_what_the_standard_library_says(href: str, base: str)
     url = Links.of(parse(""), base).absolute(href)
 
     # The library drops a `?` or `#` that nothing follows.
-    assert (url or "").rstrip("?#") == urljoin(base, href).rstrip("?#")
+    assert (url or "").replace("?#", "#").rstrip("?#") == urljoin(base, href).replace("?#", "#").rstrip("?#")
 
 
 @given(st.text(), st.text())
