@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
+from sanderling.cli.loop import run
 from sanderling.cli.options import DEFAULT, Options, observed
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.fetch.guard import GuardRules
@@ -68,7 +69,7 @@ def fetch(
     pace = PaceRules.up_to(rps)
     limiter = Limiter(LimiterRules(pace=pace))
     guard = GuardRules(private=private, raw_addresses=private)
-    lines = asyncio.run(_fetch_all(tasks, limiter, Http(rules, guard), options, as_json=json))
+    lines = run(_fetch_all(tasks, limiter, Http(rules, guard), options, as_json=json))
     if not json:
         _explain(limiter)
     if not all(line.outcome in ("OK", "NOT_MODIFIED") for line in lines):

@@ -17,6 +17,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
+from sanderling.cli.loop import run
 from sanderling.cli.options import DEFAULT, Options, observed
 from sanderling.cli.pages_screen import Screen, fitting
 from sanderling.cli.pages_summary import summarise
@@ -128,7 +129,7 @@ def run_crawl(folder: CrawlFolder, tools: Tools, network: Network, options: Opti
     """Crawl the folder to its end, show how it goes, and exit with the code that says how it went."""
     screen = fitting(json=as_json)
     with explained(folder.path, network):
-        ran = asyncio.run(crawl_folder(folder, tools, options, SystemClock(), screen))
+        ran = run(crawl_folder(folder, tools, options, SystemClock(), screen))
     summary = summarise(folder, ran.last, complete=ran.complete, flags=network.flags)
     screen.end(summary)
     if ran.stopped:

@@ -13,6 +13,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from sanderling.cli import CommandError
+from sanderling.cli.loop import run
 from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.pages_summary import count, printable
 from sanderling.cli.repos_directory import open_to_read
@@ -59,7 +60,7 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     screen, clock = fitting(json=json), SystemClock()
     tools = Tools.make(asking, keeping, clock)
     with explained(place, _again(place, asking, keeping)), opened(place, asking, keeping, screen, clock) as parts:
-        ran = asyncio.run(run_crawl(parts, tools, options, clock=clock, screen=screen))
+        ran = run(run_crawl(parts, tools, options, clock=clock, screen=screen))
         parts.segments.close()
         summary = summarise(place, ran.last, ran.view, complete=ran.complete, again=_again(place, asking, keeping))
     screen.end(words(summary, place), summary.as_json())
