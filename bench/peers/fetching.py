@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import aiohttp
+import uvloop
 
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules
@@ -82,10 +83,5 @@ async def main(side: str, base: str, requests: int, in_flight: int) -> float:
 
 if __name__ == "__main__":
     side, loop, base, requests, in_flight = sys.argv[1:]
-    if loop == "uvloop":
-        import uvloop  # type: ignore[import-not-found] # only the peers' interpreter has it
-
-        run = uvloop.run
-    else:
-        run = asyncio.run
+    run = uvloop.run if loop == "uvloop" else asyncio.run
     print(run(main(side, base, int(requests), int(in_flight))))
