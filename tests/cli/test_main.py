@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.request import urlopen
@@ -182,12 +182,20 @@ def test_the_shared_flags_are_explained(program: list[str]) -> None:
         assert words in help_
 
 
+def interrupt(process: subprocess.Popen[str]) -> str:
+    """Ctrl-C, and what it then said. Once more if need be: Python may miss one just before it falls asleep for good."""
+    for _ in range(3):
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            return process.communicate(timeout=20)[1]
+    pytest.fail("Ctrl-C three times did not end it")
+
+
 def test_ctrl_c_exits_with_130_and_no_traceback(program: list[str]) -> None:
     with running(program, "watch", "--metrics-port", "0") as process:
         first_line(process)
 
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        err = interrupt(process)
 
     assert process.returncode == 130
     assert json.loads(err)["event"] == "watched"
@@ -198,8 +206,7 @@ def test_metrics_are_served_while_the_command_runs_and_not_after(program: list[s
         url = first_line(process)
         with urlopen(url, timeout=60) as answer:  # noqa: S310 - our own server
             text = answer.read().decode()
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        interrupt(process)
 
     assert "sanderling_limiter_permits_total 0.0" in text
     with pytest.raises(OSError, match="refused"):
