@@ -1,4 +1,5 @@
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -7,6 +8,10 @@ from hypothesis import settings
 pytest.register_assert_rewrite("driven", "random_plays")
 
 pytest_plugins = ["services.fixtures", "pytester"]
+
+# What a shell starts in the background ignores Ctrl-C, and so would every command that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: the machine may be busy with something else. The same examples every time where nobody watches.
 settings.register_profile("suite", deadline=None, derandomize="CI" in os.environ)
