@@ -31,7 +31,8 @@ SEQUENCE = (
     # Following ids asks three times for these two, in a lane of its own; in general the answer stands.
     ("NotFound", Code.CONTENT_NOT_FOUND, "final"),
     ("BadFormat", Code.INVALID_RESPONSE, "final"),
-    ("SystemDisabled", Code.HOST_UNAVAILABLE, "retry host"),
+    # Not a failure: its owners have switched it off, and nobody is asked until it is back.
+    ("SystemDisabled", Code.DEFERRED, ""),
     ("InsufficientPrivileges", Code.ACCESS_DENIED, "retry"),
     ("InternalError", Code.INTERNAL_ERROR, "retry"),
     ("DecodingError", Code.PARSE_ERROR, "final"),

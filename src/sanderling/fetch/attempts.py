@@ -5,6 +5,7 @@ outcome with a time, for whoever schedules: a worker is never put to sleep for i
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit, urlunsplit
@@ -26,6 +27,9 @@ LONGEST_WAIT = 5.0  # seconds; a retry that is due later is somebody else's to s
 EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, TooLarge, BadEncoding)
 # Headers that must not follow a redirect to another host: they were meant for the first one only.
 PRIVATE = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
+
+# What an API makes of a reply whose status and headers mean this much: some say "not found" with a 500.
+Read = Callable[[Reply, Outcome], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +60,16 @@ class Fetcher:
         self._job = job
         self._follow = follow  # redirects; who does not want that gets them as they are
 
-    async def fetch(self, task: Task, permit: Permit | None = None) -> Fetched:
+    async def fetch(self, task: Task, permit: Permit | None = None, read: Read | None = None) -> Fetched:
         """The end of `task`, after redirects and retries. Never raises for anything a host may do.
 
-        Who has leave for the first request already hands in its permit.
+        Who has leave for the first request already hands in its permit. `read` has the last word on each reply but
+        redirects, and the limiter learns from that.
         """
         requests = hops = 0
         seen = {task.url}
         while True:
-            outcome, reply, sent = await self._once(task, permit)
+            outcome, reply, sent = await self._once(task, permit, read)
             permit = None
             requests += sent
             if self._follow and reply is not None and moves(reply):
@@ -90,7 +95,7 @@ class Fetcher:
             self._limiter.refund_retry(task.host)
             raise
 
-    async def _once(self, task: Task, permit: Permit | None) -> tuple[Outcome, Reply | None, bool]:
+    async def _once(self, task: Task, permit: Permit | None, read: Read | None) -> tuple[Outcome, Reply | None, bool]:
         """One exchange: how it ended, what came back, and whether anything was sent."""
         try:
             if permit is None:
@@ -106,6 +111,8 @@ class Fetcher:
         try:
             reply = await self._http.send(task)
             outcome = of_reply(reply.status, reply.headers, wall=self._clock.wall())
+            if read is not None and not moves(reply):
+                outcome = read(reply, outcome)
         except EXPECTED as error:
             outcome = of_error(error)
         except BaseException:
