@@ -45,7 +45,9 @@ class Answer:
 class NumberedApi(Protocol):
     """One API."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What it is called in messages and metrics."""
 
     def task(self, number: int, attempt: int) -> Task:
         """The question for an id; `attempt` counts from 1 those whose answer was malformed."""

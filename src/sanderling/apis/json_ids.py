@@ -1,0 +1,198 @@
+"""Any JSON API with an id in its address, described by a few settings and no code.
+
+    name = "news"
+    url = "https://news.example/v0/item/{id}.json"
+    missing = "error.code = 404"     # how it says that there is nothing under an id
+    timestamp = "time"               # when the record came to be: RFC 3339, Unix seconds or milliseconds
+    keep_if = 'type != "job"'        # which records are wanted; without it, all
+    id = "id"                        # where a record has its own id, to be compared with the one asked for
+    headers = { Accept = "application/json" }
+
+`timestamp` and `id` are paths, `missing` and `keep_if` are rules: `json_paths.py` has their grammar.
+
+Without `missing`, a 404, a 410 and a record that is null mean that there is nothing. With it, nothing else does: a 404
+for which it does not hold is an error, since a proxy on the way may say 404 to everything.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Self, TypeVar
+
+import msgspec
+
+from sanderling.apis.json_paths import UNREADABLE, Path, Rule, is_number
+from sanderling.apis.numbered import Answer, Status
+from sanderling.formats.instance import Instance, Message, encode
+from sanderling.ids import host_of
+from sanderling.outcome import Code, Outcome
+from sanderling.task import Headers, Reply, Task
+
+KEYS = ("name", "url", "headers", "missing", "timestamp", "keep_if", "id")
+# What 404 and 410 mean to people, so also here, unless there is a rule for it.
+GONE = frozenset({404, 410})
+CODES = {
+    Status.SUCCESS: Code.OK,
+    Status.SKIPPED: Code.SKIPPED,
+    Status.NOT_FOUND: Code.CONTENT_NOT_FOUND,
+    Status.BAD_FORMAT: Code.INVALID_RESPONSE,
+    Status.RATE_LIMITED: Code.RATE_LIMITED,
+}
+# A number above is in milliseconds: in seconds it would be the year 5138, in milliseconds it is 1973.
+MILLISECONDS = 1e11
+LATEST = 253_402_300_800  # the year 10000, in seconds
+LONGEST_DETAIL = 200
+
+_API_NAME = re.compile(r"[a-z0-9_-]{1,40}")
+_DOCUMENT = msgspec.json.Decoder()
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonIds:
+    """One such API. Of headers and address only what cannot be a secret is ever shown."""
+
+    name: str
+    url: str = field(repr=False)
+    headers: Headers = field(default=(), repr=False)
+    missing: Rule | None = None
+    timestamp: Path | None = None
+    keep_if: Rule | None = None
+    record_id: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not _API_NAME.fullmatch(self.name):
+            raise ValueError(f"name is {self.name[:60]!r}, expected up to 40 of a-z, 0-9, _ and -")
+        # The messages do not show the address: a key may be part of it.
+        if not re.match("https?://", self.url, re.IGNORECASE):
+            raise ValueError(f"url of {self.name} does not start with http:// or https://")
+        if "{id}" not in self.url or re.search("[{}]", self.url.replace("{id}", "")):
+            raise ValueError(f"url of {self.name}: expected {{id}} where the id goes, and no other braces")
+        if host_of(self.url.replace("{id}", "1")) != host_of(self.url.replace("{id}", "2")):
+            raise ValueError(f"url of {self.name}: expected {{id}} behind the host, which is the same for all ids")
+        self.task(1, 1)  # raises for what cannot be sent
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, object]) -> Self:
+        """The API that a section of a configuration describes. Raises ValueError."""
+        for key in settings:
+            if key not in KEYS:
+                close = difflib.get_close_matches(key, KEYS, 1)
+                hint = f"did you mean {close[0]!r}?" if close else f"expected some of {', '.join(KEYS)}"
+                raise ValueError(f"unknown setting {key[:60]!r}; {hint}")
+        return cls(
+            name=_text("name", settings.get("name")),
+            url=_text("url", settings.get("url")),
+            headers=_headers(settings.get("headers", {})),
+            missing=_parsed("missing", settings, Rule.parse),
+            timestamp=_parsed("timestamp", settings, Path.parse),
+            keep_if=_parsed("keep_if", settings, Rule.parse),
+            record_id=_parsed("id", settings, Path.parse),
+        )
+
+    def task(self, number: int, attempt: int) -> Task:  # noqa: ARG002 - who serves these knows no way to ask otherwise
+        """The question for an id."""
+        return Task(self.url.replace("{id}", str(number)), headers=self.headers)
+
+    def read(self, number: int, reply: Reply, general: Outcome, wall: float) -> Answer:
+        """What a reply means. Never raises."""
+        if general.code is Code.RATE_LIMITED:
+            return _answer(Status.RATE_LIMITED, general)
+        served = general.code is Code.OK
+        if self.missing is None and not served:
+            return _answer(Status.NOT_FOUND, general) if general.status in GONE else _failure(general)
+        try:
+            document = _DOCUMENT.decode(reply.body)
+        except UNREADABLE as error:
+            return _answer(Status.BAD_FORMAT, general, f"not JSON: {error}") if served else _failure(general)
+        nothing = document is None if self.missing is None else self.missing.holds(document)
+        if nothing:
+            return _answer(Status.NOT_FOUND, general)
+        return self._record(number, document, reply.body, general, wall) if served else _failure(general)
+
+    def _record(self, number: int, document: object, body: bytes, general: Outcome, wall: float) -> Answer:
+        if self.record_id is not None and not _is_id(own := self.record_id.find(document), number):
+            return _answer(Status.BAD_FORMAT, general, f"{self.record_id} is {_shown(own)}, expected {number}")
+        stamp = self.timestamp.find(document) if self.timestamp else None
+        created = _moment(stamp)
+        lag = None if created is None else wall - created
+        if self.keep_if is not None and not self.keep_if.holds(document):
+            return _answer(Status.SKIPPED, general, lag=lag)
+        if stamp is not None and created is None:
+            wanted = "RFC 3339 with a zone, or Unix seconds or milliseconds"
+            return _answer(Status.BAD_FORMAT, general, f"{self.timestamp} is {_shown(stamp)}, expected {wanted}")
+        instance = Instance(str(number), date_completed=created)
+        message = encode(Message(str(number), self.name, wall, instance, msgspec.Raw(body)))
+        return _answer(Status.SUCCESS, general, lag=lag, message=message)
+
+    def availability(self) -> None:
+        """It cannot be asked."""
+
+    def available(self, reply: Reply) -> None:
+        """It does not say."""
+
+
+def _text(key: str, value: object) -> str:
+    if not isinstance(value, str):
+        # A header's value may be a secret: of what was found only the kind is told.
+        raise ValueError(f"setting {key!r} is {_kind(value)}, expected a text")  # noqa: TRY004 - a setting, not a type
+    return value
+
+
+def _kind(value: object) -> str:
+    return "not there" if value is None else f"of type {type(value).__name__}"
+
+
+def _parsed(key: str, settings: Mapping[str, object], parse: Callable[[str], T]) -> T | None:
+    if key not in settings:
+        return None
+    text = _text(key, settings[key])
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ValueError(f"setting {key!r}: {error}") from None
+
+
+def _headers(value: object) -> Headers:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"setting 'headers' is {_kind(value)}, expected a table of names and texts")  # noqa: TRY004
+    return tuple((name, _text(f"headers.{name}", text)) for name, text in value.items())
+
+
+def _answer(
+    status: Status, general: Outcome, detail: str = "", *, lag: float | None = None, message: bytes = b""
+) -> Answer:
+    outcome = Outcome(CODES[status], general.status, detail[:LONGEST_DETAIL], general.retry_after, lag)
+    return Answer(status, outcome, message=message)
+
+
+def _failure(general: Outcome) -> Answer:
+    """No failure says that an id is done with, so codes that do are replaced."""
+    code = Code.HTTP_ERROR if general.final else general.code
+    detail = general.detail or f"HTTP {general.status}"
+    return Answer(Status.ERROR, Outcome(code, general.status, detail, general.retry_after), code.value)
+
+
+def _is_id(value: object, number: int) -> bool:
+    """Whether a number, or a text of its digits, is that id."""
+    return value == str(number) or (isinstance(value, int) and is_number(value) and value == number)
+
+
+def _shown(value: object) -> str:
+    """A value in few words; of lists and objects only that they are some."""
+    return repr(value)[:60] if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
+
+
+def _moment(value: object) -> float | None:
+    """The Unix time that a text or a number means; None if it means none."""
+    if isinstance(value, str):
+        try:
+            moment: datetime = msgspec.convert(value, Annotated[datetime, msgspec.Meta(tz=True)])
+        except msgspec.ValidationError:
+            return None
+        value = moment.timestamp()
+    elif is_number(value) and MILLISECONDS <= value < LATEST * 1000:
+        value /= 1000
+    return float(value) if is_number(value) and 0 <= value < LATEST else None
