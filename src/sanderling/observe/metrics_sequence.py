@@ -1,0 +1,181 @@
+"""The metrics of a crawl of ever-growing ids: `sanderling_sequence_…`."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from sanderling.observe.histogram import Histogram
+from sanderling.observe.metrics import cumulative
+
+# Fine up to a minute and a half, where a crawl at the head lives; then up to the three days of a long catching up.
+LAG_BUCKETS = (
+    *range(5, 50, 5),
+    *(60, 90, 300, 1800, 7200, 14_400, 21_600, 28_800, 36_000, 43_200, 57_600, 72_000, 86_400, 172_800, 259_200),
+)
+REQUEST_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.75, 1, 1.5, 2, 5)
+
+# An id that needs more is rare, and each label value costs every histogram another set of series.
+MOST_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceReadings:
+    """What a crawl of ids says of itself at one moment. Counts are those of the run."""
+
+    answers: Mapping[tuple[str, int], int]  # of the main lane, by status and which attempt it was
+    lags: Mapping[tuple[str, int], Histogram]  # how old records were, likewise; in seconds
+    requests: Mapping[str, Histogram]  # seconds of a request, of any lane, by the API's own name for the answer
+    workers: int  # requests that may be in flight
+    inflight: int
+    waiting: int  # ids that wait for their next attempt
+    cursor: int
+    head: int | None  # the id that should be the newest now, once there is an idea of it
+    newest: int | None  # the highest id that was seen to exist
+    available: bool  # whether the API is switched on
+    missed: Mapping[str, int]  # ids that are asked for again later, by the reason
+    period: int  # ids until the next decision
+    strategy: str
+    probes: Mapping[str, int]  # by result
+    gaps: int  # that were skipped
+    skipped: int  # ids in them
+    rechecks: Mapping[str, int]  # of missed ids, by result
+    decisions: Mapping[bool, int]  # by whether they changed the number of workers
+    published: int  # records that the queue has confirmed
+    publish_failures: int
+    queue: Mapping[str, int]  # by state: ready, taken, delayed, dead
+    stored: Mapping[str, int]  # by result: new, duplicate, buried, retried
+    store_workers: int
+
+
+Labels = tuple[str, ...]
+Samples = list[tuple[Labels, float]]
+Filled = Iterator[tuple[Labels, list[tuple[float, int]], float]]  # labels, buckets and sum of histograms
+TakeSequence = Callable[[], SequenceReadings]
+
+PREFIX = "sanderling_sequence_"
+BY_ATTEMPT: Labels = ("status", "attempts")
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """One counter or gauge: its name, what it means, its labels, and how to read it."""
+
+    name: str
+    meaning: str
+    labels: Labels
+    read: Callable[[SequenceReadings], Samples]
+
+
+def _one(name: str, meaning: str, read: Callable[[SequenceReadings], float | None]) -> _Series:
+    """A number; None where there is nothing to say yet."""
+
+    def samples(seen: SequenceReadings) -> Samples:
+        value = read(seen)
+        return [] if value is None else [((), value)]
+
+    return _Series(PREFIX + name, meaning, (), samples)
+
+
+def _by(label: str, name: str, meaning: str, read: Callable[[SequenceReadings], Mapping[str, int]]) -> _Series:
+    """A number for each value of a label."""
+    return _Series(PREFIX + name, meaning, (label,), lambda seen: [((value,), n) for value, n in read(seen).items()])
+
+
+def _answers(seen: SequenceReadings) -> Samples:
+    counts: Counter[Labels] = Counter()
+    for (status, attempts), number in seen.answers.items():
+        counts[status, attempts_label(attempts)] += number
+    return list(counts.items())
+
+
+def _decisions(seen: SequenceReadings) -> Mapping[str, int]:
+    return {"true" if changed else "false": number for changed, number in seen.decisions.items()}
+
+
+COUNTERS = (
+    _Series(PREFIX + "answers", "Answers of the main lane.", BY_ATTEMPT, _answers),
+    _by("result", "probes", "Questions that only asked whether an id exists.", lambda seen: seen.probes),
+    _one("gaps", "Gaps that were skipped.", lambda seen: seen.gaps),
+    _one("skipped_ids", "Ids in the gaps that were skipped.", lambda seen: seen.skipped),
+    _by("result", "rechecks", "Missed ids that were asked for again.", lambda seen: seen.rechecks),
+    _by("changed", "decisions", "Decisions about the number of workers.", _decisions),
+    _one("published", "Records that the queue has confirmed.", lambda seen: seen.published),
+    _one("publish_failures", "Batches that the queue did not confirm.", lambda seen: seen.publish_failures),
+    _by("result", "stored", "Records taken from the queue, by what came of them.", lambda seen: seen.stored),
+)
+GAUGES = (
+    _one("workers", "Requests that may be in flight.", lambda seen: seen.workers),
+    _one("in_flight", "Requests that are in flight.", lambda seen: seen.inflight),
+    _one("waiting", "Ids that wait for their next attempt.", lambda seen: seen.waiting),
+    _one("cursor", "Every id below it has a fate that is on disk.", lambda seen: seen.cursor),
+    _one("head", "The id that should be the newest now.", lambda seen: seen.head),
+    _one("newest", "The highest id that was seen to exist.", lambda seen: seen.newest),
+    _one("available", "1 if the API is switched on.", lambda seen: seen.available),
+    _by("reason", "missed", "Ids that are asked for again later.", lambda seen: seen.missed),
+    _one("period_ids", "Ids until the next decision.", lambda seen: seen.period),
+    _by("strategy", "strategy", "1 for the strategy of the last decision.", lambda seen: {seen.strategy: 1}),
+    _by("state", "queue", "Records in the queue.", lambda seen: seen.queue),
+    _one("store_workers", "Workers that store what the queue has.", lambda seen: seen.store_workers),
+)
+
+
+def _lags(seen: SequenceReadings) -> Filled:
+    """The histograms of lags; those of the many attempts that share a label become one."""
+    buckets: defaultdict[Labels, Counter[float]] = defaultdict(Counter)
+    totals: defaultdict[Labels, float] = defaultdict(float)
+    for (status, attempts), histogram in seen.lags.items():
+        labels = (status, attempts_label(attempts))
+        buckets[labels].update(dict(histogram.buckets))
+        totals[labels] += histogram.total
+    return ((labels, list(counts.items()), totals[labels]) for labels, counts in buckets.items())
+
+
+def _requests(seen: SequenceReadings) -> Filled:
+    return (((error,), found.buckets, found.total) for error, found in seen.requests.items())
+
+
+HISTOGRAMS: tuple[tuple[str, str, Labels, Callable[[SequenceReadings], Filled]], ...] = (
+    (PREFIX + "lag_seconds", "How old records of the main lane were when they came.", BY_ATTEMPT, _lags),
+    (PREFIX + "request_seconds", "One request, its body included.", ("error",), _requests),
+)
+
+
+class SequenceMetrics:
+    """Shows Prometheus how a crawl of ids stands at each scrape."""
+
+    def __init__(self, registry: CollectorRegistry, take: TakeSequence) -> None:
+        self._take = take
+        registry.register(self)
+
+    def describe(self) -> Iterator[Metric]:
+        """The metrics without their values, from which the registry knows if a name is taken."""
+        yield from (CounterMetricFamily(series.name, series.meaning) for series in COUNTERS)
+        yield from (GaugeMetricFamily(series.name, series.meaning) for series in GAUGES)
+        yield from (HistogramMetricFamily(name, meaning) for name, meaning, _, _ in HISTOGRAMS)
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as they are now; one reading for all, so that they agree with each other."""
+        seen = self._take()
+        for series in COUNTERS:
+            yield _filled(CounterMetricFamily(series.name, series.meaning, labels=series.labels), series, seen)
+        for series in GAUGES:
+            yield _filled(GaugeMetricFamily(series.name, series.meaning, labels=series.labels), series, seen)
+        for name, meaning, labels, read in HISTOGRAMS:
+            family = HistogramMetricFamily(name, meaning, labels=labels)
+            for values, buckets, total in read(seen):
+                family.add_metric(values, cumulative(buckets), total)
+            yield family
+
+
+def attempts_label(attempts: int) -> str:
+    """Which attempt it was, as the metrics say it: "1" to "5", or "more"."""
+    return str(attempts) if attempts <= MOST_ATTEMPTS else "more"
+
+
+def _filled(family: CounterMetricFamily | GaugeMetricFamily, series: _Series, seen: SequenceReadings) -> Metric:
+    for labels, value in series.read(seen):
+        family.add_metric(labels, value)
+    return family
