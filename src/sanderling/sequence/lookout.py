@@ -1,0 +1,211 @@
+"""Who watches the main lane: is anything still found, is this a gap or the head, and when is an id due?
+
+While it looks, no new ids are taken, and what was not found beyond the newest waits for its turn instead of using up
+its tries: whether those ids come later or never is what is being found out.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sanderling.apis.numbered import Answer, Status
+from sanderling.clock import Clock
+from sanderling.observe.alerts import Alert
+from sanderling.sequence import messages
+from sanderling.sequence.asking import Asker
+from sanderling.sequence.availability import Availability
+from sanderling.sequence.gaps import NEAR, Found, Look, Nothing, Search, Suspicion, Waiting, WaitRules, look_ahead
+from sanderling.sequence.head import Head
+from sanderling.sequence.window import Window
+
+UNSURE = frozenset({Status.DISABLED, Status.ERROR, Status.RATE_LIMITED})
+PAUSE = 5.0  # seconds until a probe that was not answered is sent again
+CLOSE_BY = 4  # ids that are asked in each near look
+USUAL_RATE = 10.0  # ids a second, where none is known yet
+
+Say = Callable[[Alert], object]
+
+
+class Skips(Protocol):
+    """What the lookout can do to the crawl."""
+
+    def withdraw(self, above: int) -> None:
+        """Let ids above this one that wait for another try wait for their turn instead."""
+
+    def skip_to(self, first: int) -> int:
+        """Go on at `first`; all between is missed. How many ids that were."""
+
+    def pump(self) -> None:
+        """Give out what can be given out."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookRules:
+    """Whether ids are held back until they are due, and how long to wait at the head."""
+
+    pacing: bool = True
+    wait: WaitRules = field(default_factory=WaitRules)
+
+
+class Lookout:
+    """Window, head and gaps in one: told of every answer, asked before every new id."""
+
+    def __init__(self, asker: Asker, availability: Availability, say: Say, clock: Clock, rules: LookRules) -> None:
+        self.window = Window(clock.now())
+        self.head = Head()
+        self.holding = False  # whether no new ids should be taken
+        self.waiting = False  # at the head
+        self.disturbed = False  # whether a look fell into this period
+        self.rules = rules
+        self._asker = asker
+        self._availability = availability
+        self._say = say
+        self._clock = clock
+        self._suspicion = Suspicion()
+        self._suspected = asyncio.Event()
+        self._last = -1  # the highest id that is known to exist, or that was settled when we began
+        self._completed: float | None = None  # when the record of `_last` was, by the wall
+
+    def begin(self, below: int) -> None:
+        """Say where the crawl begins: ids below are none of its concern."""
+        self._last = max(self._last, below - 1)
+
+    def suspect(self) -> None:
+        """Look ahead, whatever the answers in a row say."""
+        self._suspected.set()
+
+    # What the crawl asks and tells.
+
+    def due(self, number: int) -> float:
+        """Seconds until an id should be asked for the first time; 0 or less for now."""
+        if not self.rules.pacing:
+            return 0.0
+        wall = self._clock.wall()
+        due = self.head.due(number, wall)
+        return 0.0 if due is None else due - wall
+
+    def answered(self, number: int, answer: Answer, *, first: bool) -> None:
+        """An answer of the main lane; `first` if the id was asked for the first time."""
+        self.window.count(answer.status, answer.outcome.lag)
+        self.window.ids += first
+        ahead = number > self._last
+        if answer.status.exists:
+            if first:
+                self.head.on_time(number)
+            self._exists(number, answer)
+        elif answer.status is Status.NOT_FOUND:
+            if first:
+                self.head.early(number)
+            if ahead and first:
+                self._suspicion.note(exists=False)
+        if self._suspicion.raised:
+            self._suspected.set()
+
+    def _exists(self, number: int, answer: Answer) -> None:
+        wall, lag = self._clock.wall(), answer.outcome.lag
+        if lag is not None:
+            self.head.seen(number, wall - lag, wall)
+        if number > self._last:
+            self._suspicion.note(exists=True)
+            self._last = number
+            self._completed = wall if lag is None else wall - lag
+
+    def given_back(self, number: int) -> bool:
+        """Whether an id that was not found should wait at the head instead of using up its tries."""
+        return self.holding and number > self._last
+
+    # Looking.
+
+    async def run(self, crawl: Skips) -> None:
+        """Look ahead whenever there is reason to, and go on when it is known what there is."""
+        while True:
+            await self._suspected.wait()
+            self.holding = self.disturbed = True
+            found = await self._look(crawl)
+            if isinstance(found, Found):
+                self._go_on(crawl, found)
+            self.holding = self.waiting = False
+            self.disturbed = True
+            self._suspicion.clear()
+            self._suspected.clear()
+            crawl.pump()
+
+    async def _look(self, crawl: Skips) -> Found | None:
+        """Where there is life ahead; None if ids that were asked for anyway have turned up."""
+        last = self._last
+        found = await self._drive(last)
+        if found is not None:
+            crawl.withdraw(last)
+        while isinstance(found, Nothing):
+            self.waiting = True
+            found = await self._wait(last)
+        return found
+
+    async def _wait(self, last: int) -> Found | None:
+        """Wait at the head until something is there."""
+        waiting = Waiting(self._clock.now(), self.rules.wait)
+        began = self._clock.now()
+        while self._last == last:
+            at, look = waiting.next_look()
+            await self._clock.sleep(max(0.0, at - self._clock.now()))
+            near = await self._near(last) if look is Look.NEAR else await self._drive(last)
+            if not isinstance(near, Nothing):
+                return near
+            now = self._clock.now()
+            waiting.looked(look, now)
+            if waiting.runaway(now):
+                self._say(messages.runaway(last, now - began))
+        return None
+
+    async def _near(self, last: int) -> Found | Nothing:
+        numbers = range(last + 1, last + 1 + CLOSE_BY)
+        exist = await self._probe(numbers)
+        live = [number for number, exists in zip(numbers, exist, strict=True) if exists]
+        return Found(live[0], last + 1) if live else Nothing(numbers[-1])
+
+    async def _drive(self, last: int) -> Found | Nothing | None:
+        """Ask what the search wants asked, until it knows; None if the newest id moved meanwhile."""
+        search: Search = look_ahead(last, self.head.rate or USUAL_RATE, self._silent())
+        try:
+            wanted = next(search)
+            while self._last == last:
+                wanted = search.send(await self._probe(wanted))
+        except StopIteration as end:
+            found: Found | Nothing = end.value
+            return found
+        return None
+
+    def _silent(self) -> float:
+        """Seconds since the newest record was completed; at least one, for clocks disagree."""
+        return 60.0 if self._completed is None else max(1.0, self._clock.wall() - self._completed)
+
+    async def _probe(self, numbers: Sequence[int]) -> list[bool]:
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(self._exists_at(number)) for number in numbers]
+        return [task.result() for task in asked]
+
+    async def _exists_at(self, number: int) -> bool:
+        while True:
+            status = Status.DISABLED
+            if self._availability.open:
+                status = (await self._asker.ask(number)).status
+            if status is Status.DISABLED and self._availability.open:
+                self._availability.shut(number)
+            if status not in UNSURE:
+                self._asker.measures.probes["exists" if status.exists else "missing"] += 1
+                return status.exists
+            self._asker.measures.probes["unsure"] += 1
+            await self._clock.sleep(PAUSE)
+
+    def _go_on(self, crawl: Skips, found: Found) -> None:
+        """There is life ahead: skip the gap before it, if it is one."""
+        wall = self._clock.wall()
+        if found.first > self._last + NEAR:
+            previous, skipped = self._last, crawl.skip_to(found.first)
+            self._asker.measures.gaps += 1
+            self._asker.measures.skipped += skipped
+            self._say(messages.gap_skipped(previous, found.first, skipped))
+        # The first live id has not been crawled: its record is seen when it is.
+        self.head.resume(found.first, wall)
+        self._last = max(self._last, found.first - 1)

@@ -1,0 +1,184 @@
+"""The lane of what was missed: asked again when due, a few at a time, from disk."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
+
+from sanderling.apis.numbered import LARGEST_ID, Answer, Status
+from sanderling.clock import Clock
+from sanderling.flow.desk import Desk
+from sanderling.sequence.books import Books
+from sanderling.sequence.measures import Measures
+from sanderling.sequence.missed import Missed
+from sanderling.sequence.retries import OFFLOAD, WARN_AT, Reason, check_in
+from sanderling.sequence.state import Fates, SequenceState
+
+AT_ONCE = 200  # ids, or ranges, in memory: all others wait on disk
+SAMPLES = 32  # ids of a range that are asked to know whether anything in it is alive
+SMALL = 256  # ids of a range that are all asked
+CHUNK = 500  # ids of a live range that are taken apart at a time
+LONGEST_NAP = 5.0  # seconds between looks at the disk: others may have made something due
+FLOOD_EVERY = 60.0  # seconds between two times that all hidden ids are asked at once
+REFUSED_PAUSE = 30.0  # seconds; the host said "not now", which is nobody's failure
+# Each id of these is asked, until they are old.
+ONE_BY_ONE = frozenset({Reason.ALIVE, Reason.IMPORTED})
+
+
+@dataclass(slots=True)
+class Sample:
+    """A range, as far as it was asked."""
+
+    missed: Missed
+    left: int
+    alive: bool = False
+    unsure: bool = False  # an answer did not say
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """An id to ask, for itself or for the range it stands for."""
+
+    number: int
+    missed: Missed
+    sample: Sample | None = None
+
+
+class Recheck:
+    """Gives out checks to whoever has a worker to spare, and files what came of them."""
+
+    def __init__(
+        self, state: SequenceState, books: Books, desk: Desk, clock: Clock, rng: Random, measures: Measures
+    ) -> None:
+        self.ready: deque[Check] = deque()
+        self.inflight = 0
+        self.unresolved: Callable[[Missed, float, bool], object] | None = None  # told of ids that stay missing
+        self._state = state
+        self._books = books
+        self._desk = desk
+        self._clock = clock
+        self._rng = rng
+        self._measures = measures
+        self._idle = asyncio.Event()
+        self._flooded: float | None = None
+
+    async def run(self, fed: Callable[[], object]) -> None:
+        """Load what is due, again and again; `fed` is called when there is something."""
+        while True:
+            due = await self._desk(self._state.due, self._clock.wall(), AT_ONCE)
+            if not due:
+                await self._nap()
+                continue
+            apart = [each for each in due if len(each) > 1 and each.reason in ONE_BY_ONE and each.tries == 0]
+            if apart:
+                parts = [part for each in apart for part in taken_apart(each)]
+                await self._desk(self._state.change, Fates(missed=parts))
+            self._feed([each for each in due if each not in apart])
+            if self.ready:
+                fed()
+                await self._idle.wait()
+                await self._books.settled()
+
+    async def _nap(self) -> None:
+        due = await self._desk(self._state.next_due)
+        wait = LONGEST_NAP if due is None else due - self._clock.wall()
+        await self._clock.sleep(min(LONGEST_NAP, max(0.1, wait)))
+
+    def _feed(self, due: list[Missed]) -> None:
+        self._idle.clear()
+        for missed in due:
+            if len(missed) == 1:
+                self.ready.append(Check(missed.low, missed))
+                continue
+            numbers = spread(missed, self._rng)
+            sample = Sample(missed, len(numbers))
+            self.ready.extend(Check(number, missed, sample) for number in numbers)
+
+    def take(self) -> Check:
+        """The next check; its answer must come to `settle`."""
+        self.inflight += 1
+        return self.ready.popleft()
+
+    def settle(self, check: Check, answer: Answer) -> None:
+        """File what came of a check."""
+        self.inflight -= 1
+        self._measures.rechecks[answer.status.value] += 1
+        if check.sample is None:
+            self._settle_id(check.missed, answer)
+        else:
+            self._settle_sample(check.sample, check.number, answer)
+        if not self.ready and not self.inflight:
+            self._idle.set()
+
+    def _settle_id(self, missed: Missed, answer: Answer) -> None:
+        if answer.status is Status.SUCCESS:
+            self._books.keep(missed.low, answer.message)
+        elif answer.status is Status.SKIPPED:
+            self._books.skip(missed.low)
+        else:
+            self._books.miss([self._still(missed, answer.status)])
+            return
+        if missed.reason is Reason.HIDDEN:
+            self._flood()
+
+    def _still(self, missed: Missed, status: Status) -> Missed:
+        """The same id, missed once more."""
+        wall = self._clock.wall()
+        if status in (Status.DISABLED, Status.RATE_LIMITED) and missed.reason is not Reason.RATE_LIMITED:
+            return replace(missed, last_seen=wall, next_check=wall + REFUSED_PAUSE)
+        reason = missed.reason if status is Status.DISABLED else Reason(status.value)
+        newly_hidden = reason is Reason.HIDDEN and missed.reason is not Reason.HIDDEN
+        tries = 0 if newly_hidden else missed.tries + 1
+        if tries in (WARN_AT, OFFLOAD) and reason is not Reason.HIDDEN and self.unresolved is not None:
+            self.unresolved(missed, wall - missed.first_seen, tries == OFFLOAD)
+        return replace(
+            missed, reason=reason, last_seen=wall, tries=tries, next_check=wall + check_in(reason, tries, self._rng)
+        )
+
+    def _settle_sample(self, sample: Sample, number: int, answer: Answer) -> None:
+        sample.left -= 1
+        sample.alive |= answer.status.exists
+        sample.unsure |= answer.status in (Status.DISABLED, Status.RATE_LIMITED, Status.ERROR)
+        if answer.status is Status.SUCCESS:
+            self._books.keep(number, answer.message)
+        elif answer.status is Status.SKIPPED:
+            self._books.skip(number)
+        if sample.left == 0:
+            self._end_sample(sample)
+
+    def _end_sample(self, sample: Sample) -> None:
+        wall, missed = self._clock.wall(), sample.missed
+        if sample.alive:
+            # The ids that were found are asked once more with the others: they are stored once all the same.
+            changed = replace(missed, reason=Reason.ALIVE, last_seen=wall, tries=0, next_check=wall)
+        elif sample.unsure:
+            changed = replace(missed, last_seen=wall, next_check=wall + REFUSED_PAUSE)
+        else:
+            tries = missed.tries + 1
+            changed = replace(
+                missed, last_seen=wall, tries=tries, next_check=wall + check_in(missed.reason, tries, self._rng)
+            )
+        self._books.miss([changed])
+
+    def _flood(self) -> None:
+        """A hidden id was shown: the others may be too."""
+        now = self._clock.now()
+        if self._flooded is None or now - self._flooded >= FLOOD_EVERY:
+            self._flooded = now
+            self._state.hasten(self._clock.wall(), (0, LARGEST_ID), Reason.HIDDEN)
+
+
+def spread(missed: Missed, rng: Random) -> list[int]:
+    """Some ids of a range, one from each of as many equal parts; of a small one, all."""
+    size = len(missed)
+    parts = size if size <= SMALL else SAMPLES
+    edges = [missed.low + size * part // parts for part in range(parts + 1)]
+    return [rng.randrange(edges[part], edges[part + 1]) for part in range(parts)]
+
+
+def taken_apart(missed: Missed) -> list[Missed]:
+    """The first ids of a range one by one, and the rest as it is."""
+    end = min(missed.high, missed.low + CHUNK - 1)
+    ones = [replace(missed, low=number, high=number) for number in range(missed.low, end + 1)]
+    return [*ones, replace(missed, low=end + 1)] if end < missed.high else ones

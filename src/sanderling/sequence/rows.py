@@ -1,0 +1,188 @@
+"""A letter of the queue as rows of the store: pure, and strict, since what no table can hold would come back for ever.
+
+Ids are texts in a letter, and numbers of 63 bits in a table. Names are whatever strangers call themselves: the one
+character that PostgreSQL cannot hold, NUL, is replaced.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+from sanderling.formats.instance import Character, Instance, Message, MessageError, Player, decode
+from sanderling.stores.instances import (
+    CharacterRow,
+    InstancePlayerRow,
+    InstanceRow,
+    PlayerRow,
+    RawRow,
+    Rows,
+    WeaponRow,
+)
+
+MOST_ID = 2**63 - 1
+MOST_HASH = 2**32 - 1
+MOST_COUNT = 2**31 - 1
+LAST_TIME = 2.0**32  # in 2106: up to there PostgreSQL makes the same microseconds of a float as we do
+LONGEST_QUOTE = 40
+
+
+class RowsError(ValueError):
+    """A letter that no table can hold. The message says what was found and what was expected."""
+
+
+def rows_in(key: str, body: bytes) -> Rows:
+    """The rows of a letter. Raises RowsError."""
+    try:
+        message = decode(body)
+    except MessageError as error:
+        raise RowsError(str(error)) from None
+    return rows_of(key, message)
+
+
+def rows_of(key: str, message: Message) -> Rows:
+    """The rows of a message that came under this key. Raises RowsError."""
+    instance = message.instance
+    if not key == message.id == instance.instance_id:
+        ids = ", ".join(_quoted(text) for text in (key, message.id, instance.instance_id))
+        raise RowsError(f"letter, message and instance have the ids {ids}; expected the same three times")
+    number = _id("instance", key)
+    crawled = _time("crawled", message.crawled)
+    players = tuple(_player(player) for player in instance.players)
+    pairs = list(zip(players, instance.players, strict=True))
+    characters = [
+        (_character(number, row.membership_id, character), character)
+        for row, player in pairs
+        for character in player.characters
+    ]
+    rows = Rows(
+        instance=_instance(number, message.api, instance, crawled),
+        players=players,
+        taken_part=tuple(
+            InstancePlayerRow(number, row.membership_id, player.finished, player.time_played_seconds)
+            for row, player in pairs
+        ),
+        characters=tuple(row for row, _ in characters),
+        weapons=tuple(
+            WeaponRow(
+                number, row.membership_id, row.character_id, weapon.weapon_hash, weapon.kills, weapon.precision_kills
+            )
+            for row, character in characters
+            for weapon in character.weapons
+        ),
+        raw=RawRow(number, bytes(message.raw), crawled),
+    )
+    _check(rows)
+    return rows
+
+
+def _instance(number: int, api: str, instance: Instance, crawled: float) -> InstanceRow:
+    return InstanceRow(
+        instance_id=number,
+        api=_text(api),
+        activity_hash=instance.activity_hash,
+        completed=instance.completed,
+        fresh=instance.fresh,
+        flawless=instance.flawless,
+        player_count=instance.player_count,
+        date_started=None if instance.date_started is None else _time("dateStarted", instance.date_started),
+        date_completed=None if instance.date_completed is None else _time("dateCompleted", instance.date_completed),
+        duration_seconds=instance.duration_seconds,
+        membership_type=instance.membership_type,
+        score=instance.score,
+        skull_hashes=instance.skull_hashes,
+        crawled=crawled,
+    )
+
+
+def _player(player: Player) -> PlayerRow:
+    return PlayerRow(
+        membership_id=_id("player", player.membership_id),
+        last_seen=_time("lastSeen", player.last_seen),
+        membership_type=player.membership_type,
+        icon_path=_text(player.icon_path),
+        display_name=_text(player.display_name),
+        global_display_name=_text(player.global_display_name),
+        global_display_name_code=_text(player.global_display_name_code),
+    )
+
+
+def _character(number: int, member: int, character: Character) -> CharacterRow:
+    return CharacterRow(
+        instance_id=number,
+        membership_id=member,
+        character_id=_id("character", character.character_id),
+        class_hash=character.class_hash,
+        emblem_hash=character.emblem_hash,
+        completed=character.completed,
+        score=character.score,
+        kills=character.kills,
+        deaths=character.deaths,
+        assists=character.assists,
+        precision_kills=character.precision_kills,
+        super_kills=character.super_kills,
+        grenade_kills=character.grenade_kills,
+        melee_kills=character.melee_kills,
+        start_seconds=character.start_seconds,
+        time_played_seconds=character.time_played_seconds,
+    )
+
+
+def _check(rows: Rows) -> None:
+    """Raise RowsError for what is out of range or there twice. Scores may be below 0; others are not told from them."""
+    one, weapons = rows.instance, rows.weapons
+    known = (one.player_count, one.duration_seconds, one.membership_type, one.score)
+    _counts("instance", [number for number in known if number is not None])
+    _hashes("instance", [*one.skull_hashes, *(() if one.activity_hash is None else (one.activity_hash,))])
+    _counts("player", [row.membership_type for row in rows.players])
+    _counts("player", [row.time_played_seconds for row in rows.taken_part])
+    for row in rows.characters:
+        _hashes("character", row[3:5])
+        _counts("character", row[6:])
+    _hashes("weapon", [row.weapon_hash for row in weapons])
+    _counts("weapon", [row.kills for row in weapons])
+    _counts("weapon", [row.precision_kills for row in weapons])
+    _once("player", [row.membership_id for row in rows.players])
+    _once("character", [row[:3] for row in rows.characters])
+    _once("weapon", [row[:4] for row in weapons])
+
+
+def _hashes(what: str, numbers: Sequence[int]) -> None:
+    _within(f"hash of {what}", numbers, 0, MOST_HASH)
+
+
+def _counts(what: str, numbers: Sequence[int]) -> None:
+    _within(f"number of {what}", numbers, -MOST_COUNT, MOST_COUNT)
+
+
+def _within(what: str, numbers: Sequence[int], least: int, most: int) -> None:
+    if numbers and not (least <= min(numbers) and max(numbers) <= most):
+        found = next(number for number in numbers if not least <= number <= most)
+        shown = f"{found}" if found.bit_length() <= 128 else f"one of {found.bit_length()} bits"
+        raise RowsError(f"a {what} is {shown}, expected {least} to {most}")
+
+
+def _once(what: str, keys: Sequence[Hashable]) -> None:
+    if len(set(keys)) < len(keys):
+        raise RowsError(f"a {what} is there twice, expected once: {Counter(keys).most_common(1)[0][0]}")
+
+
+def _id(what: str, text: str) -> int:
+    # As it was written, and no other way: "007" would be another letter about the same instance.
+    if len(text) <= len(str(MOST_ID)) and text.isascii() and text.isdecimal():
+        number = int(text)
+        if number <= MOST_ID and str(number) == text:
+            return number
+    raise RowsError(f"the id of a {what} is {_quoted(text)}, expected a number from 0 to {MOST_ID}")
+
+
+def _time(what: str, seconds: float) -> float:
+    if not 0 <= seconds <= LAST_TIME:
+        raise RowsError(f"{what} is {seconds}, expected Unix seconds from 0 to {LAST_TIME:.0f}")
+    return round(seconds, 6)  # as PostgreSQL has it
+
+
+def _text(text: str) -> str:
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}") if "\0" in text else text
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…")

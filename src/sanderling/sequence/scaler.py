@@ -1,0 +1,108 @@
+"""The periods: at the end of each, readings become a decision, and the decision the number of workers."""
+
+from collections import deque
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Protocol
+
+from sanderling.clock import Clock
+from sanderling.sequence import messages
+from sanderling.sequence.crawl import SequenceCrawl
+from sanderling.sequence.gaps import suspects
+from sanderling.sequence.guard import Decision, Facts, Guard
+from sanderling.sequence.lookout import Lookout, Say
+from sanderling.sequence.prometheus_readings import ReadingError
+from sanderling.sequence.scaling import Plan, Readings
+
+LOOK = 1.0  # seconds between looks at whether it is over
+KEPT = 20  # decisions to look back at
+
+
+class Source(Protocol):
+    """Where readings come from, if not from what was counted here."""
+
+    async def read(self, seconds: float) -> Readings:
+        """The readings of the last so many seconds. Raises ReadingError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A decision that was made, or could not be."""
+
+    wall: float
+    readings: Readings | None
+    facts: Facts
+    decision: Decision
+    changed: bool
+
+
+class Scaler:
+    """Decides at the end of each period. Readings come from what was counted in process, or from another source."""
+
+    def __init__(
+        self, guard: Guard, plan: Plan, crawl: SequenceCrawl, lookout: Lookout, *, say: Say, clock: Clock
+    ) -> None:
+        self.plan = plan
+        self.source: Source | None = None
+        self.made: deque[Made] = deque(maxlen=KEPT)
+        self._guard = guard
+        self._crawl = crawl
+        self._lookout = lookout
+        self._say = say
+        self._clock = clock
+        self._permits: list[float] = []  # requests a second that the limiter allowed, at each look of this period
+        crawl.workers = plan.workers
+
+    async def run(self) -> None:
+        """Decide, period after period."""
+        while True:
+            self._say(messages.workers_starting(self.plan.workers, self.plan.period, self._crawl.lanes.cursor.next))
+            await self._period()
+            await self.decide()
+            self._crawl.pump()
+
+    async def _period(self) -> None:
+        """Return when the period is over: enough ids, or long enough."""
+        while not self._guard.over(self.plan, self._lookout.window, self._clock.now()):
+            await self._clock.sleep(LOOK)
+            self._permits.append(self._permitted())
+
+    async def decide(self) -> None:
+        """End the period and plan the next."""
+        counted = self._lookout.window.close(self._clock.now())
+        disturbed, self._lookout.disturbed = self._lookout.disturbed, self._lookout.holding
+        facts = self._facts()
+        try:
+            readings = counted if self.source is None else await self.source.read(counted.seconds)
+        except ReadingError as error:
+            held = Decision(self.plan, self.plan, (f"no readings, so the plan stays: {error}",))
+            self._note(Made(self._clock.wall(), None, facts, held, changed=False))
+            return
+        decision = self._guard.decide(readings, facts, self.plan, gap=disturbed)
+        changed = decision.plan.workers != self.plan.workers
+        self._note(Made(self._clock.wall(), readings, facts, decision, changed))
+        self.plan = decision.plan
+        self._crawl.workers = decision.plan.workers
+        self._say(messages.status_update(readings.lag, readings.missing, readings.errors, self.plan.workers))
+        if suspects(readings) and not self._lookout.holding:
+            self._say(messages.high_404(readings.missing, readings.missing_count))
+            self._lookout.suspect()
+
+    def _note(self, made: Made) -> None:
+        self.made.append(made)
+        self._crawl.asker.measures.decisions[made.changed] += 1
+
+    def _facts(self) -> Facts:
+        crawl, head = self._crawl, self._lookout.head
+        estimate = head.estimate(self._clock.wall())
+        permits, self._permits = self._permits or [self._permitted()], []
+        return Facts(
+            head_rate=head.rate,
+            latency=crawl.asker.measures.latency(),
+            permits=fmean(permits),
+            backlog=None if estimate is None else max(0.0, estimate - crawl.lanes.cursor.position().low),
+        )
+
+    def _permitted(self) -> float:
+        (view,) = self._crawl.asker.limiter.snapshot(1).top or (None,)
+        return 0.0 if view is None else view.rate

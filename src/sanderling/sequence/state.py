@@ -1,0 +1,236 @@
+"""How far a crawl is and what it missed, in a SQLite file: one transaction moves both."""
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from sanderling.sequence.cursor import Position
+from sanderling.sequence.missed import Missed
+from sanderling.sequence.retries import Reason
+from sanderling.stores.durable import FolderError, plainly
+from sanderling.stores.sqlite_file import Kind, open_file, transaction
+
+TABLES = (
+    # One row, once a crawl has begun.
+    "CREATE TABLE crawl (api TEXT NOT NULL, next INTEGER NOT NULL, open BLOB NOT NULL, newest INTEGER)",
+    # Ranges that never overlap, both ends included.
+    """CREATE TABLE missed (
+        low INTEGER PRIMARY KEY, high INTEGER NOT NULL, reason TEXT NOT NULL, first_seen REAL NOT NULL,
+        last_seen REAL NOT NULL, tries INTEGER NOT NULL, next_check REAL NOT NULL, CHECK (low <= high))""",
+    "CREATE INDEX missed_due ON missed (next_check)",
+)
+KIND = Kind("state of a crawl of ids", 0x53414E53, 1, TABLES)  # "SANS"
+COLUMNS = "low, high, reason, first_seen, last_seen, tries, next_check"
+
+Range = tuple[int, int]  # both ends included
+
+
+@dataclass(slots=True)
+class Fates:
+    """What became of some ids: those with a record, and those without."""
+
+    gone: list[Range] = field(default_factory=list)  # no longer missed, if they ever were
+    missed: list[Missed] = field(default_factory=list)  # from now on, whatever was known of them before
+
+    def __bool__(self) -> bool:
+        return bool(self.gone or self.missed)
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Where a crawl was."""
+
+    api: str
+    position: Position
+    newest: int | None
+
+
+class SequenceState:
+    """Made where there is none. Its methods may be called from any thread; each is atomic. All raise FolderError."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._turn = threading.Lock()
+        self._db = open_file(path, KIND)
+        with plainly(path):
+            # A commit is on disk when it returns; the default of WAL would lose the last ones with the power.
+            self._db.execute("PRAGMA synchronous = FULL")
+
+    @contextmanager
+    def _alone(self, kind: str | None = None) -> Iterator[sqlite3.Connection]:
+        with self._turn, plainly(self.path):
+            if kind is None:
+                yield self._db
+            else:
+                with transaction(self._db, kind):
+                    yield self._db
+
+    def load(self) -> Saved | None:
+        """Where the crawl was; None before its first write."""
+        with self._alone() as db:
+            row = db.execute("SELECT api, next, open, newest FROM crawl").fetchone()
+        if row is None:
+            return None
+        try:
+            opened = msgspec.msgpack.decode(row[2], type=tuple[int, ...])
+        except msgspec.MsgspecError as error:
+            raise FolderError(f"{self.path} is damaged: its open ids are none ({error})") from None
+        return Saved(row[0], Position(row[1], opened), row[3])
+
+    def record(self, saved: Saved, fates: Fates) -> None:
+        """Keep all of it or nothing."""
+        with self._alone("IMMEDIATE") as db:
+            self._apply(db, fates)
+            db.execute("DELETE FROM crawl")
+            opened = msgspec.msgpack.encode(saved.position.open)
+            db.execute("INSERT INTO crawl VALUES (?, ?, ?, ?)", (saved.api, saved.position.next, opened, saved.newest))
+
+    def change(self, fates: Fates) -> None:
+        """The same, where the crawl itself has not moved."""
+        with self._alone("IMMEDIATE") as db:
+            self._apply(db, fates)
+
+    # What is missed.
+
+    def due(self, now: float, limit: int) -> list[Missed]:
+        """What should be asked again by `now`, the most overdue first."""
+        with self._alone() as db:
+            return _rows(
+                db.execute(
+                    f"SELECT {COLUMNS} FROM missed WHERE next_check <= ? ORDER BY next_check LIMIT ?",  # noqa: S608 - ours
+                    (now, limit),
+                )
+            )
+
+    def next_due(self) -> float | None:
+        """When something is next to be asked again."""
+        with self._alone() as db:
+            ((due,),) = db.execute("SELECT min(next_check) FROM missed")
+        return None if due is None else float(due)
+
+    def hasten(self, now: float, wanted: Range, reason: Reason | None = None, *, every: bool = False) -> int:
+        """Let what is missed in a range, for this reason or for any, be asked at once; how many ids that are.
+
+        With `every`, each id is asked, also where a sample would do.
+        """
+        asked = 0
+        with self._alone("IMMEDIATE") as db:
+            for each in _overlapping(db, *wanted):
+                if reason not in (None, each.reason):
+                    continue
+                part = replace(each, low=max(each.low, wanted[0]), high=min(each.high, wanted[1]), tries=0)
+                part = replace(part, next_check=now, reason=Reason.ALIVE if every else part.reason)
+                _take_out(db, part.low, part.high)
+                _put(db, part)  # apart from its neighbours, which nobody wants asked
+                asked += len(part)
+        return asked
+
+    def counts(self) -> dict[Reason, int]:
+        """How many ids are missed, by reason."""
+        with self._alone() as db:
+            rows = db.execute(
+                "SELECT reason, sum(high - low + 1) FROM missed GROUP BY reason ORDER BY reason"
+            ).fetchall()
+        return {Reason(reason): ids for reason, ids in rows}
+
+    def missed(self, after: int = -1, limit: int = 1000, reason: Reason | None = None) -> list[Missed]:
+        """A page of what is missed: ranges that begin behind `after`, ascending."""
+        with self._alone() as db:
+            return _rows(
+                db.execute(
+                    f"SELECT {COLUMNS} FROM missed WHERE low > ? AND coalesce(?, reason) = reason ORDER BY low LIMIT ?",  # noqa: S608 - ours
+                    (after, reason, limit),
+                )
+            )
+
+    def add_new(self, missed: Iterable[Missed]) -> int:
+        """Take in what is not missed already; how many ids that were."""
+        added = 0
+        with self._alone("IMMEDIATE") as db:
+            for each in missed:
+                parts = [each]
+                for known in _overlapping(db, each.low, each.high):
+                    parts = [left for part in parts for left in _cut(part, known.low, known.high)]
+                for part in parts:
+                    _insert(db, part)
+                    added += len(part)
+        return added
+
+    def _apply(self, db: sqlite3.Connection, fates: Fates) -> None:
+        if fates.gone:
+            # Nearly always there is nothing to take out: one look at the whole stretch says so.
+            stretch = min(low for low, _ in fates.gone), max(high for _, high in fates.gone)
+            if _overlapping(db, *stretch, limit=1):
+                for low, high in fates.gone:
+                    _take_out(db, low, high)
+        for each in fates.missed:
+            known = _take_out(db, each.low, each.high)
+            first_seen = min((each.first_seen, *(old.first_seen for old in known)))
+            _insert(db, replace(each, first_seen=first_seen))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    def __repr__(self) -> str:
+        return f"<SequenceState {self.path}>"
+
+
+def _rows(rows: Iterable[Sequence[object]]) -> list[Missed]:
+    return [
+        Missed(low, high, Reason(reason), first, last, tries, check)  # type: ignore[arg-type] # SQLite keeps the types
+        for low, high, reason, first, last, tries, check in rows
+    ]
+
+
+def _overlapping(db: sqlite3.Connection, low: int, high: int, limit: int = -1) -> list[Missed]:
+    """Ranges that have ids from `low` to `high`, ascending."""
+    # Ranges do not overlap, so of all that begin before `low` only the last can reach it.
+    return _rows(
+        db.execute(
+            f"""SELECT {COLUMNS} FROM missed
+            WHERE low >= coalesce((SELECT max(low) FROM missed WHERE low <= ?), ?) AND low <= ? AND high >= ?
+            ORDER BY low LIMIT ?""",  # noqa: S608 - ours
+            (low, low, high, low, limit),
+        )
+    )
+
+
+def _take_out(db: sqlite3.Connection, low: int, high: int) -> list[Missed]:
+    """Make these ids not missed; what there was."""
+    found = _overlapping(db, low, high)
+    for each in found:
+        db.execute("DELETE FROM missed WHERE low = ?", (each.low,))
+        for left in each.without(low, high):
+            _put(db, left)
+    return found
+
+
+def _insert(db: sqlite3.Connection, new: Missed) -> None:
+    """Add a range where there is none, as one with its neighbours if these are like it."""
+    for before in _overlapping(db, new.low - 1, new.low - 1):
+        if before.joins(new):
+            db.execute("DELETE FROM missed WHERE low = ?", (before.low,))
+            new = before.join(new)
+    for behind in _overlapping(db, new.high + 1, new.high + 1):
+        if new.joins(behind):
+            db.execute("DELETE FROM missed WHERE low = ?", (behind.low,))
+            new = new.join(behind)
+    _put(db, new)
+
+
+def _put(db: sqlite3.Connection, new: Missed) -> None:
+    db.execute(
+        "INSERT INTO missed VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (new.low, new.high, new.reason.value, new.first_seen, new.last_seen, new.tries, new.next_check),
+    )
+
+
+def _cut(part: Missed, low: int, high: int) -> list[Missed]:
+    """What is left of `part` outside of that range, which need not touch it."""
+    return [part] if high < part.low or part.high < low else part.without(low, high)

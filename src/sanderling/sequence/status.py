@@ -1,0 +1,297 @@
+"""How a crawl of ids stands, for whoever looks: the screen, and other processes through status.json in its folder."""
+
+import os
+from collections import Counter, deque
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from sanderling.apis.numbered import Status
+from sanderling.sequence.scaler import Made
+from sanderling.sequence.store import StoreTally
+from sanderling.sequence.system import SequenceSystem
+from sanderling.stores.durable import plainly
+from sanderling.stores.queue import Depth
+
+FILE = "status.json"
+LATELY = 10.0  # seconds that rate and lag are taken over, so that they are steady and still of now
+FAR = 60.0  # seconds of lag that are more than what being at the head takes
+
+
+class DecisionStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision about the workers, and what it went by. Readings are those of its period, None without any."""
+
+    wall: float
+    before: int  # workers
+    workers: int
+    wanted: int  # by the policy alone
+    period: int
+    strategy: str
+    why: str
+    held: tuple[str, ...]  # against what was wanted, in words
+    lag: float | None
+    missing: float | None
+    errors: float | None
+    rate: float | None
+
+
+class PlanStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What the crawl works by until the next decision."""
+
+    workers: int
+    period: int  # ids
+    strategy: str
+    why: str
+
+
+class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What the limiter knows of the host. Rates are requests a second."""
+
+    rate: float
+    ceiling: float | None
+    latency: float | None
+    requests: int
+    refused: int
+    why: str
+
+
+class StoreStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store beside the crawl has done in this run."""
+
+    stored: int
+    duplicates: int
+    buried: int
+    retried: int
+    workers: int
+    trouble: str  # why nothing is stored, while nothing is
+
+
+class SequenceStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A crawl as it stands. Counts are those of the run; times are Unix seconds, shares are from 0 to 1."""
+
+    running: bool  # as far as it could say: one that was killed did not
+    pid: int
+    wall: float
+    started: float
+    api: str
+    host: str
+    cursor: int  # every id below it has a fate that is on disk
+    next: int  # the next new id
+    newest: int | None  # the highest that is known to exist
+    head: int | None  # the id that should be the newest now
+    behind: int | None  # ids between cursor and head
+    lag: float | None  # seconds, how old records were that came lately
+    p20: float | None  # the lag of the last period, by which workers are planned
+    missing: float | None  # share of its requests that said not found
+    errors: float | None  # share that failed
+    rate: float  # records a second lately, kept or not
+    plan: PlanStatus
+    inflight: int
+    waiting: int  # ids that wait for their next try
+    available: bool  # whether the API is switched on
+    at_head: bool  # whether nothing exists ahead, and it waits for that
+    looking: bool  # whether it is finding out what is ahead
+    missed: dict[str, int]  # ids by reason
+    answers: dict[str, int]  # of the main lane, by status
+    probes: dict[str, int]
+    gaps: int
+    skipped: int  # ids in them
+    published: int
+    publish_failures: int
+    trouble: str  # why the queue is not to be had, while it is not
+    queue: dict[str, int] | None  # letters by state; None if that is not known
+    store: StoreStatus | None  # None if nothing is stored here
+    limiter: HostStatus | None  # None before the first request
+    decisions: tuple[DecisionStatus, ...]  # the last ones, oldest first
+
+    @property
+    def seconds(self) -> float:
+        """How long this run has taken so far."""
+        return self.wall - self.started
+
+    @property
+    def asked(self) -> int:
+        """Answers of the main lane."""
+        return sum(self.answers.values())
+
+    def answered(self, *statuses: Status) -> int:
+        """Answers of the main lane that had one of these."""
+        return sum(self.answers.get(status.value, 0) for status in statuses)
+
+    @property
+    def doing(self) -> str:
+        """What the crawl is at, in a few words."""
+        if not self.available:
+            return "waiting: the API is switched off"
+        if self.trouble:
+            return "waiting for the queue"
+        if self.at_head:
+            return "waiting at the head"
+        if self.looking:
+            return "looking for what is ahead"
+        behind = self.plan.strategy == "catch_up" if self.lag is None else self.lag >= FAR
+        return "catching up" if behind else "following the head"
+
+
+class _Count(NamedTuple):
+    now: float
+    found: int
+    lag: float  # seconds, of all records together
+    records: int  # with a lag
+
+
+class SequenceWatch:
+    """Takes the status of a running crawl. Rate and lag are of the last seconds, so ask it every now and then."""
+
+    def __init__(self, system: SequenceSystem, store: StoreTally | None, started: float) -> None:
+        self.depth: Depth | None = None  # whoever can ask the queue sets it
+        self._system = system
+        self._store = store
+        self._started = started
+        self._first = system.scaler.plan.workers
+        self._counts: deque[_Count] = deque()
+
+    def take(self, now: float, wall: float, *, running: bool = True) -> SequenceStatus:
+        """How it stands."""
+        system, measures = self._system, self._system.measures
+        asker, lookout, head = system.crawl.asker, system.lookout, system.lookout.head
+        self._counts.append(self._count(now))
+        while len(self._counts) > 2 and now - self._counts[0].now > LATELY:
+            self._counts.popleft()
+        cursor, estimate = system.books.durable.low, head.estimate(wall)
+        last = next((made.readings for made in reversed(system.scaler.made) if made.readings), None)
+        answers: Counter[str] = Counter()
+        for (status, _), number in measures.answers.items():
+            answers[status] += number
+        return SequenceStatus(
+            running=running,
+            pid=os.getpid(),
+            wall=wall,
+            started=self._started,
+            api=asker.api.name,
+            host=str(asker.host),
+            cursor=cursor,
+            next=system.cursor.next,
+            newest=head.newest,
+            head=estimate,
+            behind=None if estimate is None else max(0, estimate + 1 - cursor),
+            lag=self._lag(),
+            p20=last.lag if last else None,
+            missing=last.missing if last else None,
+            errors=last.errors if last else None,
+            rate=self._rate(),
+            plan=_plan(system),
+            inflight=system.crawl.inflight,
+            waiting=system.crawl.waiting,
+            available=system.availability.open,
+            at_head=lookout.waiting,
+            looking=lookout.holding,
+            missed=dict(system.missed),
+            answers=dict(answers),
+            probes=dict(measures.probes),
+            gaps=measures.gaps,
+            skipped=measures.skipped,
+            published=system.books.published,
+            publish_failures=system.books.failures,
+            trouble=system.books.trouble,
+            queue=None if self.depth is None else self.depth._asdict(),
+            store=_store(self._store),
+            limiter=_limiter(system),
+            decisions=self._decisions(),
+        )
+
+    def _decisions(self) -> tuple[DecisionStatus, ...]:
+        """Those that are remembered; each found the workers that the one before it had left."""
+        made = list(self._system.scaler.made)
+        before = [self._first, *(each.decision.plan.workers for each in made)]
+        told = tuple(map(_decision, before, made))
+        # What the oldest of them found may be forgotten.
+        return told[1:] if len(made) == self._system.scaler.made.maxlen else told
+
+    def _count(self, now: float) -> _Count:
+        measures = self._system.measures
+        lags = [lags for (_, attempt), lags in measures.lags.items() if attempt == 1]
+        return _Count(
+            now,
+            measures.total(Status.SUCCESS, Status.SKIPPED),
+            sum(each.total for each in lags),
+            sum(count for each in lags for _, count in each.buckets),
+        )
+
+    def _rate(self) -> float:
+        first, last = self._counts[0], self._counts[-1]
+        return (last.found - first.found) / (last.now - first.now) if last.now > first.now else 0.0
+
+    def _lag(self) -> float | None:
+        """The mean; only of ids that were there when they were first asked for: others are late for other reasons."""
+        first, last = self._counts[0], self._counts[-1]
+        records = last.records - first.records
+        return (last.lag - first.lag) / records if records else None
+
+
+def _plan(system: SequenceSystem) -> PlanStatus:
+    plan = system.scaler.plan
+    return PlanStatus(workers=plan.workers, period=plan.period, strategy=plan.strategy.value, why=plan.why)
+
+
+def _store(tally: StoreTally | None) -> StoreStatus | None:
+    if tally is None:
+        return None
+    return StoreStatus(
+        stored=tally.stored,
+        duplicates=tally.duplicates,
+        buried=tally.buried,
+        retried=tally.retried,
+        workers=tally.workers,
+        trouble=tally.trouble,
+    )
+
+
+def _limiter(system: SequenceSystem) -> HostStatus | None:
+    asker = system.crawl.asker
+    for view in asker.limiter.snapshot(1).top:
+        if view.host == asker.host:
+            return HostStatus(
+                rate=view.rate,
+                ceiling=view.ceiling,
+                latency=view.latency,
+                requests=view.requests,
+                refused=view.rejected,
+                why=view.why,
+            )
+    return None
+
+
+def _decision(before: int, made: Made) -> DecisionStatus:
+    plan, readings = made.decision.plan, made.readings
+    return DecisionStatus(
+        wall=made.wall,
+        before=before,
+        workers=plan.workers,
+        wanted=made.decision.wanted.workers,
+        period=plan.period,
+        strategy=plan.strategy.value,
+        why=plan.why,
+        held=made.decision.held,
+        lag=readings.lag if readings else None,
+        missing=readings.missing if readings else None,
+        errors=readings.errors if readings else None,
+        rate=readings.rate if readings else None,
+    )
+
+
+def publish(folder: Path, now: SequenceStatus) -> None:
+    """Write status.json, so that a reader sees all of it or the one before."""
+    with plainly(folder):
+        draft = folder / f".{FILE}.tmp"
+        draft.write_bytes(msgspec.json.encode(now))
+        draft.replace(folder / FILE)
+
+
+def published(folder: Path) -> SequenceStatus | None:
+    """The status that the crawl in this folder last wrote; None if there is none that can be read."""
+    try:
+        return msgspec.json.decode((folder / FILE).read_bytes(), type=SequenceStatus)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
