@@ -169,6 +169,12 @@ world.command(
     help="Serve a fleet of simulated ATProto hosts, until Ctrl-C.",
     help_epilogue="Example:\n\n    sanderling world pds --hosts 5 --repos 100",
 )
+world.command(
+    "sanderling.cli.world_game:game",
+    name="game",
+    help="Serve a simulated game with ever-growing ids, until Ctrl-C.",
+    help_epilogue="Example:\n\n    sanderling world game --preset gap --speed 10",
+)
 app.command(world)
 
 
