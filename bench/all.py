@@ -12,6 +12,7 @@ NOT_BENCHMARKS = {
     *("limited_server.py", "peers_limited.py"),
     *("processes.py", "site_server.py", "unpaced.py"),
     *("car_server.py", "repos_work.py"),
+    *("sequence_bare.py", "sequence_drive.py"),
 }
 
 

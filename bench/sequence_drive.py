@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import isfinite
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -36,25 +37,31 @@ class Counting:
         self.published: Counter[str] = Counter()
 
     async def publish(self, letters: Sequence[Letter]) -> None:
+        """Count them."""
         self.published.update(letter.key for letter in letters)
 
     async def take(self, most: int, wait: float) -> list[Delivery]:
+        """Nobody takes."""
         raise NotImplementedError
 
     async def done(self, deliveries: Sequence[Delivery]) -> None:
+        """Nobody takes."""
         raise NotImplementedError
 
     async def later(self, delivery: Delivery, seconds: float, why: str) -> None:
+        """Nobody takes."""
         raise NotImplementedError
 
     async def bury(self, delivery: Delivery, why: str) -> None:
+        """Nobody takes."""
         raise NotImplementedError
 
     async def depth(self) -> Depth:
+        """None wait."""
         return Depth(0, 0, 0, 0)
 
     async def close(self) -> None:
-        pass
+        """Nothing is open."""
 
 
 class Remembering(SequenceState):
@@ -68,6 +75,7 @@ class Remembering(SequenceState):
         self.given_up: Counter[Reason] = Counter()
 
     def record(self, saved: Saved, fates: Fates) -> None:
+        """Keep it, and remember."""
         for low, high in fates.gone:
             self.mark(low, high)
         for each in fates.missed:
@@ -76,12 +84,14 @@ class Remembering(SequenceState):
         super().record(saved, fates)
 
     def mark(self, low: int, high: int) -> None:
+        """These have a record."""
         start, end = low - self.first, high - self.first + 1
         if end > len(self.ended):
             self.ended.extend(bytes(max(end, 2 * len(self.ended)) - len(self.ended)))
         self.ended[start:end] = b"\x01" * (end - start)
 
     def has(self, number: int) -> bool:
+        """Whether it has a record."""
         place = number - self.first
         return 0 <= place < len(self.ended) and bool(self.ended[place])
 
@@ -101,6 +111,7 @@ class Course:
     live: int = 0
     probes: int = 0
     refused: int = 0
+    optimum: float = 0.0  # seconds in which the quota would have allowed to catch up, had every request been served
 
     @property
     def changes(self) -> float:
@@ -126,7 +137,7 @@ class Course:
 
 def drive(rules: GameRules, crawl: SequenceRules, seconds: float, start: Callable[[Game, float], int]) -> Course:
     """Crawl a game for so many seconds of its time, from the id that `start` names."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         return run_virtual(_drive(rules, crawl, seconds, start, Path(folder)))
 
 
@@ -170,6 +181,7 @@ async def _drive(
     course.refused = network.tally.codes[1672]
     course.probes = system.measures.probes.total()
     course.twice = sum(count > 1 for count in queue.published.values())
+    course.optimum = _least(game, first, clock.wall() - clock.now())
     old = clock.wall() - GRACE
     live = game.newest(old)
     if live is not None:
@@ -179,3 +191,10 @@ async def _drive(
     state.close()
     return course
 
+
+def _least(game: Game, first: int, began: float) -> float:
+    """Seconds until whoever asks for an id with each request of the quota has caught up with the head."""
+    seconds, quota = 0.0, game.rules.weather.quota
+    while isfinite(quota) and first + quota * seconds < game.head(began + seconds):
+        seconds += 1.0
+    return seconds

@@ -139,6 +139,29 @@ repos.command(
     help_epilogue="Example:\n\n    sanderling repos get did:plc:abcdefghijklmnopqrstuvwx archive",
 )
 app.command(repos)
+sequence = App(
+    name="sequence",
+    help="Follow an API of ever-growing ids: every id gets its fate, and every record is stored once.",
+    help_epilogue="Example:\n\n    sanderling sequence crawl --demo",
+)
+sequence.command(
+    "sanderling.cli.sequence:crawl",
+    name="crawl",
+    help="Follow ever-growing ids: catch up, stay at the head, skip gaps, lose nothing.\n\n"
+    "Run the same command again to go on where it ended. The first Ctrl-C lets what is in flight come to its end, the "
+    "second stops at once; neither loses anything, nor does kill -9.\n\n"
+    "Exit code 0 if it came to --until or was asked to stop, 1 if it failed, 2 if it was not called as it should be, "
+    "130 after Ctrl-C.",
+    help_epilogue="Example, which needs no server and asks nobody:\n\n    sanderling sequence crawl --demo",
+)
+sequence.command(
+    "sanderling.cli.sequence_status:status",
+    name="status",
+    help="Say how a crawl of ids stands: cursor, head, lag, workers and why so many, what is missed.\n\n"
+    "Works beside a crawl that is running, and changes nothing.",
+    help_epilogue="Example:\n\n    sanderling sequence status",
+)
+app.command(sequence)
 app.command(
     "sanderling.cli.why:why",
     name="why",
