@@ -11,6 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 import structlog
+from fake_sequence import READINGS as SEQUENCE
 from fake_snapshot import READINGS, Seen, Snapshot
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -18,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sanderling.observe import logs
 from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics, PagesMetrics, PortError, on_loop, serve
 from sanderling.observe.metrics_repos import RepoMetrics
+from sanderling.observe.metrics_sequence import SequenceMetrics
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
 
@@ -42,6 +44,7 @@ def _everything() -> CollectorRegistry:
     registry = registry_of(Snapshot)
     PagesMetrics(registry, Pages)
     RepoMetrics(registry, lambda: READINGS)
+    SequenceMetrics(registry, lambda: SEQUENCE)
     return registry
 
 

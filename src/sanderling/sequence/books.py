@@ -44,7 +44,7 @@ class Books:
     queue: Queue
     desk: Desk
     clock: Clock
-    newest: int | None = field(init=False, default=None)
+    newest: int | None = field(init=False, default=None)  # the highest id that has a record
     published: int = field(init=False, default=0)
     failures: int = field(init=False, default=0)  # of publishing
     trouble: str = field(init=False, default="")  # why the queue is not to be had, while it is not
@@ -73,6 +73,7 @@ class Books:
 
     def skip(self, number: int) -> None:
         """Settle an id whose record nobody wants."""
+        self.newest = number if self.newest is None else max(self.newest, number)
         self.cursor.settle(number)
         self._batch.ended.append(number)
         self._came()

@@ -1,17 +1,21 @@
 """The loop: take the next id when there is a worker and leave to ask, read the answer, settle or come back later.
 
-`_pump` gives out work whenever something has changed, and never waits: first what is due again, then a few of what was
+`pump` gives out work whenever something has changed, and never waits: first what is due again, then a few of what was
 missed, then the next id. An id that waits holds no worker: it is in a heap, with its time. The others of this folder
 are told what happens: the window counts, the head is estimated, the lookout decides whether there is anything ahead.
+
+Some ids fail again and again while their neighbours are fine. Asked in a row, or as the one question by which the
+limiter finds out whether a host is well again, they would shut the host for all. So after each of them come some good
+answers first.
 """
 
 import asyncio
 import heapq
-from collections.abc import Awaitable
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from sanderling.apis.numbered import Answer, Status
 from sanderling.clock import Clock, Timer
@@ -26,6 +30,9 @@ from sanderling.sequence.retries import Again, Reason, RetryRules, Tries, after,
 
 SOON = 0.01  # seconds; to look again at a host that is just about to be due
 SHARE = 5  # of this many workers one may ask for what was missed
+# Good answers between two questions for what has failed before, or seconds, where there are none.
+OWED, REST = 5, 10.0
+SHUT = 1.0  # seconds; a host that is not to be asked for longer is shut
 # Ids that may wait for their next try. Each waits for half a minute at most; were there more, the upstream is in
 # trouble, and taking on new ones would only fill the memory.
 MOST_WAITING = 20_000
@@ -80,6 +87,9 @@ class SequenceCrawl:
         self._rng = rng
         self._host = asker.host
         self._waiting: list[Pending] = []  # a heap
+        self._failed: list[Pending] = []  # another, of ids whose last answer was an error
+        self._owed = 0  # good answers, until one of them may be asked
+        self._rested = 0.0  # or until then
         self._timer: Timer | None = None
         self._stopping = False
         self._over = asyncio.Event()
@@ -89,19 +99,22 @@ class SequenceCrawl:
     @property
     def waiting(self) -> int:
         """Ids that are due again at some time."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._failed)
 
-    async def run(self, *others: Awaitable[object]) -> None:
+    async def run(self, *others: Coroutine[Any, Any, object]) -> None:
         """Crawl until it is stopped; `others` run beside it, and end with it."""
         async with asyncio.TaskGroup() as keeping:
             keeping.create_task(self.lanes.books.write(self.pump))
             async with self._group:
                 always = (self.lanes.recheck.run(self.pump), self.lanes.availability.run(self.pump))
-                beside = [self._group.create_task(_all_of(other)) for other in (*always, *others)]
-                self.pump()
-                await self._over.wait()
-                for task in beside:
-                    task.cancel()
+                beside = [self._group.create_task(other) for other in (*always, *others)]
+                try:
+                    self.pump()
+                    await self._over.wait()
+                finally:
+                    self._stopping = True  # also of one that is cancelled: nothing may begin while the group ends
+                    for task in beside:
+                        task.cancel()
             self.lanes.books.close()
 
     def stop(self) -> None:
@@ -129,32 +142,55 @@ class SequenceCrawl:
         return not busy and self.lanes.availability.open
 
     def _has_work(self, now: float) -> bool:
-        return self._has_retry(now) or self._has_check or self._new_in() <= 0
+        return self._has_failed(now) or self._has_retry(now) or self._has_check(now) or self._new_in() <= 0
+
+    def _has_failed(self, now: float) -> bool:
+        return bool(self._failed) and self._failed[0].due <= now and self._may_fail(now)
 
     def _has_retry(self, now: float) -> bool:
         return bool(self._waiting) and self._waiting[0].due <= now
 
-    @property
-    def _has_check(self) -> bool:
+    def _has_check(self, now: float) -> bool:
         recheck = self.lanes.recheck
-        return bool(recheck.ready) and recheck.inflight < max(1, self.workers // SHARE)
+        if not recheck.ready or recheck.inflight >= max(1, self.workers // SHARE):
+            return False
+        return not recheck.ready[0].failed or self._may_fail(now)
+
+    def _may_fail(self, now: float) -> bool:
+        return self._owed <= 0 or now >= self._rested
 
     def _new_in(self) -> float:
         """Seconds until a new id may be taken; inf if that is not a matter of time."""
         number = self.lanes.cursor.peek()
-        if number is None or self._watcher.holding or len(self._waiting) >= MOST_WAITING:
+        if number is None or self._watcher.holding or self.waiting >= MOST_WAITING:
             return inf
         return self._watcher.due(number)
 
     def _start(self, now: float, permit: Permit) -> None:
         self.inflight += 1
-        if self._has_retry(now):
-            waiting = heapq.heappop(self._waiting)
-            self._group.create_task(self._ask(waiting.number, waiting.tries, permit))
-        elif self._has_check:
-            self._group.create_task(self._check(self.lanes.recheck.take(), permit))
+        if self._has_failed(now):
+            self._doubt(now)
+            pending = heapq.heappop(self._failed)
+            self._group.create_task(self._ask(pending.number, pending.tries, permit, failed=True))
+        elif self._has_retry(now):
+            pending = heapq.heappop(self._waiting)
+            self._group.create_task(self._ask(pending.number, pending.tries, permit))
+        elif self._has_check(now):
+            check = self.lanes.recheck.take()
+            if check.failed:
+                self._doubt(now)
+            self._group.create_task(self._check(check, permit))
         else:
             self._group.create_task(self._ask(self.lanes.cursor.take(), Tries(), permit))
+
+    def _doubt(self, now: float) -> None:
+        """Good answers first, before anything is asked that has failed."""
+        self._owed = OWED
+        self._rested = now + REST
+
+    def _trust(self, status: Status, *, failed: bool) -> None:
+        if status is not Status.ERROR:
+            self._owed = 0 if failed else self._owed - 1
 
     def _arm(self, now: float) -> None:
         """Look again when something may be given out that may not now."""
@@ -165,22 +201,35 @@ class SequenceCrawl:
             return  # whoever makes room pumps
         if self._has_work(now):  # and no leave
             wait = max(SOON, self.asker.limiter.ready_at(self._host) - now)
+            if wait > SHUT:
+                self._doubt(now + wait)
         else:
-            wait = min(self._waiting[0].due - now if self._waiting else inf, self._new_in())
+            wait = min(self._again_in(now), self._new_in())
         if wait < inf:
             self._timer = self._clock.call_later(max(0.0, wait), self.pump)
 
+    def _again_in(self, now: float) -> float:
+        """Seconds until something may be asked that was asked before; inf if there is nothing."""
+        due = self._waiting[0].due if self._waiting else inf
+        if self._failed:
+            due = min(due, self._failed[0].due if self._owed <= 0 else max(self._failed[0].due, self._rested))
+        if self.lanes.recheck.ready and now < self._rested:
+            due = min(due, self._rested)
+        return due - now
+
     # Asking.
 
-    async def _ask(self, number: int, tries: Tries, permit: Permit) -> None:
+    async def _ask(self, number: int, tries: Tries, permit: Permit, *, failed: bool = False) -> None:
         answer = await self.asker.ask(number, tries.malformed, permit)
         self.inflight -= 1
+        self._trust(answer.status, failed=failed)
         self._settle(number, tries, answer)
         self.pump()
 
     async def _check(self, check: Check, permit: Permit) -> None:
         answer = await self.asker.ask(check.number, check.missed.tries, permit)
         self.inflight -= 1
+        self._trust(answer.status, failed=check.failed)
         if answer.status is Status.DISABLED:
             self.lanes.availability.shut(check.number)
         self.lanes.recheck.settle(check, answer)
@@ -209,7 +258,7 @@ class SequenceCrawl:
         due = self._clock.now() + seconds
         if status is Status.RATE_LIMITED:
             due = max(due, self.asker.limiter.ready_at(self._host))
-        heapq.heappush(self._waiting, Pending(due, number, tries))
+        heapq.heappush(self._failed if status is Status.ERROR else self._waiting, Pending(due, number, tries))
 
     def _miss(self, number: int, reason: Reason) -> None:
         wall = self._clock.wall()
@@ -226,15 +275,15 @@ class SequenceCrawl:
         self.lanes.books.miss([Missed(low, high, Reason.GAP, wall, wall, 0, check) for low, high in ranges])
         return sum(high - low + 1 for low, high in ranges)
 
+    def hurry(self, first: int) -> None:
+        """Ask soon for what was given up from `first` on: it may be there by now."""
+        self.lanes.recheck.hurry(first, self.lanes.cursor.next - 1)
+
     def withdraw(self, above: int) -> None:
         """Let ids above this one that wait for another try wait for their turn instead, as if never asked."""
-        stay = [each for each in self._waiting if each.number <= above]
-        for each in self._waiting:
-            if each.number > above:
-                self.lanes.cursor.give_back(each.number)
-        heapq.heapify(stay)
-        self._waiting = stay
-
-
-async def _all_of(other: Awaitable[object]) -> None:
-    await other
+        for waiting in (self._waiting, self._failed):
+            for each in waiting:
+                if each.number > above:
+                    self.lanes.cursor.give_back(each.number)
+            waiting[:] = [each for each in waiting if each.number <= above]
+            heapq.heapify(waiting)

@@ -3,8 +3,7 @@
 Ids are given out in the order in which records are completed, roughly: neighbours may be a minute apart. A record can
 be seen some seconds after it was completed. The upstream pauses, and its ids may jump. So the line is drawn by medians:
 its slope is that of most stretches, its height that of the last few points, and a stretch across a pause or a jump does
-not count for more than any other. How long after its time on the line an id is asked for, the margin, is learned from
-what was asked for too early.
+not count for more than any other. How long after its time on the line an id is asked for is the margin's to learn.
 
 Times are wall times in seconds, since completion times are; nothing here needs them to run evenly. A completion time
 comes with the record and does not know our clock, so after a jump of the clock the line is off by the jump. It then
@@ -12,8 +11,11 @@ costs one `LONGEST_WAIT`, or some questions that come too early, until the line 
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf, isfinite
 from statistics import median
+
+from sanderling.sequence.margin import Margin, MarginRules
 
 # The line rests on at most so many points, over so many seconds of completion times, or up to twice as many; on older
 # ones only where there are fewer than so many of these. A point is the median of its records, of which about so many
@@ -34,27 +36,8 @@ MOST_DOUBTED = 4096  # ids that were asked for too early, or will never exist; t
 # An id that was asked for so many seconds after it was due says nothing about the margin if it was there, and nothing
 # either if it was not: that is a backlog.
 LATE, STALE = 5.0, 60.0
+NEARBY = 32  # a new line that begins so many ids on, or fewer, follows a wait; one further on follows a gap
 LONGEST_WAIT = 60.0  # seconds that an id can be held back while it is the next
-
-
-@dataclass(frozen=True, slots=True)
-class MarginRules:
-    """How long after its completion an id is asked for. Seconds."""
-
-    first: float = 8.0
-    least: float = 2.0
-    most: float = 120.0
-    early: float = 0.02  # the share of first answers that may come too early
-    # Of the margin, added by an id that was; the others take off what keeps that share. Above ten ids a second it is
-    # less, so that a second's worth of ids never does more: what was early is known only seconds later.
-    step: float = 0.03
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.least <= self.first <= self.most < inf:
-            found = f"least {self.least}, first {self.first}, most {self.most}"
-            raise ValueError(f"{found}: expected seconds that do not decrease in this order")
-        if not (0 < self.early < 1 and 0 < self.step < 1):
-            raise ValueError(f"early {self.early}, step {self.step}: expected shares between 0 and 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +58,15 @@ class Head:
 
     def __init__(self, rules: MarginRules | None = None) -> None:
         self.newest: int | None = None  # the highest id that is known to exist
-        self.margin = (rules or MarginRules()).first
-        self._rules = rules or MarginRules()
+        self._margin = Margin(rules or MarginRules())
         self._trail = Trail()
         self._line: Line | None = None
-        self._seconds: float | None = None  # from one id to the next, as far as it was ever known
+        self._apart: float | None = None  # seconds from one id to the next, as far as it was ever known
         self._doubted: dict[int, float] = {}  # ids that were not there yet, and the margin they were asked with
         self._shift = 0.0  # how much earlier than by the line, since the line was proved too late
         self._now: float | None = None
         self._next: tuple[int, float] | None = None  # the id that is held back, and since when
+        self._waited = False  # whether the next record was waited for, and asked for as soon as it was there
 
     def __repr__(self) -> str:
         return f"<Head at {self.newest}, {self.rate} ids/s, margin {self.margin:.1f} s>"
@@ -91,7 +74,12 @@ class Head:
     @property
     def rate(self) -> float | None:
         """Ids a second that the upstream makes; None until it is known."""
-        return 1 / self._seconds if self._seconds else None
+        return 1 / self._apart if self._apart else None
+
+    @property
+    def margin(self) -> float:
+        """Seconds after its completion that an id is asked for."""
+        return self._margin.seconds
 
     def seen(self, number: int, completed: float, now: float) -> None:
         """There is a record of that id, completed at that time."""
@@ -99,11 +87,14 @@ class Head:
             raise ValueError(f"record {number} was completed at {completed} and seen at {now}; expected seconds")
         self._now = now
         self.newest = number if self.newest is None else max(self.newest, number)
+        if self._waited:
+            self._waited = False
+            self._margin.is_enough(now - completed)
         if number in self._doubted:
             self._was_early(number, now)
         if self._trail.add(number, completed):
-            self._seconds = self._trail.slope() or self._seconds
-            self._line = self._trail.line(self._seconds) if self._seconds else None
+            self._apart = self._trail.slope() or self._apart
+            self._line = self._trail.line(self._apart) if self._apart else None
 
     def due(self, number: int, now: float | None = None) -> float | None:
         """The wall time before which an id should not be asked for; None if there is nothing to go by: ask now.
@@ -124,20 +115,19 @@ class Head:
         return min(due, limit)
 
     def early(self, number: int) -> None:
-        """The first answer for an id was that it is not there.
-
-        That may be a hole, which no margin would fill. The margin grows when the record is seen after all.
-        """
-        if self._late(number) - self._shift < STALE:
-            self._doubted[number] = self.margin
-            if len(self._doubted) > MOST_DOUBTED:
-                del self._doubted[next(iter(self._doubted))]
+        """The first answer for an id was that it is not there."""
+        if self._line is None or self._late(self._line, number) - self._shift >= STALE:
+            return
+        self._doubted[number] = self.margin
+        if len(self._doubted) > MOST_DOUBTED:
+            del self._doubted[next(iter(self._doubted))]
+        if not self._shift:
+            self._margin.missed(self._line.seconds)
 
     def on_time(self, number: int) -> None:
         """The first answer for an id was its record."""
-        if self._late(number) < LATE:
-            share = self._rules.early / (1 - self._rules.early)
-            self.margin = max(self._rules.least, self.margin - self._step * share)
+        if self._line is not None and self._late(self._line, number) < LATE:
+            self._margin.there(self._line.seconds)
 
     def estimate(self, now: float) -> int | None:
         """The id that should be due just now, never below the newest that was seen; None if nothing was."""
@@ -148,24 +138,24 @@ class Head:
 
     def resume(self, number: int, now: float) -> None:
         """Begin a new line: after a pause or a gap, `number` exists, and is new as far as anyone knows."""
+        if self.newest is not None and number > self.newest + NEARBY:
+            self._margin.forget_misses()
+        else:
+            self._waited = True
         self._now = now
         self.newest = number if self.newest is None else max(self.newest, number)
         self._trail = Trail()
         self._doubted.clear()
         self._shift = 0.0
         self._next = None
-        self._line = Line(number, now - self.margin, self._seconds) if self._seconds else None
+        self._line = Line(number, now - self.margin, self._apart) if self._apart else None
 
     def _due(self, line: Line, number: int) -> float:
         return line.completed(number) + self.margin - self._shift
 
-    @property
-    def _step(self) -> float:
-        return self._rules.step * self.margin * min(1.0, 10.0 * (self._seconds or inf))
-
-    def _late(self, number: int) -> float:
+    def _late(self, line: Line, number: int) -> float:
         """Seconds since the id was due."""
-        return inf if self._line is None or self._now is None else self._now - self._due(self._line, number)
+        return -inf if self._now is None else self._now - self._due(line, number)
 
     def _was_early(self, number: int, now: float) -> None:
         """An id that was not there is there now: a larger margin would have helped, but none beyond `now`."""
@@ -175,9 +165,10 @@ class Head:
         enough = max(used, now - self._line.completed(number))
         if self._shift:
             # By large steps if it is far off: the clock may have been set right.
-            self._shift = max(0.0, self._shift - max(self._step, (enough - self.margin + self._shift) / 8))
+            step = max(self._margin.step(self._line.seconds), (enough - self.margin + self._shift) / 8)
+            self._shift = max(0.0, self._shift - step)
         else:
-            self.margin = max(self.margin, min(self.margin + self._step, enough, self._rules.most))
+            self._margin.late(enough, self._line.seconds)
 
 
 class Trail:
@@ -217,8 +208,10 @@ class Trail:
             self._in_point *= 2
         elif len(points) == POINTS:
             del points[0]
-        elif len(points) > 1 and (points[-1][1] - points[-2][1]) * FEW_POINTS > 2 * SPAN:
-            self._in_point = max(1, self._in_point // 2)
+        elif len(points) == FEW_POINTS and self._in_point > 1:
+            # A pause among them is no reason to look closer, so the usual distance counts.
+            apart = median(later[1] - earlier[1] for earlier, later in pairwise(points))
+            self._in_point //= 2 if apart * FEW_POINTS > 2 * SPAN else 1
 
     def slope(self) -> float | None:
         """Seconds from one id to the next; None if there are too few points, or they scatter too much to tell."""

@@ -21,6 +21,9 @@ from sanderling.sequence.window import Window
 
 UNSURE = frozenset({Status.DISABLED, Status.ERROR, Status.RATE_LIMITED})
 PAUSE = 5.0  # seconds until a probe that was not answered is sent again
+# Failures of a probe until its id counts as missing. One that fails for hours, as single ids do, must not hold everyone
+# up; and what is skipped for that is asked again like all that is skipped.
+MOST_ERRORS = 3
 CLOSE_BY = 4  # ids that are asked in each near look
 USUAL_RATE = 10.0  # ids a second, where none is known yet
 
@@ -35,6 +38,9 @@ class Skips(Protocol):
 
     def skip_to(self, first: int) -> int:
         """Go on at `first`; all between is missed. How many ids that were."""
+
+    def hurry(self, first: int) -> None:
+        """Ask soon for what was given up from `first` on: it may be there by now."""
 
     def pump(self) -> None:
         """Give out what can be given out."""
@@ -57,6 +63,7 @@ class Lookout:
         self.holding = False  # whether no new ids should be taken
         self.waiting = False  # at the head
         self.disturbed = False  # whether a look fell into this period
+        self.probing = 0  # probes in flight, or about to be
         self.rules = rules
         self._asker = asker
         self._availability = availability
@@ -122,9 +129,11 @@ class Lookout:
         while True:
             await self._suspected.wait()
             self.holding = self.disturbed = True
+            last = self._last
             found = await self._look(crawl)
-            if isinstance(found, Found):
+            if found is not None:
                 self._go_on(crawl, found)
+            crawl.hurry(last + 1 if found is None else found.first)
             self.holding = self.waiting = False
             self.disturbed = True
             self._suspicion.clear()
@@ -186,17 +195,27 @@ class Lookout:
         return [task.result() for task in asked]
 
     async def _exists_at(self, number: int) -> bool:
+        errors = 0
         while True:
-            status = Status.DISABLED
-            if self._availability.open:
-                status = (await self._asker.ask(number)).status
-            if status is Status.DISABLED and self._availability.open:
-                self._availability.shut(number)
+            status = await self._ask(number) if self._availability.open else Status.DISABLED
             if status not in UNSURE:
                 self._asker.measures.probes["exists" if status.exists else "missing"] += 1
                 return status.exists
             self._asker.measures.probes["unsure"] += 1
+            errors += status is Status.ERROR
+            if errors == MOST_ERRORS:
+                return False
             await self._clock.sleep(PAUSE)
+
+    async def _ask(self, number: int) -> Status:
+        self.probing += 1
+        try:
+            status = (await self._asker.ask(number)).status
+        finally:
+            self.probing -= 1
+        if status is Status.DISABLED:
+            self._availability.shut(number)
+        return status
 
     def _go_on(self, crawl: Skips, found: Found) -> None:
         """There is life ahead: skip the gap before it, if it is one."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from sanderling.apis.numbered import LARGEST_ID, Answer, Status
@@ -32,8 +32,9 @@ class Sample:
 
     missed: Missed
     left: int
+    found: list[int] = field(default_factory=list)  # ids that have a record
     alive: bool = False
-    unsure: bool = False  # an answer did not say
+    unsure: bool = False  # the host was not to be asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,11 @@ class Check:
     number: int
     missed: Missed
     sample: Sample | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it has failed before, rather than not been found."""
+        return self.missed.reason is Reason.ERROR
 
 
 class Recheck:
@@ -61,11 +67,14 @@ class Recheck:
         self._rng = rng
         self._measures = measures
         self._idle = asyncio.Event()
+        self._opened = False  # whether a hidden id was shown
+        self._hurried: tuple[int, int] | None = None  # ids that somebody wants asked
         self._flooded: float | None = None
 
     async def run(self, fed: Callable[[], object]) -> None:
         """Load what is due, again and again; `fed` is called when there is something."""
         while True:
+            await self._hasten()
             due = await self._desk(self._state.due, self._clock.wall(), AT_ONCE)
             if not due:
                 await self._nap()
@@ -119,8 +128,7 @@ class Recheck:
         else:
             self._books.miss([self._still(missed, answer.status)])
             return
-        if missed.reason is Reason.HIDDEN:
-            self._flood()
+        self._opened |= missed.reason is Reason.HIDDEN
 
     def _still(self, missed: Missed, status: Status) -> Missed:
         """The same id, missed once more."""
@@ -137,20 +145,25 @@ class Recheck:
         )
 
     def _settle_sample(self, sample: Sample, number: int, answer: Answer) -> None:
+        status, reason = answer.status, sample.missed.reason
         sample.left -= 1
-        sample.alive |= answer.status.exists
-        sample.unsure |= answer.status in (Status.DISABLED, Status.RATE_LIMITED, Status.ERROR)
-        if answer.status is Status.SUCCESS:
+        # That hidden ids are still hidden and malformed ones malformed is no news, and no reason to ask for each.
+        sample.alive |= status.exists and status.value != reason.value
+        # Not an error: one id that always fails would have its range asked every half a minute, for ever.
+        sample.unsure |= status in (Status.DISABLED, Status.RATE_LIMITED)
+        if status is Status.SUCCESS:
             self._books.keep(number, answer.message)
-        elif answer.status is Status.SKIPPED:
+        elif status is Status.SKIPPED:
             self._books.skip(number)
+        if status in (Status.SUCCESS, Status.SKIPPED):
+            sample.found.append(number)
+            self._opened |= reason is Reason.HIDDEN
         if sample.left == 0:
             self._end_sample(sample)
 
     def _end_sample(self, sample: Sample) -> None:
         wall, missed = self._clock.wall(), sample.missed
         if sample.alive:
-            # The ids that were found are asked once more with the others: they are stored once all the same.
             changed = replace(missed, reason=Reason.ALIVE, last_seen=wall, tries=0, next_check=wall)
         elif sample.unsure:
             changed = replace(missed, last_seen=wall, next_check=wall + REFUSED_PAUSE)
@@ -159,14 +172,22 @@ class Recheck:
             changed = replace(
                 missed, last_seen=wall, tries=tries, next_check=wall + check_in(missed.reason, tries, self._rng)
             )
-        self._books.miss([changed])
+        self._books.miss(without_all(changed, sample.found))
 
-    def _flood(self) -> None:
-        """A hidden id was shown: the others may be too."""
-        now = self._clock.now()
-        if self._flooded is None or now - self._flooded >= FLOOD_EVERY:
+    def hurry(self, low: int, high: int) -> None:
+        """Ask within seconds for what is missed from `low` to `high`."""
+        if low <= high:
+            self._hurried = (low, high)
+
+    async def _hasten(self) -> None:
+        """Let be due at once what somebody wants asked; and if a hidden id was shown, all others, which may be too."""
+        hurried, self._hurried = self._hurried, None
+        if hurried is not None:
+            await self._desk(self._state.hasten, self._clock.wall(), hurried)
+        opened, self._opened, now = self._opened, False, self._clock.now()
+        if opened and (self._flooded is None or now - self._flooded >= FLOOD_EVERY):
             self._flooded = now
-            self._state.hasten(self._clock.wall(), (0, LARGEST_ID), Reason.HIDDEN)
+            await self._desk(self._state.hasten, self._clock.wall(), (0, LARGEST_ID), Reason.HIDDEN)
 
 
 def spread(missed: Missed, rng: Random) -> list[int]:
@@ -175,6 +196,14 @@ def spread(missed: Missed, rng: Random) -> list[int]:
     parts = size if size <= SMALL else SAMPLES
     edges = [missed.low + size * part // parts for part in range(parts + 1)]
     return [rng.randrange(edges[part], edges[part + 1]) for part in range(parts)]
+
+
+def without_all(missed: Missed, found: list[int]) -> list[Missed]:
+    """What is left of a range when these ids of it are taken out."""
+    parts = [missed]
+    for number in sorted(found):
+        parts += parts.pop().without(number, number)  # they ascend, so it is in the last
+    return parts
 
 
 def taken_apart(missed: Missed) -> list[Missed]:

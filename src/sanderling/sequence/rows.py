@@ -6,6 +6,7 @@ character that PostgreSQL cannot hold, NUL, is replaced.
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from itertools import chain
 
 from sanderling.formats.instance import Character, Instance, Message, MessageError, Player, decode
 from sanderling.stores.instances import (
@@ -47,28 +48,26 @@ def rows_of(key: str, message: Message) -> Rows:
     number = _id("instance", key)
     crawled = _time("crawled", message.crawled)
     players = tuple(_player(player) for player in instance.players)
-    pairs = list(zip(players, instance.players, strict=True))
-    characters = [
-        (_character(number, row.membership_id, character), character)
-        for row, player in pairs
-        for character in player.characters
-    ]
+    taken_part: list[InstancePlayerRow] = []
+    characters: list[CharacterRow] = []
+    weapons: list[WeaponRow] = []
+    for row, player in zip(players, instance.players, strict=True):
+        member = row.membership_id
+        taken_part.append(InstancePlayerRow(number, member, player.finished, player.time_played_seconds))
+        for character in player.characters:
+            one = _character(number, member, character)
+            who = one.character_id
+            characters.append(one)
+            weapons += [
+                WeaponRow(number, member, who, w.weapon_hash, w.kills, w.precision_kills) for w in character.weapons
+            ]
     rows = Rows(
         instance=_instance(number, message.api, instance, crawled),
         players=players,
-        taken_part=tuple(
-            InstancePlayerRow(number, row.membership_id, player.finished, player.time_played_seconds)
-            for row, player in pairs
-        ),
-        characters=tuple(row for row, _ in characters),
-        weapons=tuple(
-            WeaponRow(
-                number, row.membership_id, row.character_id, weapon.weapon_hash, weapon.kills, weapon.precision_kills
-            )
-            for row, character in characters
-            for weapon in character.weapons
-        ),
-        raw=RawRow(number, bytes(message.raw), crawled),
+        taken_part=tuple(taken_part),
+        characters=tuple(characters),
+        weapons=tuple(weapons),
+        raw=RawRow(number, memoryview(message.raw), crawled),
     )
     _check(rows)
     return rows
@@ -95,54 +94,57 @@ def _instance(number: int, api: str, instance: Instance, crawled: float) -> Inst
 
 def _player(player: Player) -> PlayerRow:
     return PlayerRow(
-        membership_id=_id("player", player.membership_id),
-        last_seen=_time("lastSeen", player.last_seen),
-        membership_type=player.membership_type,
-        icon_path=_text(player.icon_path),
-        display_name=_text(player.display_name),
-        global_display_name=_text(player.global_display_name),
-        global_display_name_code=_text(player.global_display_name_code),
+        _id("player", player.membership_id),
+        _time("lastSeen", player.last_seen),
+        player.membership_type,
+        _text(player.icon_path),
+        _text(player.display_name),
+        _text(player.global_display_name),
+        _text(player.global_display_name_code),
     )
 
 
-def _character(number: int, member: int, character: Character) -> CharacterRow:
+def _character(number: int, member: int, of: Character) -> CharacterRow:
     return CharacterRow(
-        instance_id=number,
-        membership_id=member,
-        character_id=_id("character", character.character_id),
-        class_hash=character.class_hash,
-        emblem_hash=character.emblem_hash,
-        completed=character.completed,
-        score=character.score,
-        kills=character.kills,
-        deaths=character.deaths,
-        assists=character.assists,
-        precision_kills=character.precision_kills,
-        super_kills=character.super_kills,
-        grenade_kills=character.grenade_kills,
-        melee_kills=character.melee_kills,
-        start_seconds=character.start_seconds,
-        time_played_seconds=character.time_played_seconds,
+        number,
+        member,
+        _id("character", of.character_id),
+        of.class_hash,
+        of.emblem_hash,
+        of.completed,
+        of.score,
+        of.kills,
+        of.deaths,
+        of.assists,
+        of.precision_kills,
+        of.super_kills,
+        of.grenade_kills,
+        of.melee_kills,
+        of.start_seconds,
+        of.time_played_seconds,
     )
 
 
 def _check(rows: Rows) -> None:
     """Raise RowsError for what is out of range or there twice. Scores may be below 0; others are not told from them."""
-    one, weapons = rows.instance, rows.weapons
+    one = rows.instance
     known = (one.player_count, one.duration_seconds, one.membership_type, one.score)
     _counts("instance", [number for number in known if number is not None])
-    _hashes("instance", [*one.skull_hashes, *(() if one.activity_hash is None else (one.activity_hash,))])
-    _counts("player", [row.membership_type for row in rows.players])
-    _counts("player", [row.time_played_seconds for row in rows.taken_part])
-    for row in rows.characters:
-        _hashes("character", row[3:5])
-        _counts("character", row[6:])
-    _hashes("weapon", [row.weapon_hash for row in weapons])
-    _counts("weapon", [row.kills for row in weapons])
-    _counts("weapon", [row.precision_kills for row in weapons])
-    _once("player", [row.membership_id for row in rows.players])
-    _once("character", [row[:3] for row in rows.characters])
-    _once("weapon", [row[:4] for row in weapons])
+    _hashes("instance", one.skull_hashes if one.activity_hash is None else (one.activity_hash, *one.skull_hashes))
+    if rows.players:
+        _counts("player", [row.membership_type for row in rows.players])
+        _counts("player", [row.time_played_seconds for row in rows.taken_part])
+        _once("player", [row.membership_id for row in rows.players])
+    if rows.characters:
+        columns = list(zip(*rows.characters, strict=True))
+        _hashes("character", columns[3] + columns[4])
+        _counts("character", list(chain(*columns[6:])))
+        _once("character", list(zip(columns[1], columns[2], strict=True)))
+    if rows.weapons:
+        _, members, characters, hashes, kills, precision_kills = zip(*rows.weapons, strict=True)
+        _hashes("weapon", hashes)
+        _counts("weapon", kills + precision_kills)
+        _once("weapon", list(zip(members, characters, hashes, strict=True)))
 
 
 def _hashes(what: str, numbers: Sequence[int]) -> None:
@@ -166,11 +168,13 @@ def _once(what: str, keys: Sequence[Hashable]) -> None:
 
 
 def _id(what: str, text: str) -> int:
-    # As it was written, and no other way: "007" would be another letter about the same instance.
-    if len(text) <= len(str(MOST_ID)) and text.isascii() and text.isdecimal():
-        number = int(text)
-        if number <= MOST_ID and str(number) == text:
-            return number
+    try:
+        number = int(text) if len(text) <= LONGEST_QUOTE else -1
+    except ValueError:
+        number = -1
+    # As one writes it, and no other way: "007" would be another letter about the same instance.
+    if 0 <= number <= MOST_ID and str(number) == text:
+        return number
     raise RowsError(f"the id of a {what} is {_quoted(text)}, expected a number from 0 to {MOST_ID}")
 
 

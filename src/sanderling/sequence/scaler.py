@@ -93,14 +93,14 @@ class Scaler:
         self._crawl.asker.measures.decisions[made.changed] += 1
 
     def _facts(self) -> Facts:
-        crawl, head = self._crawl, self._lookout.head
+        crawl, cursor, head = self._crawl, self._crawl.lanes.cursor, self._lookout.head
         estimate = head.estimate(self._clock.wall())
         permits, self._permits = self._permits or [self._permitted()], []
         return Facts(
             head_rate=head.rate,
             latency=crawl.asker.measures.latency(),
             permits=fmean(permits),
-            backlog=None if estimate is None else max(0.0, estimate - crawl.lanes.cursor.position().low),
+            backlog=None if estimate is None else max(0.0, estimate + 1 - cursor.next) + cursor.open,
         )
 
     def _permitted(self) -> float:

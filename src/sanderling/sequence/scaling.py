@@ -159,8 +159,8 @@ class AtlasPolicy:
     def _fine_tune(self, readings: Readings, plan: Plan) -> Plan:
         excess = readings.missing - AT_HEAD
         share = min((STEEPNESS * abs(excess)) ** STEEPNESS_POWER / 100, STRONGEST_CUT)
-        # At exactly the right share there is no sign to go by, and nothing to change.
-        wanted = rounded(plan.workers - copysign(share, excess) * plan.workers) if excess else plan.workers
+        # At exactly the right share nothing changes; to divide it by its size, for its sign, would be 0 / 0.
+        wanted = rounded(plan.workers - copysign(share, excess) * plan.workers)
         workers = self.rules.clamp_workers(wanted)
         why = f"{_percent(readings.missing)} not found, {_percent(AT_HEAD)} is right: {change(plan.workers, workers)}."
         return Plan(workers, self.rules.clamp_period(_normal_period(readings, wanted)), Strategy.NORMAL, why)

@@ -80,7 +80,8 @@ class SequenceStatus(msgspec.Struct, frozen=True, kw_only=True):
     next: int  # the next new id
     newest: int | None  # the highest that is known to exist
     head: int | None  # the id that should be the newest now
-    behind: int | None  # ids between cursor and head
+    behind: int | None  # ids up to the head that have no fate yet
+    head_rate: float | None  # ids a second that the upstream makes
     lag: float | None  # seconds, how old records were that came lately
     p20: float | None  # the lag of the last period, by which workers are planned
     missing: float | None  # share of its requests that said not found
@@ -130,8 +131,14 @@ class SequenceStatus(msgspec.Struct, frozen=True, kw_only=True):
             return "waiting at the head"
         if self.looking:
             return "looking for what is ahead"
-        behind = self.plan.strategy == "catch_up" if self.lag is None else self.lag >= FAR
-        return "catching up" if behind else "following the head"
+        return "catching up" if self._seconds_behind >= FAR else "following the head"
+
+    @property
+    def _seconds_behind(self) -> float:
+        """By the lag of what came lately; if nothing came, by how long the upstream took for what is ahead."""
+        if self.lag is not None:
+            return self.lag
+        return self.behind / self.head_rate if self.behind and self.head_rate else 0.0
 
 
 class _Count(NamedTuple):
@@ -159,7 +166,7 @@ class SequenceWatch:
         self._counts.append(self._count(now))
         while len(self._counts) > 2 and now - self._counts[0].now > LATELY:
             self._counts.popleft()
-        cursor, estimate = system.books.durable.low, head.estimate(wall)
+        estimate = head.estimate(wall)
         last = next((made.readings for made in reversed(system.scaler.made) if made.readings), None)
         answers: Counter[str] = Counter()
         for (status, _), number in measures.answers.items():
@@ -171,11 +178,12 @@ class SequenceWatch:
             started=self._started,
             api=asker.api.name,
             host=str(asker.host),
-            cursor=cursor,
+            cursor=system.books.durable.low,
             next=system.cursor.next,
             newest=head.newest,
             head=estimate,
-            behind=None if estimate is None else max(0, estimate + 1 - cursor),
+            behind=None if estimate is None else max(0, estimate + 1 - system.cursor.next) + system.cursor.open,
+            head_rate=head.rate,
             lag=self._lag(),
             p20=last.lag if last else None,
             missing=last.missing if last else None,

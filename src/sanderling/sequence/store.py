@@ -111,10 +111,9 @@ class StoreWorkers:
         """Store what comes, with as many workers as the depth of the queue calls for."""
         async with asyncio.TaskGroup() as group:
             while not self._stopping:
-                for number in range(self._staff.workers):
-                    if number not in self._working:
-                        self._working.add(number)
-                        group.create_task(self._work(number))
+                for number in set(range(self._staff.workers)) - self._working:
+                    self._working.add(number)
+                    group.create_task(self._work(number))
                 self.tally.workers = self._staff.workers
                 await self._pause(self._rules.depth.every)
                 if self._up.is_set():  # more workers do not help against an outage

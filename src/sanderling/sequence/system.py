@@ -1,8 +1,9 @@
 """All parts of a crawl of ids, put together and run."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from sanderling.apis.numbered import NumberedApi
 from sanderling.clock import Clock
@@ -70,7 +71,7 @@ class SequenceSystem:
         self.recheck = Recheck(tools.state, self.books, tools.desk, clock, rng, self.measures)
         self.recheck.unresolved = self._unresolved
         self.lookout = Lookout(asker, self.availability, say, clock, rules.look)
-        self.lookout.begin(position.low)
+        self._remember(position)
         lanes = Lanes(self.cursor, self.books, self.recheck, self.availability)
         self.crawl = SequenceCrawl(asker, lanes, self.lookout, rules=rules.retry, clock=clock, rng=rng)
         guard = Guard(AtlasPolicy(rules.scale), rules.guard, rules.scale)
@@ -79,11 +80,18 @@ class SequenceSystem:
         self._say = say
         self._clock = clock
 
+    def _remember(self, position: Position) -> None:
+        """Begin with what the last run knew. One that was sent back to earlier ids looks at those with new eyes."""
+        saved = self.tools.state.load()
+        self.books.newest = None if saved is None else saved.newest
+        known = self.books.newest
+        self.lookout.begin(position.low if known is None or known >= position.next else max(position.low, known + 1))
+
     def read_from(self, source: Source) -> None:
         """Take readings from there instead of from what is counted here."""
         self.scaler.source = source
 
-    async def run(self, *others: Awaitable[object]) -> None:
+    async def run(self, *others: Coroutine[Any, Any, object]) -> None:
         """Crawl until it is stopped; `others` run beside it, and end with it."""
         self._say(messages.starting_up())
         await self.crawl.run(self.lookout.run(self.crawl), self.scaler.run(), self._refresh(), *others)
@@ -111,7 +119,7 @@ class SequenceSystem:
             lags={key: lags.copy() for key, lags in measures.lags.items()},
             requests={name: seconds.copy() for name, seconds in measures.requests.items()},
             workers=self.crawl.workers,
-            inflight=self.crawl.inflight,
+            inflight=self.crawl.inflight + self.lookout.probing,
             waiting=self.crawl.waiting,
             cursor=self.books.durable.low,
             head=self.lookout.head.estimate(self._clock.wall()),
