@@ -5,7 +5,7 @@ import pytest
 from hypothesis import settings
 
 # They assert too, and should say as much as a test when they fail.
-pytest.register_assert_rewrite("driven", "probed_ids", "random_plays")
+pytest.register_assert_rewrite("driven", "instances_contract", "letters", "probed_ids", "random_plays")
 
 pytest_plugins = ["services.fixtures", "pytester"]
 
