@@ -145,3 +145,10 @@ def test_ranges_are_only_a_shorter_way_to_write_ids(
     assert {number: each.reason for each in found for number in range(each.low, each.high + 1)} == model
     assert sum(map(len, found)) == len(model)
     state.close()
+
+
+def test_the_largest_id_of_all_can_be_missed(state: SequenceState) -> None:
+    state.add_new([missed(2**63 - 1, reason=Reason.IMPORTED)])
+    state.change(Fates(missed=[missed(2**63 - 1, reason=Reason.NOT_FOUND)]))
+
+    assert spans(state) == [(2**63 - 1, 2**63 - 1, "not_found")]

@@ -77,7 +77,7 @@ async def test_a_file_that_another_program_holds_is_the_stores_fault(
     place: Place, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect: Any = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *args, **kwargs: connect(*args, **kwargs, timeout=0.05))
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **kwargs: connect(*args, **{**kwargs, "timeout": 0.05}))
     async with place.opens() as store:
         with closing(connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")

@@ -8,6 +8,7 @@ is skipped over as bytes. A report may be published before it is whole (entries,
 kept one is checked for being complete: who asks again gets the rest.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -192,10 +193,15 @@ def _character(entry: Entry) -> Character:
         melee_kills=_count(more.weapon_kills_melee),
         start_seconds=_count(stats.start_seconds),
         time_played_seconds=_count(stats.time_played_seconds),
-        weapons=tuple(map(_weapon, extended.weapons or ())),
+        weapons=_weapons(extended.weapons or ()),
     )
 
 
-def _weapon(weapon: UsedWeapon) -> Weapon:
-    stats = weapon.values
-    return Weapon(weapon.reference_id, _count(stats.unique_weapon_kills), _count(stats.unique_weapon_precision_kills))
+def _weapons(used: Iterable[UsedWeapon]) -> tuple[Weapon, ...]:
+    """Each weapon once: one that is listed twice was used for all that is listed."""
+    kills: Counter[int] = Counter()
+    precise: Counter[int] = Counter()
+    for weapon in used:
+        kills[weapon.reference_id] += _count(weapon.values.unique_weapon_kills)
+        precise[weapon.reference_id] += _count(weapon.values.unique_weapon_precision_kills)
+    return tuple(Weapon(reference, number, precise[reference]) for reference, number in kills.items())

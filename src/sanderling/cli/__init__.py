@@ -161,6 +161,69 @@ sequence.command(
     "Works beside a crawl that is running, and changes nothing.",
     help_epilogue="Example:\n\n    sanderling sequence status",
 )
+missed = App(name="missed", help="What a crawl of ids missed: see it, have it asked, take it along, bring it in.")
+missed.command(
+    "sanderling.cli.sequence_missed:list_missed",
+    name="list",
+    help="Say which ids a crawl misses, why, since when, and when they are asked again.\n\n"
+    "With --json, one object per range. Works beside a crawl that is running, and changes nothing.\n\n"
+    "Exit code 0, 1 if the state cannot be read, 2 if no crawl has begun there.",
+    help_epilogue="Example:\n\n    sanderling sequence missed list --reason gap",
+)
+missed.command(
+    "sanderling.cli.sequence_missed:retry",
+    name="retry",
+    help="Let missed ids be asked at once, all of them or some.\n\n"
+    "The crawl that is running does so within seconds, otherwise the next. Of a gap some are asked, and each if one "
+    "of these is there; with --every, each in any case.\n\n"
+    "Exit code 0, 1 if the state cannot be written, 2 if it was not called as it should be.",
+    help_epilogue="Example:\n\n    sanderling sequence missed retry --from 2090061917 --to 2090063056 --every",
+)
+missed.command(
+    "sanderling.cli.sequence_missed:export",
+    name="export",
+    help="Write the ids that are missed to a file, or with - to the output: one to a line, ascending.\n\n"
+    "It is written as a whole or not at all. Works beside a crawl that is running, and changes nothing.\n\n"
+    "Exit code 0, 1 if it could not be written, 2 if no crawl has begun there.",
+    help_epilogue="Example:\n\n    sanderling sequence missed export missed.txt --ranges",
+)
+missed.command(
+    "sanderling.cli.sequence_import:import_missed",
+    name="import",
+    help="Take in ids that were missed elsewhere, from a file or with - from the input: one to a line.\n\n"
+    "An id may be there often, and in any order. What is missed already stays as it is, so the same file may be read "
+    "again. Lines that are no ids are told and left out.\n\n"
+    "Exit code 0, 1 if some lines are no ids or the state cannot be written, 2 if there is no such file.",
+    help_epilogue="Example:\n\n    sanderling sequence missed import missed-pgcrs.log",
+)
+sequence.command(missed)
+sequence.command(
+    "sanderling.cli.sequence_store:store",
+    name="store",
+    help="Store what a crawl has queued, as a process of its own; as many as you like, on any machine.\n\n"
+    "For a crawl that runs with --no-store. The first Ctrl-C lets what is in hand be stored, the second stops at once; "
+    "neither loses anything, nor does kill -9.\n\n"
+    "Exit code 0, 1 if a store was not to be had, 2 if it was not called as it should be, 130 after Ctrl-C.",
+    help_epilogue="Example:\n\n    sanderling sequence store --queue amqp://localhost/ --rows postgresql://db/game",
+)
+dead = App(name="dead", help="Records that could not be stored: see why, and have them tried again.")
+dead.command(
+    "sanderling.cli.sequence_dead:list_dead",
+    name="list",
+    help="Say which records could not be stored, why, when, and after how many tries.\n\n"
+    "With --json, one object per record.\n\n"
+    "Exit code 0, 1 if the queue is not to be had, 2 if it was not called as it should be.",
+    help_epilogue="Example:\n\n    sanderling sequence dead list --show --limit 1",
+)
+dead.command(
+    "sanderling.cli.sequence_dead:replay",
+    name="replay",
+    help="Have records that could not be stored tried again, as if they had never failed.\n\n"
+    "Exit code 0, 1 if some are not among the dead or the queue is not to be had, 2 if it was not called as it should "
+    "be.",
+    help_epilogue="Example:\n\n    sanderling sequence dead replay --all",
+)
+sequence.command(dead)
 app.command(sequence)
 app.command(
     "sanderling.cli.why:why",

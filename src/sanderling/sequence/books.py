@@ -54,6 +54,8 @@ class Books:
     _wake: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     _written: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     _retry: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    _came_in: int = field(init=False, default=0)  # ends, in all; and how many of them are written
+    _on_disk: int = field(init=False, default=0)
     _closing: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
@@ -87,6 +89,7 @@ class Books:
         self._came()
 
     def _came(self) -> None:
+        self._came_in += 1
         self._batch.ends += 1
         if self._batch.due:
             self._wake.set()
@@ -105,7 +108,9 @@ class Books:
 
     async def settled(self) -> None:
         """Return when all that came in so far is written. For while `write` runs."""
-        while self._batch.ends or self._writing:
+        # Not until nothing is left: more comes in all the time.
+        came = self._came_in
+        while self._on_disk < came:
             self._written.clear()
             self._wake.set()
             await self._written.wait()
@@ -115,13 +120,14 @@ class Books:
         if not self._batch.ends and position == self.durable:
             return
         # Position and batch are of one moment: an id is in one of them.
-        batch, self._batch = self._batch, _Batch()
+        batch, self._batch, came = self._batch, _Batch(), self._came_in
         self._writing = batch
         if batch.letters:
             await self._publish(batch.letters)
         fates = Fates(ranges_of(batch.ended), batch.missed)
         await self.desk(self.state.record, Saved(self.api, position, self.newest), fates)
         self.durable = position
+        self._on_disk = came
         self._writing = None
 
     async def _publish(self, letters: list[Letter]) -> None:

@@ -22,6 +22,8 @@ CHUNK = 500  # ids of a live range that are taken apart at a time
 LONGEST_NAP = 5.0  # seconds between looks at the disk: others may have made something due
 FLOOD_EVERY = 60.0  # seconds between two times that all hidden ids are asked at once
 REFUSED_PAUSE = 30.0  # seconds; the host said "not now", which is nobody's failure
+# There is a record, and it was not to be had.
+QUEUED = frozenset({Reason.HIDDEN, Reason.RATE_LIMITED})
 # Each id of these is asked, until they are old.
 ONE_BY_ONE = frozenset({Reason.ALIVE, Reason.IMPORTED})
 
@@ -133,12 +135,14 @@ class Recheck:
     def _still(self, missed: Missed, status: Status) -> Missed:
         """The same id, missed once more."""
         wall = self._clock.wall()
-        if status in (Status.DISABLED, Status.RATE_LIMITED) and missed.reason is not Reason.RATE_LIMITED:
+        refused = status is Status.RATE_LIMITED and missed.reason is not Reason.RATE_LIMITED
+        if refused or status is Status.DISABLED:
             return replace(missed, last_seen=wall, next_check=wall + REFUSED_PAUSE)
-        reason = missed.reason if status is Status.DISABLED else Reason(status.value)
-        newly_hidden = reason is Reason.HIDDEN and missed.reason is not Reason.HIDDEN
-        tries = 0 if newly_hidden else missed.tries + 1
-        if tries in (WARN_AT, OFFLOAD) and reason is not Reason.HIDDEN and self.unresolved is not None:
+        reason = Reason(status.value)
+        # What was hidden or refused so far has not been looked for in vain, and the other way round.
+        same = reason is missed.reason if QUEUED & {reason, missed.reason} else True
+        tries = missed.tries + 1 if same else int(reason not in QUEUED)
+        if tries in (WARN_AT, OFFLOAD) and reason not in QUEUED and self.unresolved is not None:
             self.unresolved(missed, wall - missed.first_seen, tries == OFFLOAD)
         return replace(
             missed, reason=reason, last_seen=wall, tries=tries, next_check=wall + check_in(reason, tries, self._rng)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import msgspec
 
+from sanderling.apis.numbered import LARGEST_ID
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
+from sanderling.sequence.retries import RAREST, Reason
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.sqlite_file import Kind, open_file, transaction
 
@@ -98,14 +99,14 @@ class SequenceState:
     # What is missed.
 
     def due(self, now: float, limit: int) -> list[Missed]:
-        """What should be asked again by `now`, the most overdue first."""
+        """What should be asked again by `now`, the most overdue first.
+
+        What is due later than anything is ever put off was put off by a clock that was wrong, and is due too.
+        """
+        query = f"""SELECT {COLUMNS} FROM missed WHERE next_check <= ?
+            UNION ALL SELECT {COLUMNS} FROM missed WHERE next_check > ? ORDER BY next_check LIMIT ?"""  # noqa: S608 - ours
         with self._alone() as db:
-            return _rows(
-                db.execute(
-                    f"SELECT {COLUMNS} FROM missed WHERE next_check <= ? ORDER BY next_check LIMIT ?",  # noqa: S608 - ours
-                    (now, limit),
-                )
-            )
+            return _rows(db.execute(query, (now, now + 2 * RAREST, limit)))
 
     def next_due(self) -> float | None:
         """When something is next to be asked again."""
@@ -153,10 +154,7 @@ class SequenceState:
         added = 0
         with self._alone("IMMEDIATE") as db:
             for each in missed:
-                parts = [each]
-                for known in _overlapping(db, each.low, each.high):
-                    parts = [left for part in parts for left in _cut(part, known.low, known.high)]
-                for part in parts:
+                for part in _new_in(db, each):
                     _insert(db, part)
                     added += len(part)
         return added
@@ -217,7 +215,8 @@ def _insert(db: sqlite3.Connection, new: Missed) -> None:
         if before.joins(new):
             db.execute("DELETE FROM missed WHERE low = ?", (before.low,))
             new = before.join(new)
-    for behind in _overlapping(db, new.high + 1, new.high + 1):
+    after = min(new.high + 1, LARGEST_ID)  # SQLite has no larger number
+    for behind in _overlapping(db, after, after):
         if new.joins(behind):
             db.execute("DELETE FROM missed WHERE low = ?", (behind.low,))
             new = new.join(behind)
@@ -231,6 +230,11 @@ def _put(db: sqlite3.Connection, new: Missed) -> None:
     )
 
 
-def _cut(part: Missed, low: int, high: int) -> list[Missed]:
-    """What is left of `part` outside of that range, which need not touch it."""
-    return [part] if high < part.low or part.high < low else part.without(low, high)
+def _new_in(db: sqlite3.Connection, wanted: Missed) -> list[Missed]:
+    """What of a range is not missed yet."""
+    parts, low = [], wanted.low
+    for known in _overlapping(db, wanted.low, wanted.high):
+        if low < known.low:
+            parts.append(replace(wanted, low=low, high=known.low - 1))
+        low = known.high + 1
+    return [*parts, replace(wanted, low=low)] if low <= wanted.high else parts

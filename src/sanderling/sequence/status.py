@@ -166,7 +166,8 @@ class SequenceWatch:
         self._counts.append(self._count(now))
         while len(self._counts) > 2 and now - self._counts[0].now > LATELY:
             self._counts.popleft()
-        estimate = head.estimate(wall)
+        # Without a rate, all it knows is the newest: that would look like being there.
+        estimate = None if head.rate is None else head.estimate(wall)
         last = next((made.readings for made in reversed(system.scaler.made) if made.readings), None)
         answers: Counter[str] = Counter()
         for (status, _), number in measures.answers.items():

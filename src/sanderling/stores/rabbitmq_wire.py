@@ -113,9 +113,9 @@ def _password(environment: Mapping[str, str]) -> str:
 
 async def connect(server: Broker, name: str) -> Link:
     """A new link, which operators see under `name`. Raises QueueError."""
-    # Without a handler of their own, what they log of an error that we report would be printed as well.
+    # What they log of an error, with all its traces, we report in a line.
     for library in ("aio_pika", "aiormq"):
-        logging.getLogger(library).addHandler(logging.NullHandler())
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     with plainly(server.place):
         async with asyncio.timeout(CONNECT_SECONDS):
             connection = await aio_pika.connect(

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from sanderling.stores.durable import FolderError, plainly
 
+BUSY_SECONDS = 30.0  # that a write waits for another process: an import of a million ids takes its turns, too
+MODE_TRIES = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -26,12 +29,14 @@ def open_file(path: Path, kind: Kind) -> sqlite3.Connection:
     """
     with plainly(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             new = _check(db, path, kind)
-            db.execute("PRAGMA journal_mode = WAL")
+            _set_mode(db)
             if new:
-                make_tables(db, kind)
+                with transaction(db):
+                    if _check(db, path, kind):  # nobody was quicker
+                        _make_tables(db, kind)
         except BaseException:
             db.close()
             raise
@@ -40,8 +45,11 @@ def open_file(path: Path, kind: Kind) -> sqlite3.Connection:
 
 def _check(db: sqlite3.Connection, path: Path, kind: Kind) -> bool:
     """Whether the file is new."""
-    ((application,),), ((version,),) = db.execute("PRAGMA application_id"), db.execute("PRAGMA user_version")
-    ((tables,),) = db.execute("SELECT count(*) FROM sqlite_schema")
+    # In one statement, so that all is of one moment: another process may be making the file just now.
+    ((application, version, tables),) = db.execute(
+        """SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+        FROM pragma_application_id, pragma_user_version"""
+    )
     if tables and application != kind.application:
         raise FolderError(f"{path} is no {kind.what}; choose another file")
     if tables and version > kind.version:
@@ -49,13 +57,32 @@ def _check(db: sqlite3.Connection, path: Path, kind: Kind) -> bool:
     return not tables
 
 
+def _set_mode(db: sqlite3.Connection) -> None:
+    """Switch to WAL. Two who do so at once do not wait for each other, as SQLite makes others do."""
+    for _ in range(MODE_TRIES - 1):
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            db.execute("BEGIN IMMEDIATE")  # waits until the other one is done
+            db.execute("ROLLBACK")
+        else:
+            return
+    db.execute("PRAGMA journal_mode = WAL")
+
+
 def make_tables(db: sqlite3.Connection, kind: Kind) -> None:
     """Make an empty database one of this kind."""
     with transaction(db):
-        for statement in kind.tables:
-            db.execute(statement)
-        db.execute(f"PRAGMA application_id = {kind.application}")
-        db.execute(f"PRAGMA user_version = {kind.version}")
+        _make_tables(db, kind)
+
+
+def _make_tables(db: sqlite3.Connection, kind: Kind) -> None:
+    for statement in kind.tables:
+        db.execute(statement)
+    db.execute(f"PRAGMA application_id = {kind.application}")
+    db.execute(f"PRAGMA user_version = {kind.version}")
 
 
 @contextmanager

@@ -1,0 +1,67 @@
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sanderling.stores.durable import FolderError
+from sanderling.stores.sqlite_file import Kind, open_file
+
+KIND = Kind("file of a test", 0x54455354, 1, ("CREATE TABLE thing (number INTEGER)", "INSERT INTO thing VALUES (1)"))
+OPEN = """
+import sys
+from pathlib import Path
+from sanderling.stores.sqlite_file import Kind, open_file
+kind = Kind("file of a test", 0x54455354, 1, ("CREATE TABLE thing (number INTEGER)", "INSERT INTO thing VALUES (1)"))
+print("ready", flush=True)
+for name in sys.stdin:
+    db = open_file(Path(name.strip()), kind)
+    print(db.execute("SELECT sum(number) FROM thing").fetchone()[0], flush=True)
+    db.close()
+"""
+
+
+def test_a_file_is_made_once_and_found_again(tmp_path: Path) -> None:
+    open_file(tmp_path / "new" / "a.db", KIND).close()
+
+    db = open_file(tmp_path / "new" / "a.db", KIND)
+
+    assert db.execute("SELECT number FROM thing").fetchall() == [(1,)]
+    assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    db.close()
+
+
+def test_processes_that_make_the_same_file_at_once_all_get_it(tmp_path: Path) -> None:
+    openers = [
+        subprocess.Popen([sys.executable, "-c", OPEN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        for _ in range(3)
+    ]
+    try:
+        assert [opener.stdout.readline() for opener in openers if opener.stdout] == ["ready\n"] * 3
+        for number in range(15):
+            for opener in openers:
+                assert opener.stdin is not None
+                opener.stdin.write(f"{tmp_path / str(number)}.db\n")
+                opener.stdin.flush()
+            assert [opener.stdout.readline() for opener in openers if opener.stdout] == ["1\n"] * 3
+    finally:
+        for opener in openers:
+            opener.communicate(timeout=20)
+
+
+def test_a_file_of_another_kind_is_left_alone(tmp_path: Path) -> None:
+    open_file(tmp_path / "a.db", KIND).close()
+
+    with pytest.raises(FolderError, match="is no other file; choose another file"):
+        open_file(tmp_path / "a.db", Kind("other file", 0x4F544852, 1, ()))
+
+
+def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
+    open_file(tmp_path / "a.db", KIND).close()
+    with sqlite3.connect(tmp_path / "a.db") as db:
+        db.execute("PRAGMA user_version = 7")
+    db.close()
+
+    with pytest.raises(FolderError, match="is of format 7, this version reads 1"):
+        open_file(tmp_path / "a.db", KIND)
