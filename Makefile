@@ -23,8 +23,8 @@ $(READY): pyproject.toml constraints.txt setup.py $(wildcard src/sanderling/*/*.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-run: $(READY) ## watch a crawl of a small, partly broken web
-	@$(BIN)/sanderling demo pages
+run: $(READY) ## watch a simulated game being followed: a backlog, a gap, a pause
+	@$(BIN)/sanderling demo sequence
 
 test: $(READY) ## run every test; says which suites it skipped and why
 	$(BIN)/python -m pytest -n 4 --dist loadfile
@@ -72,4 +72,4 @@ $(PEERS_READY): Makefile constraints.txt | $(READY)
 	@touch $@
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(PEERS) sanderling-demo build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) sanderling-demo sanderling-demo-* build .mypy_cache .ruff_cache .pytest_cache .hypothesis

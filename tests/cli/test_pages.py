@@ -185,7 +185,7 @@ def test_stopped_once_it_keeps_what_is_in_flight_and_says_how_to_go_on(tmp_path:
             resumed = await sanderling(*again)
 
         assert stopped.code == 130
-        assert "finishing 1 requests in flight; once more stops at once" in stopped.err
+        assert "finishing 1 request in flight; once more stops at once" in stopped.err
         assert "still to ask for. Nothing is lost; go on where it stopped with:" in stopped.out
         assert kept == ["/", "/0"]
         assert again == ["pages", "crawl", "--resume", "--out", str(tmp_path / "out"), "--rps", "4", "--private"]
@@ -213,7 +213,7 @@ def test_stopped_twice_it_ends_at_once_and_says_how_to_go_on(tmp_path: Path) -> 
             (again,) = commands(stopped.err)
             resumed = await sanderling(*again)
 
-        assert said.startswith(b"finishing 1 requests in flight")
+        assert said.startswith(b"finishing 1 request in flight")
         assert (stopped.code, stopped.out) == (130, "")
         assert stopped.err.startswith("sanderling: stopped at once; what was kept is safe. Go on with:")
         assert "Traceback" not in stopped.err

@@ -232,8 +232,8 @@ def test_a_broker_that_is_away_is_waited_for_and_then_told(out: Path, monkeypatc
         (["--workers=0"], 2, "--workers"),
         (["--batch=0"], 2, "--batch"),
         (["--queue=redis://x"], 2, "--queue: 'redis' is no queue"),
-        (["--rows=mysql://x"], 1, "--rows: 'mysql' is no kind of store"),
-        (["--raw=mysql://x"], 1, "--raw: "),
+        (["--rows=mysql://x"], 2, "--rows: 'mysql' is no kind of store"),
+        (["--raw=mysql://x"], 2, "--raw: "),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -16,7 +16,7 @@ app = App(
     version=lambda: version("sanderling"),
     help="Collect every record from APIs you do not own: as fast as each host allows, never faster, losing nothing.",
     help_format="plaintext",
-    help_epilogue="Example, which needs no server: watch a crawl of a simulated web\n\n    sanderling demo pages",
+    help_epilogue="Example, which needs no server: follow a simulated game\n\n    sanderling demo sequence",
     # `main` does it, also for a Ctrl-C that comes while a command is still being imported.
     suppress_keyboard_interrupt=False,
 )
@@ -148,8 +148,8 @@ sequence.command(
     "sanderling.cli.sequence:crawl",
     name="crawl",
     help="Follow ever-growing ids: catch up, stay at the head, skip gaps, lose nothing.\n\n"
-    "Run the same command again to go on where it ended. The first Ctrl-C lets what is in flight come to its end, the "
-    "second stops at once; neither loses anything, nor does kill -9.\n\n"
+    "Run it again without --target to go on where it ended. The first Ctrl-C lets what is in flight come to its end, "
+    "the second stops at once; neither loses anything, nor does kill -9.\n\n"
     "Exit code 0 if it came to --until or was asked to stop, 1 if it failed, 2 if it was not called as it should be, "
     "130 after Ctrl-C.",
     help_epilogue="Example, which needs no server and asks nobody:\n\n    sanderling sequence crawl --demo",
@@ -236,6 +236,11 @@ app.command(
 
 demo = App(name="demo", help="See it work against simulated hosts; nothing leaves this machine.")
 demo.command("sanderling.cli.demo_pages:demo_pages", name="pages", help="Watch a crawl of a small, partly broken web.")
+demo.command(
+    "sanderling.cli.demo_sequence:demo_sequence",
+    name="sequence",
+    help="Watch a crawl of ever-growing ids: catching up, a gap, a pause, a maintenance.",
+)
 demo.command("sanderling.cli.demo:demo", name="limiter", help="Watch the limiter learn three hosts at once.")
 app.command(demo)
 

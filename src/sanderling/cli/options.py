@@ -24,6 +24,7 @@ from sanderling.observe.metrics import (
     serve,
 )
 from sanderling.observe.metrics_repos import RepoMetrics, TakeRepos
+from sanderling.observe.metrics_sequence import SequenceMetrics, TakeSequence
 
 
 @Parameter(name="*")
@@ -51,7 +52,11 @@ DEFAULT = Options()
 
 @asynccontextmanager
 async def observed(
-    options: Options, take: Take, pages: TakePages | None = None, repos: TakeRepos | None = None
+    options: Options,
+    take: Take,
+    pages: TakePages | None = None,
+    repos: TakeRepos | None = None,
+    sequence: TakeSequence | None = None,
 ) -> AsyncIterator[str | None]:
     """Log as asked, and show what the others return as metrics if asked; gives the address of these, if any.
 
@@ -61,7 +66,7 @@ async def observed(
     if options.metrics_port is None:
         yield None
         return
-    exposition = _exposed(options.metrics_port, take, pages, repos)
+    exposition = _exposed(options.metrics_port, _registry(take, pages, repos, sequence))
     try:
         yield exposition.url
     finally:
@@ -69,13 +74,21 @@ async def observed(
         await asyncio.to_thread(exposition.close)
 
 
-def _exposed(port: int, take: Take, pages: TakePages | None, repos: TakeRepos | None) -> Exposition:
+def _registry(
+    take: Take, pages: TakePages | None, repos: TakeRepos | None, sequence: TakeSequence | None
+) -> CollectorRegistry:
     registry, loop = CollectorRegistry(), asyncio.get_running_loop()
     LimiterMetrics(registry, on_loop(loop, take))
     if pages is not None:
         PagesMetrics(registry, on_loop(loop, pages))
     if repos is not None:
         RepoMetrics(registry, on_loop(loop, repos))
+    if sequence is not None:
+        SequenceMetrics(registry, on_loop(loop, sequence))
+    return registry
+
+
+def _exposed(port: int, registry: CollectorRegistry) -> Exposition:
     try:
         return serve(registry, port)
     except PortError as error:

@@ -2,7 +2,6 @@
 
 import asyncio
 import shlex
-import signal
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +16,10 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
-from sanderling.cli.loop import run
+from sanderling.cli.loop import run, stoppable
 from sanderling.cli.options import DEFAULT, Options, observed
 from sanderling.cli.pages_screen import Screen, fitting
-from sanderling.cli.pages_summary import summarise
+from sanderling.cli.pages_summary import finishing, summarise
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
@@ -173,7 +172,7 @@ async def crawl_folder(folder: CrawlFolder, tools: Tools, options: Options, cloc
         async with observed(options, lambda: limiter.snapshot(TOP_HOSTS), seen) as metrics, tools.http:
             if metrics:
                 screen.note(f"metrics: {metrics}")
-            with _stoppable(crawl, screen) as stops, screen:
+            with stoppable(crawl.stop, screen.note, lambda: finishing(crawl.inflight)) as stops, screen:
                 complete = await _run_watched(crawl, screen, clock, started)
                 last = status(crawl, started, clock.wall())
                 screen.show(last)
@@ -214,29 +213,6 @@ async def _watch(crawl: Crawl, screen: Screen, clock: Clock, started: float) -> 
 def _publish(folder: Path, now: Status, limiter: bytes) -> None:
     publish(folder, now)
     keep_limiter(folder, limiter)
-
-
-@contextmanager
-def _stoppable(crawl: Crawl, screen: Screen) -> Iterator[list[int]]:
-    """The first Ctrl-C lets what is in flight come to its end, the second stops at once; which signals came."""
-    loop, main = asyncio.get_running_loop(), asyncio.current_task()
-    came: list[int] = []
-
-    def stop(number: int) -> None:
-        came.append(number)
-        if len(came) == 1:
-            screen.note(f"finishing {crawl.inflight} requests in flight; once more stops at once")
-            crawl.stop()
-        elif main is not None:
-            main.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, number)
-    try:
-        yield came
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
 
 
 def _plan(urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], depth: int) -> Plan | None:

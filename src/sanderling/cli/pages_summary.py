@@ -176,6 +176,11 @@ def _indented(*lines: str) -> Iterator[str]:
     yield ""
 
 
+def finishing(requests: int) -> str:
+    """What a crawl does that was asked to stop."""
+    return f"finishing {count(requests, 'request')} in flight"
+
+
 def count(number: int, what: str) -> str:
     """A number of things."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -3,10 +3,8 @@
 import asyncio
 import os
 import re
-import signal
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,8 +14,9 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
+from sanderling.cli.loop import stoppable
 from sanderling.cli.options import Options, observed
-from sanderling.cli.pages_summary import count
+from sanderling.cli.pages_summary import finishing
 from sanderling.cli.repos_screen import Screen
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
@@ -198,7 +197,7 @@ async def run_crawl(parts: Opened, tools: Tools, options: Options, *, clock: Clo
         async with observed(options, take, repos=watched.readings) as metrics, tools.http:
             if metrics:
                 screen.note(f"metrics: {metrics}")
-            with _stoppable(watched.crawl, screen) as stops, screen:
+            with stoppable(watched.crawl.stop, screen.note, lambda: finishing(watched.crawl.inflight)) as stops, screen:
                 complete = await _run_watched(watched, desk, screen, clock, started)
                 last = watched.status(clock.now() - started)
                 screen.show(last)
@@ -253,26 +252,3 @@ def _recall(limiter: Limiter, folder: Path) -> None:
     # Not there, or written by another version: what it knew is learned again.
     with suppress(OSError, ValueError):
         limiter.restore((folder / LIMITER).read_bytes())
-
-
-@contextmanager
-def _stoppable(crawl: RepoCrawl, screen: Screen) -> Iterator[list[int]]:
-    """The first Ctrl-C lets what is in flight come to its end, the second stops at once; which signals came."""
-    loop, main = asyncio.get_running_loop(), asyncio.current_task()
-    came: list[int] = []
-
-    def stop(number: int) -> None:
-        came.append(number)
-        if len(came) == 1:
-            screen.note(f"finishing {count(crawl.inflight, 'request')} in flight; once more stops at once")
-            crawl.stop()
-        elif main is not None:
-            main.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, number)
-    try:
-        yield came
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)

@@ -21,7 +21,7 @@ from sanderling.cli import CommandError
 from sanderling.cli.pages_summary import count, printable
 from sanderling.cli.sequence_missed import BREATH, AsJson, File, Saying
 from sanderling.cli.sequence_place import USUAL, Place
-from sanderling.clock import SystemClock
+from sanderling.clock import Clock, SystemClock
 from sanderling.sequence.cursor import ranges_of
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import Reason, check_in
@@ -65,18 +65,27 @@ def import_missed(file: File, /, *, json: AsJson = False, place: Place = USUAL) 
     saying = Saying(clock)
     with _explained(), closing(_Sorter()) as sorter:
         with _opened(file) as lines:
-            for number in _ids(lines, tally):
-                if sorter.add(number):
-                    saying(f"{tally.lines:,} lines read")
+            _sort(lines, sorter, tally, saying)
         with closing(SequenceState(place.state)) as state:
-            for ranges in _batches(sorter.ranges()):
-                tally.different += sum(high - low + 1 for low, high in ranges)
-                tally.added += state.add_new(_missed(ranges, clock.wall()))
-                saying(f"{tally.different:,} different ids, {tally.added:,} of them not missed before")
-                sleep(BREATH)
+            _take_in(sorter, state, tally, saying, clock)
     _tell(tally, place, as_json=json)
     if tally.bad:
         sys.exit(1)
+
+
+def _sort(lines: BinaryIO, sorter: "_Sorter", tally: Tally, saying: Saying) -> None:
+    for number in _ids(lines, tally):
+        if sorter.add(number):
+            saying(f"{tally.lines:,} lines read")
+
+
+def _take_in(sorter: "_Sorter", state: SequenceState, tally: Tally, saying: Saying, clock: Clock) -> None:
+    """A little at a time: a crawl that is running has to write, too."""
+    for ranges in _batches(sorter.ranges()):
+        tally.different += sum(high - low + 1 for low, high in ranges)
+        tally.added += state.add_new(_missed(ranges, clock.wall()))
+        saying(f"{tally.different:,} different ids, {tally.added:,} of them not missed before")
+        sleep(BREATH)
 
 
 @contextmanager

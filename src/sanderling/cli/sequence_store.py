@@ -5,8 +5,8 @@ import json as jsonlib
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, NamedTuple, Self, TypeVar
@@ -17,21 +17,18 @@ from rich.console import Console
 from rich.text import Text
 
 from sanderling.cli import CommandError
-from sanderling.cli.loop import run
+from sanderling.cli.loop import run, stoppable
 from sanderling.cli.pages_summary import count, duration, printable
 from sanderling.cli.sequence_dead import Letters
-from sanderling.cli.sequence_place import EMBEDDED, USUAL, Keeping, Place, flags_of
+from sanderling.cli.sequence_place import EMBEDDED, PATIENCE, USUAL, Keeping, Place, flags_of, reached
 from sanderling.clock import Clock, SystemClock
 from sanderling.sequence.depth import DepthRules
 from sanderling.sequence.store import StoreRules, StoreTally, StoreWorkers
-from sanderling.stores.instances import Fault, InstancesError
 from sanderling.stores.queue import Depth, Queue, QueueError
 
 SAY_EVERY = 5.0  # seconds between two lines, where nobody watches
 SHOW_EVERY = 0.5  # the same on a terminal
 LOOK = 0.5  # seconds between looks at whether the queue is empty
-# Seconds that a server may take to come up after us, or to come back before --until-empty gives up.
-PATIENCE, AGAIN = 30.0, 2.0
 
 T = TypeVar("T")
 
@@ -141,37 +138,18 @@ async def _store(place: Place, keeping: Keeping, rules: StoreRules, screen: Scre
     async with AsyncExitStack() as stack:
         queue = keeping.open_queue(place, clock)
         stack.push_async_callback(queue.close)
-        reached = partial(_reached, screen=screen, clock=clock)
-        await reached("--queue", keeping.queue, queue.depth)
-        rows = await reached("--rows", keeping.rows, partial(keeping.open_rows, place))
+        await reached("--queue", keeping.queue, queue.depth, screen.note)
+        rows = await reached("--rows", keeping.rows, partial(keeping.open_rows, place), screen.note)
         stack.push_async_callback(rows.close)
-        raw = await reached("--raw", keeping.raw, keeping.open_raw)
+        raw = await reached("--raw", keeping.raw, keeping.open_raw, screen.note)
         if raw is not None:
             stack.push_async_callback(raw.close)
         workers = StoreWorkers(queue, rows, raw, clock, rules)
         stack.enter_context(screen)
-        came = stack.enter_context(_stoppable(workers, screen))
+        came = stack.enter_context(stoppable(workers.stop, screen.note, lambda: "storing what is in hand"))
         trouble = await _run(workers, queue, screen, clock, until_empty=until_empty)
         depth = await _depth(queue)
     return Ran(workers.tally, depth, clock.now() - started, trouble, tuple(came))
-
-
-async def _reached(flag: str, url: str | None, reach: Callable[[], Awaitable[T]], *, screen: Screen, clock: Clock) -> T:
-    """What `reach` gives; a server may take a while. Raises CommandError."""
-    embedded = url is None or url.startswith(("sqlite:", "chdb:"))
-    until, said = clock.now() + (0.0 if embedded else PATIENCE), False
-    while True:
-        try:
-            return await reach()
-        except (QueueError, InstancesError) as error:
-            problem = f"{flag}: {error}" if url else str(error)
-            final = isinstance(error, InstancesError) and error.fault is Fault.REFUSED
-        if final or clock.now() >= until:
-            raise CommandError(printable(problem))
-        if not said:
-            screen.note(f"{problem} Trying for {PATIENCE:.0f} s.")
-            said = True
-        await clock.sleep(AGAIN)
 
 
 # While it runs.
@@ -222,29 +200,6 @@ async def _depth(queue: Queue) -> Depth | None:
         return await queue.depth()
     except QueueError:
         return None  # the workers say so themselves
-
-
-@contextmanager
-def _stoppable(workers: StoreWorkers, screen: Screen) -> Iterator[list[int]]:
-    """The first Ctrl-C lets the batches in hand be stored, the second stops at once; which signals came."""
-    loop, main = asyncio.get_running_loop(), asyncio.current_task()
-    came: list[int] = []
-
-    def stop(number: int) -> None:
-        came.append(number)
-        if len(came) == 1:
-            screen.note("storing what is in hand; once more stops at once")
-            workers.stop()
-        elif main is not None:
-            main.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, number)
-    try:
-        yield came
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
 
 
 def _counters(tally: StoreTally, depth: Depth | None) -> Iterator[str]:

@@ -107,16 +107,18 @@ class SequenceCrawl:
         async with asyncio.TaskGroup() as keeping:
             keeping.create_task(self.lanes.books.write(self.pump))
             async with self._group:
-                always = (self.lanes.recheck.run(self.pump), self.lanes.availability.run(self.pump))
-                beside = [self._group.create_task(other) for other in (*always, *others)]
-                try:
-                    self.pump()
-                    await self._over.wait()
-                finally:
-                    self._stopping = True  # also of one that is cancelled: nothing may begin while the group ends
-                    for task in beside:
-                        task.cancel()
+                await self._crawl(self.lanes.recheck.run(self.pump), self.lanes.availability.run(self.pump), *others)
             self.lanes.books.close()
+
+    async def _crawl(self, *beside: Coroutine[Any, Any, object]) -> None:
+        tasks = [self._group.create_task(each) for each in beside]
+        try:
+            self.pump()
+            await self._over.wait()
+        finally:
+            self._stopping = True  # also of one that is cancelled: nothing may begin while the group ends
+            for task in tasks:
+                task.cancel()
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
@@ -239,7 +241,8 @@ class SequenceCrawl:
     def _settle(self, number: int, tries: Tries, answer: Answer) -> None:
         status = answer.status
         self.asker.measures.answer(status, tries.asked + 1, answer.outcome.lag)
-        self._watcher.answered(number, answer, first=tries.asked == 0)
+        self._watcher.answered(number, answer, first=not tries.answered)
+        tries.answered = True
         if status is Status.DISABLED:
             self.lanes.availability.shut(number)
         if status is Status.NOT_FOUND and self._watcher.given_back(number):

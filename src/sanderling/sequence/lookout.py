@@ -26,6 +26,7 @@ PAUSE = 5.0  # seconds until a probe that was not answered is sent again
 MOST_ERRORS = 3
 CLOSE_BY = 4  # ids that are asked in each near look
 USUAL_RATE = 10.0  # ids a second, where none is known yet
+UNKNOWN_AGE = 60.0  # seconds, of the newest record where we have not seen any
 
 Say = Callable[[Alert], object]
 
@@ -73,6 +74,7 @@ class Lookout:
         self._suspected = asyncio.Event()
         self._last = -1  # the highest id that is known to exist, or that was settled when we began
         self._completed: float | None = None  # when the record of `_last` was, by the wall
+        self._seen = clock.now()  # when we saw it
 
     def begin(self, below: int) -> None:
         """Say where the crawl begins: ids below are none of its concern."""
@@ -117,6 +119,7 @@ class Lookout:
             self._suspicion.note(exists=True)
             self._last = number
             self._completed = wall if lag is None else wall - lag
+            self._seen = self._clock.now()
 
     def given_back(self, number: int) -> bool:
         """Whether an id that was not found should wait at the head instead of using up its tries."""
@@ -186,8 +189,10 @@ class Lookout:
         return None
 
     def _silent(self) -> float:
-        """Seconds since the newest record was completed; at least one, for clocks disagree."""
-        return 60.0 if self._completed is None else max(1.0, self._clock.wall() - self._completed)
+        """Seconds since the newest record was completed. Clocks disagree, but that was before we saw it."""
+        unseen = self._clock.now() - self._seen
+        age = UNKNOWN_AGE + unseen if self._completed is None else self._clock.wall() - self._completed
+        return max(1.0, unseen, age)
 
     async def _probe(self, numbers: Sequence[int]) -> list[bool]:
         async with asyncio.TaskGroup() as group:

@@ -39,7 +39,8 @@ class RetryRules:
 class Tries:
     """What an id has been through in the main lane."""
 
-    asked: int = 0
+    answered: bool = False  # whatever the answer was
+    asked: int = 0  # without those that were refused, or told that the API is switched off
     not_found: int = 0
     errors: int = 0
     malformed: int = 0
