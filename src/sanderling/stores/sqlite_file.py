@@ -34,9 +34,7 @@ def open_file(path: Path, kind: Kind) -> sqlite3.Connection:
             new = _check(db, path, kind)
             _set_mode(db)
             if new:
-                with transaction(db):
-                    if _check(db, path, kind):  # nobody was quicker
-                        _make_tables(db, kind)
+                _make_first(db, path, kind)
         except BaseException:
             db.close()
             raise
@@ -55,6 +53,13 @@ def _check(db: sqlite3.Connection, path: Path, kind: Kind) -> bool:
     if tables and version > kind.version:
         raise FolderError(f"{path} is of format {version}, this version reads {kind.version}; use a newer version")
     return not tables
+
+
+def _make_first(db: sqlite3.Connection, path: Path, kind: Kind) -> None:
+    """Make the tables, unless somebody else was quicker."""
+    with transaction(db):
+        if _check(db, path, kind):
+            _make_tables(db, kind)
 
 
 def _set_mode(db: sqlite3.Connection) -> None:
