@@ -7,6 +7,7 @@ large the process gets; a million take some twenty minutes.
 """
 
 import argparse
+import asyncio
 import json
 import os
 import subprocess
@@ -20,8 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import aio_pika
+import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 from harness import Report, at_least, at_most
 from processes import ROOT, Program, busy
+
+from sanderling.stores.rabbitmq import DELAYS
 
 COMMAND = str(Path(sys.executable).with_name("sanderling"))
 POSTGRES, RABBITMQ = "postgresql://postgres@127.0.0.1/test", "amqp://guest:guest@127.0.0.1/"
@@ -73,14 +78,32 @@ def bare(world: World, _folder: Path, ids: int) -> Program:
     return Program((sys.executable, script, world.base, str(world.first), str(ids)), {})
 
 
-def services(world: World, folder: Path, ids: int) -> Program:
-    """With RabbitMQ, PostgreSQL, and ClickHouse's engine."""
-    name = f"bench_{uuid.uuid4().hex[:8]}"
-    return crawl(
-        world, folder, ids,
-        *("--queue", RABBITMQ, "--queue-name", name),
-        *("--rows", f"{POSTGRES}?schema={name}", "--raw", f"chdb:{folder}/raw"),
-    )  # fmt: skip
+class Services:
+    """With RabbitMQ, PostgreSQL, and ClickHouse's engine; `remove` what was left there."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+
+    def __call__(self, world: World, folder: Path, ids: int) -> Program:
+        """The same command, with a queue and a schema of its own."""
+        name = f"bench_{uuid.uuid4().hex[:8]}"
+        self._names.append(name)
+        return crawl(
+            world, folder, ids,
+            *("--queue", RABBITMQ, "--queue-name", name),
+            *("--rows", f"{POSTGRES}?schema={name}", "--raw", f"chdb:{folder}/raw"),
+        )  # fmt: skip
+
+    async def remove(self) -> None:
+        """Leave nothing behind."""
+        db = await asyncpg.connect(POSTGRES)
+        async with await aio_pika.connect(RABBITMQ) as connection:
+            channel = await connection.channel()
+            for name in self._names:
+                await db.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+                for each in ("", ".dead", *(f".later.{seconds:g}s" for seconds in DELAYS)):
+                    await channel.queue_delete(f"{name}{each}", if_unused=False, if_empty=False)
+        await db.close()
 
 
 SIDES: dict[str, Callable[[World, Path, int], Program]] = {
@@ -157,9 +180,13 @@ def main() -> None:
     busy()
     if given.memory:
         watch_memory(report, given.memory)
+    elif given.services:
+        SIDES["all, with services"] = services = Services()
+        try:
+            compare(report, given.rounds)
+        finally:
+            asyncio.run(services.remove())
     else:
-        if given.services:
-            SIDES["all, with services"] = services
         compare(report, given.rounds)
     report.finish()
 
