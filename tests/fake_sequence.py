@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sanderling.observe.histogram import Histogram
-from sanderling.observe.metrics_sequence import LAG_BUCKETS, REQUEST_BUCKETS, SequenceReadings
+from sanderling.observe.metrics_sequence import LAG_BUCKETS, REQUEST_BUCKETS, SequenceReadings, StoreReadings
 
 
 def histogram(bounds: Sequence[float], *values: float) -> Histogram:
@@ -41,7 +41,9 @@ READINGS = SequenceReadings(
     decisions={True: 2, False: 11},
     published=95,
     publish_failures=1,
-    queue={"ready": 10, "taken": 5, "delayed": 2, "dead": 1},
-    stored={"new": 70, "duplicate": 3, "buried": 1, "retried": 2},
-    store_workers=4,
+    store=StoreReadings(
+        queue={"ready": 10, "taken": 5, "delayed": 2, "dead": 1},
+        stored={"new": 70, "duplicate": 3, "buried": 1, "retried": 2},
+        workers=4,
+    ),
 )

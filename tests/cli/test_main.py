@@ -19,9 +19,9 @@ import asyncio
 import sys
 
 from sanderling.cli import CommandError
-from sanderling.cli.options import DEFAULT, Options, observed
+from sanderling.cli.options import DEFAULT, Options, observed, showing
 from sanderling.observe import logs
-from sanderling.observe.metrics import SnapshotLike
+from sanderling.observe.metrics import LimiterMetrics, SnapshotLike
 
 
 class Nothing:
@@ -31,7 +31,7 @@ class Nothing:
 
 async def watch(*, options: Options = DEFAULT) -> None:
     '''Wait to be watched.'''
-    async with observed(options, Nothing) as url:
+    async with observed(options, showing(LimiterMetrics, Nothing)) as url:
         logs.get("watch").debug("detail")
         logs.get("watch").info("watched", password="hunter2")
         print(url, flush=True)
@@ -39,7 +39,7 @@ async def watch(*, options: Options = DEFAULT) -> None:
 
 
 async def once(*, options: Options = DEFAULT) -> None:
-    async with observed(options, Nothing) as url:
+    async with observed(options, showing(LimiterMetrics, Nothing)) as url:
         print(url)
 
 
@@ -105,7 +105,7 @@ def test_the_help_names_the_commands_and_has_an_example() -> None:
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "Crawl documents politely, with nothing lost." in done.stdout
-    assert "\n    sanderling demo pages\n" in done.stdout
+    assert "\n    sanderling demo sequence\n" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from urllib.request import urlopen
 import pytest
 import structlog
 
-from sanderling.cli.options import Options, observed
-from sanderling.observe.metrics import HostLike
+from sanderling.cli.options import Options, observed, showing
+from sanderling.observe.metrics import HostLike, LimiterMetrics
 
 
 class Nothing:
@@ -37,7 +37,7 @@ def test_a_scrape_that_is_under_way_at_the_end_is_still_answered() -> None:
     """It waits for the event loop, which must therefore not wait for it."""
 
     async def scrape() -> bytes:
-        async with observed(Options(metrics_port=0), Nothing) as url:
+        async with observed(Options(metrics_port=0), showing(LimiterMetrics, Nothing)) as url:
             assert url is not None
             address = urlsplit(url)
             half = socket.create_connection((address.hostname, address.port))
@@ -52,7 +52,7 @@ def test_a_scrape_that_is_under_way_at_the_end_is_still_answered() -> None:
 
 def test_a_command_that_fails_frees_the_port() -> None:
     async def fail() -> None:
-        async with observed(Options(metrics_port=0), Nothing) as url:
+        async with observed(Options(metrics_port=0), showing(LimiterMetrics, Nothing)) as url:
             raise KeyError(url)
 
     with pytest.raises(KeyError) as caught:
@@ -63,7 +63,7 @@ def test_a_command_that_fails_frees_the_port() -> None:
 
 def test_without_a_port_there_is_no_address() -> None:
     async def address() -> str | None:
-        async with observed(Options(), Nothing) as url:
+        async with observed(Options(), showing(LimiterMetrics, Nothing)) as url:
             return url
 
     assert asyncio.run(address()) is None

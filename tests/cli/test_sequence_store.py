@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from command_line import Done, called, commands, finish, run, running, sanderling
 from queue_commands import Queued, at_broker, in_folder
 from raids import letter, usual
 
-from sanderling.cli import sequence_store
+from sanderling.cli import sequence_place, sequence_store
 from sanderling.stores.instances import Counts
 from sanderling.stores.queue import Depth, Letter
 from sanderling.stores.sqlite_instances import SqliteInstances
@@ -99,6 +100,28 @@ def test_of_an_empty_queue_nothing_is_stored(queued: Queued) -> None:
     code, told = emptied(queued)
 
     assert (code, told["stored"], told["queue"]["dead"]) == (0, 0, 0)
+
+
+def test_its_metrics_can_be_scraped(embedded: Queued) -> None:
+    publish(embedded, 10)
+
+    async def main() -> str:
+        async with running("sequence", "store", "--metrics-port=0", *embedded.flags) as process:
+            assert process.stderr is not None
+            line = await process.stderr.readline()
+            while b"metrics: " not in line:
+                line = await process.stderr.readline()
+            address = line.decode().split("metrics: ")[1].strip()
+            text = ""
+            while 'stored_total{result="new"} 10.0' not in text:
+                text = await asyncio.to_thread(lambda: urlopen(address, timeout=10).read().decode())  # noqa: S310 - ours
+            process.send_signal(signal.SIGTERM)
+            await process.wait()
+        return text
+
+    text = asyncio.run(asyncio.wait_for(main(), 60))
+    assert "sanderling_sequence_store_workers 4.0" in text
+    assert 'sanderling_sequence_queue{state="dead"}' in text
 
 
 def test_in_words_it_says_what_came_of_it_and_what_to_do(embedded: Queued) -> None:
@@ -212,8 +235,8 @@ def test_rows_that_take_nothing_end_it_with_the_reason_and_nothing_is_lost(
 
 
 def test_a_broker_that_is_away_is_waited_for_and_then_told(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sequence_store, "PATIENCE", 0.5)
-    monkeypatch.setattr(sequence_store, "AGAIN", 0.1)
+    monkeypatch.setattr(sequence_place, "PATIENCE", 0.5)
+    monkeypatch.setattr(sequence_place, "AGAIN", 0.1)
 
     done = called("sequence", "store", "--queue=amqp://me:secret@127.0.0.1:1/", f"--out={out}")
 
@@ -239,7 +262,7 @@ def test_a_broker_that_is_away_is_waited_for_and_then_told(out: Path, monkeypatc
 def test_what_makes_no_sense_is_refused(
     out: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str], code: int, said: str
 ) -> None:
-    monkeypatch.setattr(sequence_store, "PATIENCE", 0.0)
+    monkeypatch.setattr(sequence_place, "PATIENCE", 0.0)
 
     done = called("sequence", "store", *flags, f"--out={out}")
 

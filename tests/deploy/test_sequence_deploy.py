@@ -57,7 +57,7 @@ class Growing:
             skipped=number,
             published=number,
             publish_failures=number,
-            stored={"new": number},
+            store=replace(READINGS.store, stored={"new": number}),
         )
 
 
@@ -92,7 +92,7 @@ def test_every_metric_that_is_asked_for_exists(text: str) -> None:
 
 @pytest.mark.parametrize("text", [json.dumps([expr for _, expr in EXPRS]), RULES.read_text()], ids=["board", "rules"])
 def test_every_status_state_and_reason_that_is_asked_for_exists(text: str) -> None:
-    known: dict[str, set[str]] = {"status": {*Status}, "state": {*READINGS.queue}, "reason": {*Reason}}
+    known: dict[str, set[str]] = {"status": {*Status}, "state": {*READINGS.store.queue}, "reason": {*Reason}}
 
     asked = re.findall(r'(status|state|reason)[=!]~?\\?"([a-z_|]+)', text)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Annotated
 
@@ -10,11 +11,11 @@ from cyclopts.validators import Number
 
 from sanderling.cli.demo_screen import Frame, Screen, fitting
 from sanderling.cli.demo_summary import Summary, summarise
-from sanderling.cli.options import DEFAULT, Options, observed
+from sanderling.cli.options import DEFAULT, Options, observed, showing
 from sanderling.clock import ScaledClock, SystemClock
 from sanderling.limit import Limiter
 from sanderling.observe import logs
-from sanderling.observe.metrics import TOP_HOSTS
+from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics
 from sanderling.observe.snapshots import log_snapshots
 from sanderling.worlds.showcase import CALLERS, RULES, Exhibit, exhibits, keep_asking
 
@@ -75,7 +76,8 @@ def demo(
 
 
 async def _run(show: Show, screen: Screen, options: Options) -> None:
-    async with observed(options, lambda: show.limiter.snapshot(TOP_HOSTS)) as url, asyncio.TaskGroup() as group:
+    take = partial(show.limiter.snapshot, TOP_HOSTS)
+    async with observed(options, showing(LimiterMetrics, take)) as url, asyncio.TaskGroup() as group:
         callers = [
             group.create_task(keep_asking(host, show.limiter, show.clock))
             for host in show.hosts

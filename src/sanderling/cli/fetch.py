@@ -11,11 +11,12 @@ from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
 from sanderling.cli.loop import run
-from sanderling.cli.options import DEFAULT, Options, observed
+from sanderling.cli.options import DEFAULT, Options, observed, showing
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.observe.metrics import LimiterMetrics
 from sanderling.task import Task
 
 TOGETHER = 32  # more callers than that would only stand in line
@@ -94,7 +95,7 @@ async def _fetch_all(tasks: list[Task], limiter: Limiter, http: Http, options: O
         shown = {name: getattr(line, name) for name in Line.__slots__}
         print(jsonlib.dumps(shown) if as_json else line.text(), flush=True)
 
-    async with observed(options, limiter.snapshot), http, asyncio.TaskGroup() as group:
+    async with observed(options, showing(LimiterMetrics, limiter.snapshot)), http, asyncio.TaskGroup() as group:
         fetcher = Fetcher(http, limiter)
         for task in tasks:
             group.create_task(one(task, fetcher))

@@ -2,10 +2,10 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -13,18 +13,9 @@ from prometheus_client import CollectorRegistry
 
 from sanderling.cli import CommandError
 from sanderling.observe import logs
-from sanderling.observe.metrics import (
-    Exposition,
-    LimiterMetrics,
-    PagesMetrics,
-    PortError,
-    Take,
-    TakePages,
-    on_loop,
-    serve,
-)
-from sanderling.observe.metrics_repos import RepoMetrics, TakeRepos
-from sanderling.observe.metrics_sequence import SequenceMetrics, TakeSequence
+from sanderling.observe.metrics import Exposition, PortError, on_loop, serve
+
+T = TypeVar("T")
 
 
 @Parameter(name="*")
@@ -50,15 +41,17 @@ class Options:
 DEFAULT = Options()
 
 
+Show = Callable[[CollectorRegistry, asyncio.AbstractEventLoop], object]
+
+
+def showing(metrics: Callable[[CollectorRegistry, Callable[[], T]], object], take: Callable[[], T]) -> Show:
+    """That these metrics are shown, of what `take` returns; it is called in the event loop."""
+    return lambda registry, loop: metrics(registry, on_loop(loop, take))
+
+
 @asynccontextmanager
-async def observed(
-    options: Options,
-    take: Take,
-    pages: TakePages | None = None,
-    repos: TakeRepos | None = None,
-    sequence: TakeSequence | None = None,
-) -> AsyncIterator[str | None]:
-    """Log as asked, and show what the others return as metrics if asked; gives the address of these, if any.
+async def observed(options: Options, *shows: Show) -> AsyncIterator[str | None]:
+    """Log as asked, and show metrics if asked; gives the address of these, if any.
 
     Nothing is printed: whether to show the address is for the command to decide.
     """
@@ -66,26 +59,15 @@ async def observed(
     if options.metrics_port is None:
         yield None
         return
-    exposition = _exposed(options.metrics_port, _registry(take, pages, repos, sequence))
+    registry = CollectorRegistry()
+    for show in shows:
+        show(registry, asyncio.get_running_loop())
+    exposition = _exposed(options.metrics_port, registry)
     try:
         yield exposition.url
     finally:
         # Closing waits for the scrapes under way, and these may be waiting for the event loop.
         await asyncio.to_thread(exposition.close)
-
-
-def _registry(
-    take: Take, pages: TakePages | None, repos: TakeRepos | None, sequence: TakeSequence | None
-) -> CollectorRegistry:
-    registry, loop = CollectorRegistry(), asyncio.get_running_loop()
-    LimiterMetrics(registry, on_loop(loop, take))
-    if pages is not None:
-        PagesMetrics(registry, on_loop(loop, pages))
-    if repos is not None:
-        RepoMetrics(registry, on_loop(loop, repos))
-    if sequence is not None:
-        SequenceMetrics(registry, on_loop(loop, sequence))
-    return registry
 
 
 def _exposed(port: int, registry: CollectorRegistry) -> Exposition:

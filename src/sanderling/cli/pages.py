@@ -17,7 +17,7 @@ from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
 from sanderling.cli.loop import run, stoppable
-from sanderling.cli.options import DEFAULT, Options, observed
+from sanderling.cli.options import DEFAULT, Options, observed, showing
 from sanderling.cli.pages_screen import Screen, fitting
 from sanderling.cli.pages_summary import finishing, summarise
 from sanderling.clock import Clock, SystemClock
@@ -25,7 +25,7 @@ from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.desk import desk_in
 from sanderling.limit import Limiter, LimiterRules, PaceRules
-from sanderling.observe.metrics import TOP_HOSTS
+from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics, PagesMetrics
 from sanderling.pages.crawl import Crawl, CrawlRules
 from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
@@ -169,7 +169,8 @@ async def crawl_folder(folder: CrawlFolder, tools: Tools, options: Options, cloc
         desk = desk_in(thread)
         crawl = Crawl(folder, tools.http, limiter, rules=tools.rules, clock=clock, desk=desk)
         seen = partial(status, crawl, started, started, top=0)
-        async with observed(options, lambda: limiter.snapshot(TOP_HOSTS), seen) as metrics, tools.http:
+        shows = showing(LimiterMetrics, partial(limiter.snapshot, TOP_HOSTS)), showing(PagesMetrics, seen)
+        async with observed(options, *shows) as metrics, tools.http:
             if metrics:
                 screen.note(f"metrics: {metrics}")
             with stoppable(crawl.stop, screen.note, lambda: finishing(crawl.inflight)) as stops, screen:

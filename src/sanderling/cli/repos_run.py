@@ -15,7 +15,7 @@ from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
 from sanderling.cli.loop import stoppable
-from sanderling.cli.options import Options, observed
+from sanderling.cli.options import Options, observed, showing
 from sanderling.cli.pages_summary import finishing
 from sanderling.cli.repos_screen import Screen
 from sanderling.clock import Clock
@@ -26,7 +26,8 @@ from sanderling.flow.desk import Desk, desk_in
 from sanderling.flow.memory import Memory
 from sanderling.formats.repo import Cids
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
-from sanderling.observe.metrics import TOP_HOSTS
+from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics
+from sanderling.observe.metrics_repos import RepoMetrics
 from sanderling.repos.books import Books
 from sanderling.repos.crawl import Hands, RepoCrawl, RepoRules, Stores
 from sanderling.repos.directory import Directory
@@ -193,8 +194,8 @@ async def run_crawl(parts: Opened, tools: Tools, options: Options, *, clock: Clo
         desk = desk_in(disk)
         hands = Hands(desk, desk_in(cores), tools.memory)
         watched = _made(parts, tools, hands, await desk(parts.directory.count), clock)
-        take = partial(limiter.snapshot, TOP_HOSTS)
-        async with observed(options, take, repos=watched.readings) as metrics, tools.http:
+        pace = showing(LimiterMetrics, partial(limiter.snapshot, TOP_HOSTS))
+        async with observed(options, pace, showing(RepoMetrics, watched.readings)) as metrics, tools.http:
             if metrics:
                 screen.note(f"metrics: {metrics}")
             with stoppable(watched.crawl.stop, screen.note, lambda: finishing(watched.crawl.inflight)) as stops, screen:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 from sanderling.apis.numbered import NumberedApi
 from sanderling.cli import CommandError
 from sanderling.cli.loop import stoppable
-from sanderling.cli.options import Options, observed
+from sanderling.cli.options import Options, observed, showing
 from sanderling.cli.pages_summary import finishing
 from sanderling.cli.sequence_flags import Pace, Telling, Upstream
 from sanderling.cli.sequence_place import EMBEDDED, USUAL, Keeping, Place, reached
@@ -26,8 +26,8 @@ from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter
 from sanderling.observe.alerts import Alert, Alerts
 from sanderling.observe.alerts_webhook import Webhook
-from sanderling.observe.metrics import TOP_HOSTS
-from sanderling.observe.metrics_sequence import SequenceReadings
+from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics
+from sanderling.observe.metrics_sequence import SequenceMetrics, SequenceReadings, StoreReadings
 from sanderling.observe.prometheus import PrometheusServer
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.lookout import Say
@@ -130,12 +130,10 @@ class _Running:
 
     def readings(self) -> SequenceReadings:
         """The same for Prometheus."""
-        depth, tally = self.watch.depth, self.store.tally if self.store else None
-        stored = {}
-        if tally is not None:
-            stored = {"new": tally.stored, "duplicate": tally.duplicates}
-            stored |= {"buried": tally.buried, "retried": tally.retried}
-        return self.system.readings(depth._asdict() if depth else {}, stored, tally.workers if tally else 0)
+        depth = self.watch.depth
+        if self.store is None:
+            return self.system.readings(StoreReadings({} if depth is None else depth._asdict()))
+        return self.system.readings(self.store.tally.readings(depth))
 
 
 async def run_crawl(
@@ -160,8 +158,11 @@ async def run_crawl(
         store = StoreWorkers(stores.queue, stores.rows, stores.raw, clock) if given.store and stores.rows else None
         watch = SequenceWatch(system, store.tally if store else None, clock.wall())
         running = _Running(system, store, stores.queue, watch, folder, desk, clock, screen)
-        take = partial(gear.limiter.snapshot, TOP_HOSTS)
-        metrics = await stack.enter_async_context(observed(options, take, sequence=running.readings))
+        shows = (
+            showing(LimiterMetrics, partial(gear.limiter.snapshot, TOP_HOSTS)),
+            showing(SequenceMetrics, running.readings),
+        )
+        metrics = await stack.enter_async_context(observed(options, *shows))
         if metrics:
             screen.note(f"metrics: {metrics}")
         await stack.enter_async_context(gear.http)

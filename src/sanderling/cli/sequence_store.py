@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, NamedTuple, Self, TypeVar
 
@@ -18,10 +18,12 @@ from rich.text import Text
 
 from sanderling.cli import CommandError
 from sanderling.cli.loop import run, stoppable
+from sanderling.cli.options import DEFAULT, Options, observed, showing
 from sanderling.cli.pages_summary import count, duration, printable
 from sanderling.cli.sequence_dead import Letters
 from sanderling.cli.sequence_place import EMBEDDED, PATIENCE, USUAL, Keeping, Place, flags_of, reached
 from sanderling.clock import Clock, SystemClock
+from sanderling.observe.metrics_sequence import StoreMetrics
 from sanderling.sequence.depth import DepthRules
 from sanderling.sequence.store import StoreRules, StoreTally, StoreWorkers
 from sanderling.stores.queue import Depth, Queue, QueueError
@@ -62,6 +64,16 @@ class Staff:
 USUAL_STAFF = Staff()
 
 
+class Work(NamedTuple):
+    """All that it was called with."""
+
+    place: Place
+    keeping: Keeping
+    rules: StoreRules
+    options: Options
+    until_empty: bool
+
+
 class Ran(NamedTuple):
     """How a run went. `depth` is what is left, if that is known; `trouble` is why it gave up, if it did."""
 
@@ -77,6 +89,7 @@ class Screen:
 
     def __init__(self, *, shown: bool) -> None:
         terminal = shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.depth: Depth | None = None  # of the queue, as it was last shown
         self._shown = shown
         self._line = Console(stderr=True).status("") if terminal else None
         self.every = SHOW_EVERY if terminal else SAY_EVERY
@@ -92,6 +105,7 @@ class Screen:
 
     def show(self, tally: StoreTally, depth: Depth | None) -> None:
         """How it stands."""
+        self.depth = depth
         line = printable(", ".join(_counters(tally, depth)))
         if self._line is not None:
             self._line.update(Text(line, overflow="ellipsis", no_wrap=True))
@@ -113,11 +127,14 @@ def store(
     staff: Staff = USUAL_STAFF,
     place: Place = USUAL,
     keeping: Keeping = EMBEDDED,
+    options: Options = DEFAULT,
 ) -> None:
     """Store what comes, until somebody stops it."""
-    rules = staff.rules()
+    # The screen says it all, unless somebody wants a log.
+    watched = replace(options, log_level="error") if options.log_format is None else options
+    work = Work(place, keeping, staff.rules(), watched, until_empty)
     try:
-        ran = run(_store(place, keeping, rules, Screen(shown=not json), until_empty=until_empty))
+        ran = run(_store(work, Screen(shown=not json)))
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise CommandError("stopped at once; what was not stored is still in the queue", code=130) from None
     if json:
@@ -132,8 +149,8 @@ def store(
         sys.exit(130)
 
 
-async def _store(place: Place, keeping: Keeping, rules: StoreRules, screen: Screen, *, until_empty: bool) -> Ran:
-    clock = SystemClock()
+async def _store(work: Work, screen: Screen) -> Ran:
+    clock, place, keeping = SystemClock(), work.place, work.keeping
     started = clock.now()
     async with AsyncExitStack() as stack:
         queue = keeping.open_queue(place, clock)
@@ -144,10 +161,14 @@ async def _store(place: Place, keeping: Keeping, rules: StoreRules, screen: Scre
         raw = await reached("--raw", keeping.raw, keeping.open_raw, screen.note)
         if raw is not None:
             stack.push_async_callback(raw.close)
-        workers = StoreWorkers(queue, rows, raw, clock, rules)
+        workers = StoreWorkers(queue, rows, raw, clock, work.rules)
+        shown = showing(StoreMetrics, lambda: workers.tally.readings(screen.depth))
+        metrics = await stack.enter_async_context(observed(work.options, shown))
+        if metrics:
+            screen.note(f"metrics: {metrics}")
         stack.enter_context(screen)
         came = stack.enter_context(stoppable(workers.stop, screen.note, lambda: "storing what is in hand"))
-        trouble = await _run(workers, queue, screen, clock, until_empty=until_empty)
+        trouble = await _run(workers, queue, screen, clock, until_empty=work.until_empty)
         depth = await _depth(queue)
     return Ran(workers.tally, depth, clock.now() - started, trouble, tuple(came))
 

@@ -1,8 +1,9 @@
 """The metrics of a crawl of ever-growing ids: `sanderling_sequence_…`."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -19,6 +20,15 @@ REQUEST_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.75, 1, 1.
 
 # An id that needs more is rare, and each label value costs every histogram another set of series.
 MOST_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReadings:
+    """What the workers that store say of themselves, and of their queue. Counts are those of the run."""
+
+    queue: Mapping[str, int] = field(default_factory=dict)  # by state: ready, taken, delayed, dead
+    stored: Mapping[str, int] = field(default_factory=dict)  # by result: new, duplicate, buried, retried
+    workers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,41 +55,41 @@ class SequenceReadings:
     decisions: Mapping[bool, int]  # by whether they changed the number of workers
     published: int  # records that the queue has confirmed
     publish_failures: int
-    queue: Mapping[str, int]  # by state: ready, taken, delayed, dead
-    stored: Mapping[str, int]  # by result: new, duplicate, buried, retried
-    store_workers: int
+    store: StoreReadings  # of those that store in the same process
 
 
 Labels = tuple[str, ...]
 Samples = list[tuple[Labels, float]]
 Filled = Iterator[tuple[Labels, list[tuple[float, int]], float]]  # labels, buckets and sum of histograms
 TakeSequence = Callable[[], SequenceReadings]
+TakeStore = Callable[[], StoreReadings]
+R = TypeVar("R")
 
 PREFIX = "sanderling_sequence_"
 BY_ATTEMPT: Labels = ("status", "attempts")
 
 
 @dataclass(frozen=True, slots=True)
-class _Series:
+class _Series(Generic[R]):
     """One counter or gauge: its name, what it means, its labels, and how to read it."""
 
     name: str
     meaning: str
     labels: Labels
-    read: Callable[[SequenceReadings], Samples]
+    read: Callable[[R], Samples]
 
 
-def _one(name: str, meaning: str, read: Callable[[SequenceReadings], float | None]) -> _Series:
+def _one(name: str, meaning: str, read: Callable[[R], float | None]) -> _Series[R]:
     """A number; None where there is nothing to say yet."""
 
-    def samples(seen: SequenceReadings) -> Samples:
+    def samples(seen: R) -> Samples:
         value = read(seen)
         return [] if value is None else [((), value)]
 
     return _Series(PREFIX + name, meaning, (), samples)
 
 
-def _by(label: str, name: str, meaning: str, read: Callable[[SequenceReadings], Mapping[str, int]]) -> _Series:
+def _by(label: str, name: str, meaning: str, read: Callable[[R], Mapping[str, int]]) -> _Series[R]:
     """A number for each value of a label."""
     return _Series(PREFIX + name, meaning, (label,), lambda seen: [((value,), n) for value, n in read(seen).items()])
 
@@ -95,7 +105,7 @@ def _decisions(seen: SequenceReadings) -> Mapping[str, int]:
     return {"true" if changed else "false": number for changed, number in seen.decisions.items()}
 
 
-COUNTERS = (
+COUNTERS: tuple[_Series[SequenceReadings], ...] = (
     _Series(PREFIX + "answers", "Answers of the main lane.", BY_ATTEMPT, _answers),
     _by("result", "probes", "Questions that only asked whether an id exists.", lambda seen: seen.probes),
     _one("gaps", "Gaps that were skipped.", lambda seen: seen.gaps),
@@ -104,9 +114,8 @@ COUNTERS = (
     _by("changed", "decisions", "Decisions about the number of workers.", _decisions),
     _one("published", "Records that the queue has confirmed.", lambda seen: seen.published),
     _one("publish_failures", "Batches that the queue did not confirm.", lambda seen: seen.publish_failures),
-    _by("result", "stored", "Records taken from the queue, by what came of them.", lambda seen: seen.stored),
 )
-GAUGES = (
+GAUGES: tuple[_Series[SequenceReadings], ...] = (
     _one("workers", "Requests that may be in flight.", lambda seen: seen.workers),
     _one("in_flight", "Requests that are in flight.", lambda seen: seen.inflight),
     _one("waiting", "Ids that wait for their next attempt.", lambda seen: seen.waiting),
@@ -117,8 +126,13 @@ GAUGES = (
     _by("reason", "missed", "Ids that are asked for again later.", lambda seen: seen.missed),
     _one("period_ids", "Ids until the next decision.", lambda seen: seen.period),
     _by("strategy", "strategy", "1 for the strategy of the last decision.", lambda seen: {seen.strategy: 1}),
+)
+STORE_COUNTERS: tuple[_Series[StoreReadings], ...] = (
+    _by("result", "stored", "Records taken from the queue, by what came of them.", lambda seen: seen.stored),
+)
+STORE_GAUGES: tuple[_Series[StoreReadings], ...] = (
     _by("state", "queue", "Records in the queue.", lambda seen: seen.queue),
-    _one("store_workers", "Workers that store what the queue has.", lambda seen: seen.store_workers),
+    _one("store_workers", "Workers that store what the queue has.", lambda seen: seen.workers),
 )
 
 
@@ -155,19 +169,46 @@ class SequenceMetrics:
         yield from (CounterMetricFamily(series.name, series.meaning) for series in COUNTERS)
         yield from (GaugeMetricFamily(series.name, series.meaning) for series in GAUGES)
         yield from (HistogramMetricFamily(name, meaning) for name, meaning, _, _ in HISTOGRAMS)
+        yield from _described()
 
     def collect(self) -> Iterator[Metric]:
         """The metrics as they are now; one reading for all, so that they agree with each other."""
         seen = self._take()
-        for series in COUNTERS:
-            yield _filled(CounterMetricFamily(series.name, series.meaning, labels=series.labels), series, seen)
-        for series in GAUGES:
-            yield _filled(GaugeMetricFamily(series.name, series.meaning, labels=series.labels), series, seen)
+        yield from _collected(COUNTERS, GAUGES, seen)
         for name, meaning, labels, read in HISTOGRAMS:
             family = HistogramMetricFamily(name, meaning, labels=labels)
             for values, buckets, total in read(seen):
                 family.add_metric(values, cumulative(buckets), total)
             yield family
+        yield from _collected(STORE_COUNTERS, STORE_GAUGES, seen.store)
+
+
+class StoreMetrics:
+    """Shows Prometheus how those stand who store, in a process of their own."""
+
+    def __init__(self, registry: CollectorRegistry, take: TakeStore) -> None:
+        self._take = take
+        registry.register(self)
+
+    def describe(self) -> Iterator[Metric]:
+        """The metrics without their values."""
+        return _described()
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as they are now."""
+        return _collected(STORE_COUNTERS, STORE_GAUGES, self._take())
+
+
+def _described() -> Iterator[Metric]:
+    yield from (CounterMetricFamily(series.name, series.meaning) for series in STORE_COUNTERS)
+    yield from (GaugeMetricFamily(series.name, series.meaning) for series in STORE_GAUGES)
+
+
+def _collected(counters: Sequence[_Series[R]], gauges: Sequence[_Series[R]], seen: R) -> Iterator[Metric]:
+    for series in counters:
+        yield _filled(CounterMetricFamily(series.name, series.meaning, labels=series.labels), series, seen)
+    for series in gauges:
+        yield _filled(GaugeMetricFamily(series.name, series.meaning, labels=series.labels), series, seen)
 
 
 def attempts_label(attempts: int) -> str:
@@ -175,7 +216,7 @@ def attempts_label(attempts: int) -> str:
     return str(attempts) if attempts <= MOST_ATTEMPTS else "more"
 
 
-def _filled(family: CounterMetricFamily | GaugeMetricFamily, series: _Series, seen: SequenceReadings) -> Metric:
+def _filled(family: CounterMetricFamily | GaugeMetricFamily, series: _Series[R], seen: R) -> Metric:
     for labels, value in series.read(seen):
         family.add_metric(labels, value)
     return family

@@ -7,6 +7,7 @@ its tries: whether those ids come later or never is what is being found out.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count, islice
 from typing import Protocol
 
 from sanderling.apis.numbered import Answer, Status
@@ -70,6 +71,7 @@ class Lookout:
         self._availability = availability
         self._say = say
         self._clock = clock
+        self._failing: set[int] = set()  # ids whose probes have failed, since this look began
         self._suspicion = Suspicion()
         self._suspected = asyncio.Event()
         self._last = -1  # the highest id that is known to exist, or that was settled when we began
@@ -146,6 +148,7 @@ class Lookout:
     async def _look(self, crawl: Skips) -> Found | None:
         """Where there is life ahead; None if ids that were asked for anyway have turned up."""
         last = self._last
+        self._failing.clear()
         found = await self._drive(last)
         if found is not None:
             crawl.withdraw(last)
@@ -171,7 +174,8 @@ class Lookout:
         return None
 
     async def _near(self, last: int) -> Found | Nothing:
-        numbers = range(last + 1, last + 1 + CLOSE_BY)
+        # Not those that fail: asked again and again, they would have the limiter shut the host, for everyone.
+        numbers = list(islice((number for number in count(last + 1) if number not in self._failing), CLOSE_BY))
         exist = await self._probe(numbers)
         live = [number for number, exists in zip(numbers, exist, strict=True) if exists]
         return Found(live[0], last + 1) if live else Nothing(numbers[-1])
@@ -208,7 +212,9 @@ class Lookout:
                 return status.exists
             self._asker.measures.probes["unsure"] += 1
             errors += status is Status.ERROR
-            if errors == MOST_ERRORS:
+            # Nor is one that has failed the one to find out with whether a host is well again.
+            if errors == MOST_ERRORS or (errors and status is Status.RATE_LIMITED):
+                self._failing.add(number)
                 return False
             await self._clock.sleep(PAUSE)
 

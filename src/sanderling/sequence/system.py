@@ -11,7 +11,7 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter
-from sanderling.observe.metrics_sequence import SequenceReadings
+from sanderling.observe.metrics_sequence import SequenceReadings, StoreReadings
 from sanderling.sequence import messages
 from sanderling.sequence.asking import Asker
 from sanderling.sequence.availability import Availability
@@ -111,7 +111,7 @@ class SequenceSystem:
             self.missed = {reason.value: ids for reason, ids in counts.items()}
             await self._clock.sleep(REFRESH)
 
-    def readings(self, queue: Mapping[str, int], stored: Mapping[str, int], store_workers: int) -> SequenceReadings:
+    def readings(self, store: StoreReadings) -> SequenceReadings:
         """How it stands, for Prometheus; the store says its own part, where it runs beside us."""
         measures, plan = self.measures, self.scaler.plan
         return SequenceReadings(
@@ -135,7 +135,5 @@ class SequenceSystem:
             decisions=dict(measures.decisions),
             published=self.books.published,
             publish_failures=self.books.failures,
-            queue=queue,
-            stored=stored,
-            store_workers=store_workers,
+            store=store,
         )

@@ -171,7 +171,9 @@ def plainly(place: str) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    said = str(error) or type(error).__name__
+    # The client's word for having tried every address of the host.
+    nobody = "nobody listens there" if isinstance(error, StopAsyncIteration) else type(error).__name__
+    said = str(error) or nobody
     return said if len(said) <= LONGEST_REASON else f"{said[:LONGEST_REASON]}…"
 
 
