@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 from command_line import Done, called, commands, rows
 
-from sanderling.cli.demo_pages import MARK, MARKED, ODD_HOSTS, ORDINARY_HOSTS, small_web
+from sanderling.cli.demo_folder import MARK, mark
+from sanderling.cli.demo_pages import COMMAND as NAME
+from sanderling.cli.demo_pages import ODD_HOSTS, ORDINARY_HOSTS, small_web
 
 COMMAND = [sys.executable, "-W", "error", "-m", "sanderling", "demo", "pages"]
 PAGES = sum(ORDINARY_HOSTS.values()) + sum(pages for pages, _ in ODD_HOSTS.values())
@@ -120,13 +122,13 @@ def test_a_folder_that_the_demo_did_not_make_is_left_alone(tmp_path: Path) -> No
     done = called("demo", "pages", "--out", str(tmp_path / "mine"))
 
     assert (done.code, done.out) == (2, "")
-    assert "was not made by this demo, so it is left alone; choose another with --out" in done.err
+    assert "was not made by this demo, so it is left alone; choose another --out" in done.err
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years"
 
 
 def test_a_folder_in_which_a_demo_is_running_is_left_alone(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
-    (tmp_path / MARK).write_text(MARKED)
+    mark(tmp_path, NAME)
 
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)

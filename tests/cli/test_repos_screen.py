@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 from statuses import VIEW
 
-from sanderling.cli.repos_screen import Pace, Plain, Silent, State, Terminal, bar, counters, fitting, state_of
+from sanderling.cli.repos_screen import Pace, Plain, State, Terminal, bar, counters, fitting, state_of
+from sanderling.cli.screen import Silent
 from sanderling.repos.status import HostStatus, RepoStatus
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

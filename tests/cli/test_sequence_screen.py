@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from sequence_statuses import DECISION, STATUS, status
 
-from sanderling.cli.sequence_screen import SPAN, Logged, Plain, Silent, Terminal, Trace, fitting
+from sanderling.cli.sequence_screen import SPAN, Logged, Plain, Terminal, Trace, Unseen, fitting
 from sanderling.cli.sequence_words import MEANINGS, News, age, answers, counters, kept, missed
 from sanderling.observe.alerts import Alert
 from sanderling.sequence import messages
@@ -213,7 +213,7 @@ def test_what_is_in_the_log_is_not_said_twice(capsys: pytest.CaptureFixture[str]
 
 
 def test_as_json_there_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Silent()
+    screen = Unseen()
     screen.show(STATUS)
     screen.tell(messages.api_disabled("bungie"))
     screen.end(["done"], {"complete": True})
@@ -224,7 +224,7 @@ def test_as_json_there_is_one_document(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_the_screen_fits_where_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody sees colours through a pipe."""
-    assert type(fitting(json=True)) is Silent
+    assert type(fitting(json=True)) is Unseen
     assert type(fitting(json=False)) is Plain
     assert type(fitting(json=False, logs=True)) is Logged
     monkeypatch.setenv("NO_COLOR", "1")

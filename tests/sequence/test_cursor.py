@@ -91,6 +91,15 @@ def test_ranges_hold_the_same_ids_and_do_not_touch(numbers: set[int]) -> None:
     assert all(earlier[1] + 1 < later[0] for earlier, later in pairwise(ranges))
 
 
+def test_an_id_that_another_lane_has_settled_is_not_handed_out_again() -> None:
+    cursor = Cursor(Position(5))
+    cursor.take()
+    cursor.settle(5)
+    cursor.give_back(5)
+
+    assert cursor.take() == 6
+
+
 class CursorMachine(RuleBasedStateMachine):
     """Whatever happens: every id is settled, open, skipped, or not handed out yet; and a restart knows which."""
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import shlex
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
+from sanderling.cli.demo_folder import make_room, mark
 from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.pages import Network, crawl_folder, explained, make_tools, open_folder
 from sanderling.cli.pages_ledger import ENDS
@@ -24,7 +23,6 @@ from sanderling.limit import HostView
 from sanderling.pages.ends import End
 from sanderling.pages.folder import Plan
 from sanderling.pages.verify import Proof, verify
-from sanderling.stores.durable import FolderError, Lock
 from sanderling.worlds.hosts import BucketQuota, SimulatedHost, steady, steps
 from sanderling.worlds.site import SiteHost, World
 from sanderling.worlds.site_characters import ORDINARY
@@ -35,8 +33,7 @@ from sanderling.worlds.site_weather import Weather, fair
 
 SEED = 1  # the same web each time, so that what one person sees another can look for
 NETWORK = Network(private=True)
-MARK = "demo.txt"  # tells a folder that we may remove from one that holds somebody's crawl
-MARKED = "Made by `sanderling demo pages`, which removes this folder when it is run again.\n"
+COMMAND = "sanderling demo pages"
 
 # Pages of each host. The largest takes half a minute at eight a second, the pace of a crawl without flags.
 ORDINARY_HOSTS = {
@@ -92,7 +89,7 @@ def demo_pages(
     options: Options = DEFAULT,
 ) -> None:
     """Crawl a small simulated web over real HTTP: one of its hosts is slow, one throttles, one fails for a while."""
-    _make_room(out)
+    make_room(out, COMMAND, "--out")
     clock: Clock = SystemClock() if speed == 1 else ScaledClock(speed)
     with explained(out, NETWORK):
         stopped = asyncio.run(_run(out, clock, options))
@@ -108,20 +105,6 @@ def small_web() -> World:
     return World(hosts, {name: weather(Random(f"{SEED} {name}")) for name, (_, weather) in cast.items()})
 
 
-def _make_room(out: Path) -> None:
-    """Remove what an earlier demo left, and nothing else."""
-    if not out.exists():
-        return
-    if not (out / MARK).is_file() or (out / MARK).read_text() != MARKED:
-        raise CommandError(f"{out} was not made by this demo, so it is left alone; choose another with --out", code=2)
-    try:
-        lock = Lock(out / "lock")
-    except FolderError as error:
-        raise CommandError(str(error), code=2) from None
-    shutil.rmtree(out)
-    lock.release()
-
-
 async def _run(out: Path, clock: Clock, options: Options) -> bool:
     """Serve, crawl, tell; whether somebody stopped it."""
     async with SiteServer(small_web(), clock) as server:
@@ -131,7 +114,7 @@ async def _run(out: Path, clock: Clock, options: Options) -> bool:
         first, *others = hosts
         plan, tools = Plan((f"http://{first}/",), tuple(others), 16), make_tools(NETWORK, clock=clock)
         with open_folder(out, plan, resume=False, clock=clock) as folder:
-            (out / MARK).write_text(MARKED)
+            mark(out, COMMAND)
             ran = await crawl_folder(folder, tools, options, clock, screen)
             summary = summarise(folder, ran.last, complete=ran.complete)
     views = {hosts[host.view.host]: host.view for host in ran.last.hosts}

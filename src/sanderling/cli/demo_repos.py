@@ -2,7 +2,6 @@
 
 import asyncio
 import shlex
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sanderling.cli import CommandError
+from sanderling.cli.demo_folder import make_room, mark
 from sanderling.cli.options import Options
 from sanderling.cli.pages_summary import count, duration, size
 from sanderling.cli.repos import explained, opened
@@ -34,14 +34,12 @@ from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.repos.segments import segments_in
 from sanderling.repos.update import Tools as UpdateTools
 from sanderling.repos.update import follow_log
-from sanderling.stores.durable import FolderError, Lock
 from sanderling.worlds.pds import Fleet
 from sanderling.worlds.pds_server import FleetServer
 from sanderling.worlds.site_tally import Tally
 
 OUT = Path("sanderling-demo-repos")
-MARK = "demo.txt"  # tells a folder that we may remove from one that holds somebody's archive
-MARKED = "Made by `sanderling repos crawl --demo`, which removes this folder when it is run again.\n"
+COMMAND = "sanderling repos crawl --demo"
 SEED = 1  # the same fleet each time, so that what one person sees another can look for
 HOSTS, REPOS = 6, 220  # healthy ones; the largest of them takes half a minute at the pace of a crawl without flags
 # Without those that take an hour to answer, or fail for ever: nobody would wait for them to be given up.
@@ -75,27 +73,12 @@ def demo_repos(place: Place, options: Options, *, as_json: bool) -> None:
     """Serve a fleet, learn its directory, crawl it, and compare what was archived with what there is."""
     out = OUT if place.output_dir == USUAL.output_dir else place.output_dir
     here = Place(output_dir=out)
-    _make_room(out)
+    make_room(out, COMMAND, "--output-dir")
+    mark(out, COMMAND)
     with explained(here, "sanderling repos crawl --demo"):
         stopped = asyncio.run(_run(here, options, ScaledClock(SPEED), as_json=as_json))
     if stopped:
         raise KeyboardInterrupt
-
-
-def _make_room(out: Path) -> None:
-    """Remove what an earlier demo left, and nothing else."""
-    if out.exists():
-        if not (out / MARK).is_file() or (out / MARK).read_text() != MARKED:
-            raise CommandError(
-                f"{out} was not made by this demo, so it is left alone; choose another --output-dir", code=2
-            )
-        try:
-            Lock(out / "lock").release()
-        except FolderError as error:
-            raise CommandError(str(error), code=2) from None
-        shutil.rmtree(out)
-    out.mkdir(parents=True)
-    (out / MARK).write_text(MARKED)
 
 
 async def _run(place: Place, options: Options, clock: Clock, *, as_json: bool) -> bool:

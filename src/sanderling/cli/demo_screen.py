@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from sanderling.cli.demo_summary import HARD_SPACE, STORIES, Summary, words
+from sanderling.cli.screen import drawable
 from sanderling.limit import HostView, Snapshot
 from sanderling.worlds.showcase import CALLERS
 
@@ -71,9 +72,8 @@ def fitting(*, json: bool) -> Screen:
     """The screen for what stdout is."""
     if json:
         return Silent()
-    console = Console(highlight=False)
-    able = console.is_terminal and sys.stdout.isatty() and not console.is_dumb_terminal and not console.no_color
-    return Terminal(console) if able and console.encoding.startswith("utf") else Plain()
+    console = drawable()
+    return Plain() if console is None else Terminal(console)
 
 
 class Silent:

@@ -2,7 +2,6 @@
 
 import asyncio
 import shlex
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,6 +14,7 @@ from cyclopts import Parameter
 
 from sanderling.apis.numbered import Status
 from sanderling.cli import CommandError
+from sanderling.cli.demo_folder import make_room, mark
 from sanderling.cli.loop import run
 from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.pages_summary import count, duration
@@ -29,7 +29,6 @@ from sanderling.sequence.guard import GuardRules
 from sanderling.sequence.scaling import ScaleRules
 from sanderling.sequence.state import SequenceState
 from sanderling.sequence.system import SequenceRules
-from sanderling.stores.durable import FolderError, Lock
 from sanderling.worlds.game import Game, GameRules, GameTally
 from sanderling.worlds.game_answers import Kind
 from sanderling.worlds.game_presets import born_at
@@ -38,8 +37,7 @@ from sanderling.worlds.game_server import GameServer
 from sanderling.worlds.game_weather import Contest, WeatherRules
 
 OUT = Path("sanderling-demo-sequence")
-MARK = "demo.txt"  # tells a folder that we may remove from one that holds somebody's crawl
-MARKED = "Made by `sanderling demo sequence`, which removes this folder when it is run again.\n"
+COMMAND = "sanderling demo sequence"
 SEED = 1  # the same game each time, so that what one person sees another can look for
 SPEED = 6.0  # times as fast as by the clock on the wall, game and crawl alike
 
@@ -89,7 +87,8 @@ def demo_sequence(
     options: Options = DEFAULT,
 ) -> None:
     """Follow a simulated game: catch up, skip a gap, wait at the head, sit out a maintenance, and lose nothing."""
-    _make_room(out)
+    make_room(out, COMMAND, "--out")
+    mark(out, COMMAND)
     given = Given(place=Place(out=out))
     with explained(given):
         stopped = run(_run(out, options, ScaledClock(SPEED), as_json=json))
@@ -106,22 +105,6 @@ def small_game() -> GameRules:
         latency=LATENCY, quota=QUOTA, retry_after=2.0, maintenance=(MAINTENANCE,), contests=(CONTEST,)
     )
     return GameRules(replace(plain, holes=holes), weather, raids=0.1, late=0.01, late_seconds=15.0)
-
-
-def _make_room(out: Path) -> None:
-    """Remove what an earlier demo left, and nothing else."""
-    if out.exists():
-        if not (out / MARK).is_file() or (out / MARK).read_text() != MARKED:
-            raise CommandError(
-                f"{out} was not made by this demo, so it is left alone; choose another with --out", code=2
-            )
-        try:
-            Lock(out / "lock").release()
-        except FolderError as error:
-            raise CommandError(str(error), code=2) from None
-        shutil.rmtree(out)
-    out.mkdir(parents=True)
-    (out / MARK).write_text(MARKED)
 
 
 async def _run(out: Path, options: Options, clock: Clock, *, as_json: bool) -> bool:

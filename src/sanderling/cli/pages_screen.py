@@ -13,6 +13,7 @@ from rich.text import Text
 
 from sanderling.cli.pages_hosts import Mood, Pace, mood, ranked, words_of
 from sanderling.cli.pages_summary import Summary, clock_face, printable, size, words
+from sanderling.cli.screen import Quiet, ascii_of, drawable
 from sanderling.pages.status import HostStatus, Status
 
 ROW = "{:>6}{:>8}{:>9}{:>8}{:>8}  {}"  # behind the name
@@ -65,29 +66,12 @@ def fitting(*, json: bool, names: Mapping[str, str] | None = None) -> Screen:
     """The screen for what stdout is; `names` are those that people know the hosts by, where there are such."""
     if json:
         return Silent()
-    console = Console(highlight=False)
-    able = console.is_terminal and sys.stdout.isatty() and not console.is_dumb_terminal and not console.no_color
-    able = able and console.encoding.startswith("utf")
-    return Terminal(console, names or {}) if able else Plain(names or {})
+    console = drawable()
+    return Plain(names or {}) if console is None else Terminal(console, names or {})
 
 
-class Silent:
-    """Says nothing but the summary, as JSON; what must be said meanwhile goes to stderr."""
-
-    every = 1.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def show(self, status: Status) -> None:
-        """Say nothing."""
-
-    def note(self, text: str) -> None:
-        """Say it where it does not get into the JSON."""
-        print(printable(text), file=sys.stderr, flush=True)
+class Silent(Quiet):
+    """Says nothing but the summary, as JSON."""
 
     def tell(self, lines: Iterable[str]) -> None:
         """Say nothing: no program wants to know."""
@@ -97,21 +81,13 @@ class Silent:
         print(json.dumps(summary.as_json(), indent=2))
 
 
-class Plain:
+class Plain(Quiet):
     """A line now and then to stderr, for pipes, files and terminals that cannot do more; the summary to stdout."""
-
-    every = 1.0
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
         self._pace = Pace()
         self._said = 0.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
     def show(self, status: Status) -> None:
         """Print a line, if the last was long enough ago."""
@@ -122,12 +98,12 @@ class Plain:
 
     def note(self, text: str) -> None:
         """Print it."""
-        print(_ascii(text), file=sys.stderr, flush=True)
+        print(ascii_of(text), file=sys.stderr, flush=True)
 
     def tell(self, lines: Iterable[str]) -> None:
         """Print the lines."""
         for line in lines:
-            print(_ascii(line))
+            print(ascii_of(line))
 
     def end(self, summary: Summary) -> None:
         """Print the summary in words."""
@@ -294,7 +270,3 @@ def _counters(status: Status, pace: Pace) -> list[str]:
 def _cut(text: str, width: int) -> str:
     """As much of the text as fits, and a sign that there was more."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
-
-
-def _ascii(text: str) -> str:
-    return printable(text).encode("ascii", "replace").decode()

@@ -1,7 +1,5 @@
 """What a crawl of repos looks like: a picture on a terminal, plain lines elsewhere, or JSON at the end."""
 
-import json
-import sys
 import textwrap
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +13,7 @@ from rich.text import Text
 
 from sanderling.apis.atproto import PERMANENT
 from sanderling.cli.pages_summary import clock_face, duration, printable, size
+from sanderling.cli.screen import Silent, Wordy, ascii_of, drawable
 from sanderling.repos.status import ARCHIVED, HostStatus, RepoStatus
 
 ROW = "{:>6}{:>6}{:>9}{:>8}{:>7}{:>9}  {}"  # behind the name
@@ -145,36 +144,11 @@ def fitting(*, json: bool, names: Mapping[str, str] | None = None) -> Screen:
     """The screen for what stdout is; `names` are those that people know the hosts by, where there are such."""
     if json:
         return Silent()
-    console = Console(highlight=False)
-    able = console.is_terminal and sys.stdout.isatty() and not console.is_dumb_terminal and not console.no_color
-    return Terminal(console, names or {}) if able and console.encoding.startswith("utf") else Plain()
+    console = drawable()
+    return Plain() if console is None else Terminal(console, names or {})
 
 
-class Silent:
-    """Says nothing but the summary, as JSON; what must be said meanwhile goes to stderr."""
-
-    every = 1.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def show(self, status: RepoStatus) -> None:
-        """Say nothing."""
-
-    def note(self, text: str) -> None:
-        """Say it where it does not get into the JSON."""
-        print(printable(text), file=sys.stderr, flush=True)
-
-    def end(self, lines: Iterable[str], document: Mapping[str, Any]) -> None:
-        """Print the document."""
-        del lines
-        print(json.dumps(document, indent=2))
-
-
-class Plain(Silent):
+class Plain(Wordy):
     """A line now and then to stderr, for pipes, files and terminals that cannot do more; the summary to stdout."""
 
     def __init__(self) -> None:
@@ -186,13 +160,7 @@ class Plain(Silent):
         self._pace.take(status)
         if status.seconds - self._said >= SAY_EVERY:
             self._said = status.seconds
-            self.note(_ascii(", ".join([*counters(status, self._pace), *_errors(status)])))
-
-    def end(self, lines: Iterable[str], document: Mapping[str, Any]) -> None:
-        """Print the lines."""
-        del document
-        for line in lines:
-            print(_ascii(line))
+            self.note(ascii_of(", ".join([*counters(status, self._pace), *_errors(status)])))
 
 
 class Terminal:
@@ -329,7 +297,3 @@ def _errors(status: RepoStatus) -> list[str]:
 def _cut(text: str, width: int) -> str:
     """As much of the text as fits, and a sign that there was more."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
-
-
-def _ascii(text: str) -> str:
-    return printable(text).encode("ascii", "replace").decode()

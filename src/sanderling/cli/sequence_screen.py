@@ -1,7 +1,5 @@
 """What a crawl of ids looks like: a picture on a terminal, plain lines elsewhere, or JSON at the end."""
 
-import json
-import sys
 import textwrap
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from sanderling.cli.pages_summary import clock_face, printable
+from sanderling.cli.screen import Silent, Wordy, ascii_of, drawable
 from sanderling.cli.sequence_words import News, age, answers, counters, kept, missed, position
 from sanderling.observe.alerts import Alert
 from sanderling.sequence.status import SequenceStatus
@@ -56,49 +55,24 @@ class Screen(Protocol):
 def fitting(*, json: bool, logs: bool = False) -> Screen:
     """The screen for what stdout is; with `logs`, what happens is in the log and is not said twice."""
     if json:
-        return Silent()
-    console = Console(highlight=False)
-    able = console.is_terminal and sys.stdout.isatty() and not console.is_dumb_terminal and not console.no_color
-    if able and console.encoding.startswith("utf"):
+        return Unseen()
+    if (console := drawable()) is not None:
         return Terminal(console)
     return Logged() if logs else Plain()
 
 
-class Silent:
-    """Says nothing but the summary, as JSON; what must be said meanwhile goes to stderr."""
-
-    every = 1.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def show(self, status: SequenceStatus) -> None:
-        """Say nothing."""
+class Unseen(Silent):
+    """Says nothing but the summary, as JSON."""
 
     def tell(self, alert: Alert) -> None:
         """Say nothing."""
 
-    def note(self, text: str) -> None:
-        """Say it where it does not get into the JSON."""
-        print(printable(text), file=sys.stderr, flush=True)
 
-    def end(self, lines: Iterable[str], document: Mapping[str, Any]) -> None:
-        """Print the document."""
-        del lines
-        print(json.dumps(document, indent=2))
-
-
-class Logged(Silent):
+class Logged(Wordy):
     """Leaves what happens to the log, and prints the summary in words."""
 
-    def end(self, lines: Iterable[str], document: Mapping[str, Any]) -> None:
-        """Print the lines."""
-        del document
-        for line in lines:
-            print(_ascii(line))
+    def tell(self, alert: Alert) -> None:
+        """Say nothing: the log does."""
 
 
 class Plain(Logged):
@@ -127,7 +101,7 @@ class Plain(Logged):
             self._say(line)
 
     def _say(self, line: str) -> None:
-        self.note(_ascii(f"{clock_face(self._seconds)}  {line}"))
+        self.note(ascii_of(f"{clock_face(self._seconds)}  {line}"))
 
 
 class Trace:
@@ -261,7 +235,3 @@ def _lines(name: str, text: str, width: int, most: int = 2) -> Iterator[Text]:
 
 def _line(name: str, text: str, style: str = "") -> Text:
     return Text.assemble((f"{name:>{NAME}}  ", "dim"), (printable(text), style))
-
-
-def _ascii(text: str) -> str:
-    return printable(text).encode("ascii", "replace").decode()

@@ -12,7 +12,6 @@ answers first.
 import asyncio
 import heapq
 from collections.abc import Coroutine
-from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from random import Random
@@ -246,7 +245,7 @@ class SequenceCrawl:
         if status is Status.DISABLED:
             self.lanes.availability.shut(number)
         if status is Status.NOT_FOUND and self._watcher.given_back(number):
-            self._give_back(number)
+            self.lanes.cursor.give_back(number)
             return
         match after(status, tries, self.rules, self._rng):
             case Again(seconds):
@@ -269,11 +268,6 @@ class SequenceCrawl:
         check = wall + check_in(reason, 0, self._rng)
         self.lanes.books.miss([Missed(number, number, reason, wall, wall, 0, check)])
 
-    def _give_back(self, number: int) -> None:
-        # The lane of what was missed may have settled it meanwhile, in a crawl that was sent back to earlier ids.
-        with suppress(KeyError):
-            self.lanes.cursor.give_back(number)
-
     # What the lookout does to it.
 
     def skip_to(self, first: int) -> int:
@@ -293,6 +287,6 @@ class SequenceCrawl:
         for waiting in (self._waiting, self._failed):
             for each in waiting:
                 if each.number > above:
-                    self._give_back(each.number)
+                    self.lanes.cursor.give_back(each.number)
             waiting[:] = [each for each in waiting if each.number <= above]
             heapq.heapify(waiting)

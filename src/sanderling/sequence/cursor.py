@@ -68,9 +68,10 @@ class Cursor:
         self._open.discard(number)
 
     def give_back(self, number: int) -> None:
-        """Hand the id out again when its turn comes."""
-        self._open.remove(number)
-        heapq.heappush(self._returned, number)
+        """Hand the id out again when its turn comes, unless another lane has settled it meanwhile."""
+        if number in self._open:
+            self._open.remove(number)
+            heapq.heappush(self._returned, number)
 
     def skip_to(self, first: int) -> list[tuple[int, int]]:
         """Go on at `first`. The ranges, both ends included, that nobody will be asked for, which now need a fate."""

@@ -77,6 +77,7 @@ class Lookout:
         self._last = -1  # the highest id that is known to exist, or that was settled when we began
         self._completed: float | None = None  # when the record of `_last` was, by the wall
         self._seen = clock.now()  # when we saw it
+        self._slow = 0.0  # seconds that our clock is behind, as far as a record from the future has proved it
 
     def begin(self, below: int) -> None:
         """Say where the crawl begins: ids below are none of its concern."""
@@ -92,9 +93,13 @@ class Lookout:
         """Seconds until an id should be asked for the first time; 0 or less for now."""
         if not self.rules.pacing:
             return 0.0
-        wall = self._clock.wall()
+        wall = self._wall()
         due = self.head.due(number, wall)
         return 0.0 if due is None else due - wall
+
+    def _wall(self) -> float:
+        """What time it is for those who complete records."""
+        return self._clock.wall() + self._slow
 
     def answered(self, number: int, answer: Answer, *, first: bool) -> None:
         """An answer of the main lane; `first` if the id was asked for the first time."""
@@ -116,7 +121,8 @@ class Lookout:
     def _exists(self, number: int, answer: Answer) -> None:
         wall, lag = self._clock.wall(), answer.outcome.lag
         if lag is not None:
-            self.head.seen(number, wall - lag, wall)
+            self._slow = max(self._slow, -lag) if lag < 0 else 0.0
+            self.head.seen(number, wall - lag, self._wall())
         if number > self._last:
             self._suspicion.note(exists=True)
             self._last = number
@@ -230,7 +236,7 @@ class Lookout:
 
     def _go_on(self, crawl: Skips, found: Found) -> None:
         """There is life ahead: skip the gap before it, if it is one."""
-        wall = self._clock.wall()
+        wall = self._wall()
         if found.first > self._last + NEAR:
             previous, skipped = self._last, crawl.skip_to(found.first)
             self._asker.measures.gaps += 1
