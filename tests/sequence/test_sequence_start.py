@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from sanderling.apis.numbered import LARGEST_ID
 from sanderling.sequence.cursor import Cursor, Position
-from sanderling.sequence.start import BUFFER, StartError, begin_at
+from sanderling.sequence.retries import Reason
+from sanderling.sequence.start import BUFFER, StartError, begin_at, left_open
 from sanderling.sequence.state import Saved
 
 SAVED = Saved("bungie", Position(5000, (4990, 4995)), 4999)
@@ -57,3 +58,20 @@ def test_wherever_it_begins_a_cursor_can(latest: int | None, target: int | None,
     wanted = target if target is not None else latest
     assert wanted is not None
     assert Cursor(position).peek() == max(0, wanted - buffer)
+
+
+def test_what_had_no_fate_before_a_leap_ahead_is_missed() -> None:
+    saved = Saved("numbers", Position(110, (100, 101, 105)), 109)
+
+    left = left_open(saved, Position(5000), 7.0)
+
+    assert [(each.low, each.high, each.reason, each.next_check) for each in left] == [
+        (100, 101, Reason.IMPORTED, 7.0),
+        (105, 105, Reason.IMPORTED, 7.0),
+    ]
+
+
+def test_what_a_step_back_passes_again_is_not() -> None:
+    saved = Saved("numbers", Position(110, (100, 101, 105)), 109)
+
+    assert left_open(saved, Position(50), 7.0) == []

@@ -32,7 +32,7 @@ from sanderling.observe.prometheus import PrometheusServer
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.lookout import Say
 from sanderling.sequence.prometheus_readings import PrometheusRules, PrometheusSource
-from sanderling.sequence.start import StartError, begin_at
+from sanderling.sequence.start import StartError, begin_at, left_open
 from sanderling.sequence.state import SequenceState
 from sanderling.sequence.status import SequenceStatus, SequenceWatch, publish
 from sanderling.sequence.store import StoreWorkers
@@ -145,7 +145,7 @@ async def run_crawl(
         # The thread ends last: what it is at comes to its end, in one piece.
         desk = desk_in(stack.enter_context(ThreadPoolExecutor(1, "disk")))
         stores = await stack.enter_async_context(_stores(given, screen, clock))
-        position = await _begin(given.pace, gear.api.name, state, stores.rows, screen)
+        position = await _begin(given.pace, gear.api.name, state, stores.rows, screen, clock.wall())
         _recall(gear.limiter, folder)
         # The log is set up behind it, so that its lines do not tear the picture apart.
         stack.enter_context(screen)
@@ -199,7 +199,9 @@ async def _stores(given: Given, screen: Screen, clock: Clock) -> AsyncIterator[_
         yield _Stores(queue, rows, raw)
 
 
-async def _begin(pace: Pace, api: str, state: SequenceState, rows: Instances | None, screen: Screen) -> Position:
+async def _begin(
+    pace: Pace, api: str, state: SequenceState, rows: Instances | None, screen: Screen, wall: float
+) -> Position:
     """Where to begin. Raises CommandError."""
     saved = state.load()
     try:
@@ -210,8 +212,9 @@ async def _begin(pace: Pace, api: str, state: SequenceState, rows: Instances | N
     except InstancesError as error:
         raise CommandError(str(error)) from None
     if saved is not None and position.low > saved.position.low:
-        low, high = saved.position.low, position.low - 1
-        screen.note(f"--target: ids from {low} to {high} that had no fate yet are left out")
+        state.add_new(left_open(saved, position, wall))
+        if position.low > saved.position.next:
+            screen.note(f"--target: ids from {saved.position.next} to {position.low - 1} are left out")
     return position
 
 

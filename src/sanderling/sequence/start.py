@@ -1,7 +1,9 @@
 """Where a crawl begins."""
 
 from sanderling.apis.numbered import LARGEST_ID
-from sanderling.sequence.cursor import Position
+from sanderling.sequence.cursor import Position, ranges_of
+from sanderling.sequence.missed import Missed
+from sanderling.sequence.retries import Reason
 from sanderling.sequence.state import Saved
 
 BUFFER = 10_000  # ids before the latest that is stored: some of those may not have been there yet
@@ -27,3 +29,9 @@ def begin_at(api: str, saved: Saved | None, latest: int | None, *, target: int |
     if latest is not None:
         return Position(max(0, latest - buffer))
     raise StartError("nothing is stored yet, so there is no id to go on from: name one with --target")
+
+
+def left_open(saved: Saved, position: Position, wall: float) -> list[Missed]:
+    """Ids that were handed out before and have no fate, of a crawl that now begins behind them: they are missed."""
+    left = [number for number in saved.position.open if number < position.low]
+    return [Missed(low, high, Reason.IMPORTED, wall, wall, 0, wall) for low, high in ranges_of(left)]
