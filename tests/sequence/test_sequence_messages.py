@@ -18,10 +18,16 @@ from sanderling.sequence.messages import (
     unresolved,
     unresolved_warning,
     workers_starting,
+    workers_stopped,
 )
 
 ALL = [
     (starting_up(), "Starting up...", {}),
+    (
+        workers_stopped(25, 17_000_000_001),
+        "Workers Stopped",
+        {"Count": "25", "Current Instance Id": "`17000000001`"},
+    ),
     (
         workers_starting(25, 10_000, 17_000_000_001),
         "Workers Starting",

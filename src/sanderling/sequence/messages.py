@@ -18,6 +18,12 @@ def workers_starting(count: int, period: int, number: int) -> Alert:
     return Alert("workers_starting", "Workers Starting", fields)
 
 
+def workers_stopped(count: int, number: int) -> Alert:
+    """The crawl was asked to end; every id below that one has its fate."""
+    fields = (Field("Count", f"{count}"), Field("Current Instance Id", _id(number)))
+    return Alert("workers_stopped", "Workers Stopped", fields)
+
+
 def status_update(lag: float | None, missing: float, errors: float, workers: int) -> Alert:
     """How the last period went. `missing` and `errors` are fractions of its requests."""
     fields = (

@@ -95,6 +95,7 @@ class SequenceSystem:
         """Crawl until it is stopped; `others` run beside it, and end with it."""
         self._say(messages.starting_up())
         await self.crawl.run(self.lookout.run(self.crawl), self.scaler.run(), self._refresh(), *others)
+        self._say(messages.workers_stopped(self.crawl.workers, self.books.durable.low))
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
