@@ -9,7 +9,6 @@ from sanderling.observe.alerts_webhook import embed
 from sanderling.sequence.messages import (
     api_back,
     api_disabled,
-    gap_search_ending,
     gap_skipped,
     high_404,
     runaway,
@@ -44,7 +43,6 @@ ALL = [
         },
     ),
     (high_404(0.9, 123.4), "High 404 Rate Detected", {"Rate": "90.000%", "Count": "123"}),
-    (gap_search_ending(0.5, 330.5), "Gap Search Ending", {"404 Rate": "50.000%", "Lag": "5m 30.5s"}),
     (
         gap_skipped(100, 10_096, 9_996),
         "Gap Mode Block Skip",

@@ -41,12 +41,6 @@ def high_404(rate: float, count: float) -> Alert:
     return Alert("high_404_rate", "High 404 Rate Detected", fields, Level.WARNING)
 
 
-def gap_search_ending(rate: float, lag: float | None) -> Alert:
-    """The search for a gap is over, and there was none to skip."""
-    fields = (Field("404 Rate", _percent(rate)), Field("Lag", duration(lag)))
-    return Alert("gap_search_ending", "Gap Search Ending", fields)
-
-
 def gap_skipped(previous: int, new: int, size: int) -> Alert:
     """A gap was found; its ids are among the missed now."""
     fields = (
