@@ -15,7 +15,7 @@ class MarginRules:
     first: float = 8.0
     least: float = 2.0
     most: float = 120.0
-    early: float = 0.02  # the share of first answers that may come too early
+    early: float = 0.003  # the share of first answers that may come too early
     # Of the margin, added by an id that was; the others take off what keeps that share. Above ten ids a second it is
     # less, so that a second's worth of ids never does more: what was early is known only seconds later.
     step: float = 0.015
