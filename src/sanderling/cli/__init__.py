@@ -266,6 +266,12 @@ world.command(
     help="Serve a simulated game with ever-growing ids, until Ctrl-C.",
     help_epilogue="Example:\n\n    sanderling world game --preset gap --speed 10",
 )
+world.command(
+    "sanderling.cli.world_race:race",
+    name="race",
+    help="Serve a simulated race day, until Ctrl-C.",
+    help_epilogue="Example:\n\n    sanderling world race --preset day --speed 10",
+)
 app.command(world)
 
 
