@@ -1,0 +1,154 @@
+"""Documents of one kind, described by settings: where they are, which there are, and what records they hold.
+
+Ids come from strangers and become parts of addresses: they are quoted, and what could lead elsewhere is refused.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Self
+from urllib.parse import quote
+
+import msgspec
+
+from sanderling.apis.json_paths import UNREADABLE, Path, Rule
+from sanderling.apis.polled import Kind, Wanted
+from sanderling.apis.polled_rows import Row, Value, source_error
+from sanderling.ids import host_of
+from sanderling.outcome import Code
+from sanderling.task import Task
+
+MOST_TARGETS = 100_000
+LONGEST_ID = 128
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+BRACES = re.compile(r"\{[^{}]*\}|[{}]")
+_DOCUMENT = msgspec.json.Decoder()
+
+
+class KindSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The section of a kind, as it is written."""
+
+    url: str
+    seconds: float
+    active_seconds: float | None = None
+    priority: int = 0
+    ids_url: str | None = None
+    ids: str = "."
+    items: str = "."
+    id: str = "id"
+    active_when: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Where it is written which documents of a kind there are."""
+
+    url: str = field(repr=False)
+    ids: Path
+    id: Path
+
+    def read(self, body: bytes) -> list[str]:
+        """The ids that are listed, each once. Raises SourceError."""
+        found = self.ids.find(decoded(body))
+        if not isinstance(found, list):
+            raise source_error(Code.INVALID_RESPONSE, f"{self.ids} is {_shown(found)}, expected a list")
+        if len(found) > MOST_TARGETS:
+            raise source_error(Code.TOO_LARGE, f"{self.ids} has {len(found)} items, expected at most {MOST_TARGETS}")
+        ids = (
+            id_in(self.id.find(each) if isinstance(each, dict) else each, f"id of {self.ids}[{place}]")
+            for place, each in enumerate(found)
+        )
+        return list(dict.fromkeys(ids))
+
+
+@dataclass(frozen=True, slots=True)
+class JsonKind:
+    """How documents of a kind are asked for and read."""
+
+    kind: Kind
+    url: str = field(repr=False)
+    listing: Listing | None
+    items: Path
+    id: Path
+    active_when: Rule | None
+
+    @classmethod
+    def of(cls, name: str, settings: KindSettings) -> Self:
+        """What the section of a kind describes. Raises ValueError."""
+        if not NAME.fullmatch(name):
+            raise ValueError("found that name, expected up to 40 of a-z, 0-9 and _")
+        check_url("url", settings.url, ("{event}",) if settings.ids_url is None else ("{event}", "{id}"))
+        if settings.ids_url is not None:
+            check_url("ids_url", settings.ids_url, ("{event}",))
+            if "{id}" not in settings.url:
+                raise ValueError("url has no {id}, expected one, since ids_url lists many")
+        if (settings.active_when is None) != (settings.active_seconds is None):
+            raise ValueError("expected both of active_when and active_seconds, or none")
+        own_id = Path.parse(settings.id)
+        return cls(
+            Kind(name, settings.seconds, settings.active_seconds, settings.priority),
+            settings.url,
+            None if settings.ids_url is None else Listing(settings.ids_url, Path.parse(settings.ids), own_id),
+            Path.parse(settings.items),
+            own_id,
+            None if settings.active_when is None else Rule.parse(settings.active_when),
+        )
+
+    def rows(self, wanted: Wanted, body: bytes) -> Iterator[Row]:
+        """The records in a document. Raises SourceError."""
+        found = self.items.find(decoded(body))
+        many = isinstance(found, list)
+        for place, record in enumerate(found if isinstance(found, list) else [found]):
+            where = f"{self.items}[{place}]" if many else str(self.items)
+            if not isinstance(record, dict):
+                raise source_error(Code.INVALID_RESPONSE, f"{where} is {_shown(record)}, expected an object")
+            key = id_in(self.id.find(record), f"{self.id} of {where}")
+            active = self.active_when is not None and self.active_when.holds(record)
+            values: dict[str, Value] = {"event": wanted.event, "target": wanted.source_id}
+            # Two documents may list a record of the same id, and each has its own of it.
+            own = f"{quote(wanted.source_id, safe='')}/{key}"
+            yield Row(self.kind.name, own, values | {"active": active, "record": _written(record)})
+
+
+def check_url(key: str, url: str, places: tuple[str, ...]) -> None:
+    """Raises ValueError for an address that cannot be asked, or has other braces than these. It is never shown."""
+    if not re.match("https?://", url, re.IGNORECASE):
+        raise ValueError(f"{key} does not start with http:// or https://")
+    for brace in BRACES.findall(url):
+        if brace not in places:
+            raise ValueError(f"{key} has {brace[:40]!r} in it, expected {' or '.join(places) or 'no braces'}")
+    one, other = (BRACES.sub(filled, url) for filled in ("1", "2"))
+    if host_of(one) != host_of(other):
+        raise ValueError(f"{key}: expected braces behind the host only, which is the same for all")
+    Task(one)  # raises for what cannot be sent
+
+
+def decoded(body: bytes) -> object:
+    """The JSON in a body. Raises SourceError."""
+    try:
+        return _DOCUMENT.decode(body)
+    except UNREADABLE as error:
+        raise source_error(Code.PARSE_ERROR, f"{len(body)} bytes that are no JSON: {error}") from None
+
+
+def _written(record: dict[str, object]) -> str:
+    """A record, always in the same words: an order of names that has changed is no change."""
+    try:
+        return msgspec.json.encode(record, order="deterministic").decode()
+    except (*UNREADABLE, OverflowError) as error:
+        raise source_error(Code.INVALID_RESPONSE, f"a record that cannot be kept: {error}") from None
+
+
+def id_in(value: object, where: str, code: Code = Code.INVALID_RESPONSE) -> str:
+    """The id that a number or a text is. Raises SourceError."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    # Dots would be steps through the folders of the host.
+    if not isinstance(text, str) or not 0 < len(text) <= LONGEST_ID or text in (".", "..") or not text.isprintable():
+        expected = f"expected a number, or up to {LONGEST_ID} printable characters"
+        raise source_error(code, f"{where} is {_shown(value)}, {expected}")
+    return text
+
+
+def _shown(value: object) -> str:
+    """A value in few words; of lists and objects only that they are some."""
+    return repr(value)[:60] if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
