@@ -85,6 +85,18 @@ def test_a_change_below_a_twentieth_is_not_made() -> None:
     assert decide(OFF, readings, plan(100)).plan.workers == 103
 
 
+def test_with_pacing_a_change_must_be_larger_than_what_there_is_to_spare() -> None:
+    facts = Facts(head_rate=60.0, latency=0.5, permits=1000.0, backlog=30_000.0)
+    behind = replace(AT_HEAD, lag=500.0, rate=70.0, missing=0.0)
+    rules = only(dead_zone=True, little=True)
+
+    without = decide(rules, behind, plan(80), facts).plan.workers
+    paced = decide(replace(rules, pacing=True), behind, plan(80), facts).plan.workers
+
+    assert 80 < without < 1.15 * 80
+    assert paced == 80
+
+
 @pytest.mark.parametrize(("missing", "strategy"), [(0.31, Strategy.GAP), (0.29, Strategy.NORMAL)])
 def test_a_gap_is_left_later_than_it_is_entered(missing: float, strategy: Strategy) -> None:
     readings = replace(AT_HEAD, missing=missing)

@@ -68,6 +68,8 @@ class GuardRules:
     near: float = 0.015  # so far from the right share of not found is near enough
     close: float = 60.0  # so far behind is at the head
     small: float = 0.05  # a change below this share of the workers is none
+    # The same with pacing, where workers are counted by what is needed, with more than that to spare.
+    small_paced: float = 0.15
     leave_gap: float = 0.3  # share of not found
     leave_catch_up: float = 120.0  # seconds behind
     enter_catch_up: float = 30.0  # seconds behind, where nothing is missing
@@ -83,7 +85,7 @@ class GuardRules:
     hold: int = 3  # periods
 
     def __post_init__(self) -> None:
-        for name in ("fewest", "longest", "quick", "near", "close", "small", "drain", "patience"):
+        for name in ("fewest", "longest", "quick", "near", "close", "small", "small_paced", "drain", "patience"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected a number above 0")
         for name in ("most_up", "spare", "band", "slack"):
@@ -289,7 +291,8 @@ class Guard:
     def _worth_changing(self, workers: int, case: _Case) -> int:
         """The workers that there are, if it is hardly worth a change."""
         before = case.plan.workers
-        if not self._rules.dead_zone or not 0 < abs(workers - before) < max(1.0, self._rules.small * before):
+        small = self._rules.small_paced if self._rules.pacing else self._rules.small
+        if not self._rules.dead_zone or not 0 < abs(workers - before) < max(1.0, small * before):
             return workers
         case.held.append(f"dead zone: from {before} to {workers} workers is hardly a change")
         return before
