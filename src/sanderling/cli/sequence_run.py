@@ -86,10 +86,13 @@ class Gear:
             given.telling.server(),
         )
 
+    def fetcher(self, clock: Clock) -> Fetcher:
+        """Asks without following redirects: a header with a secret, under whatever name, is for this host only."""
+        return Fetcher(self.http, self.limiter, clock=clock, follow=False)
+
     def tools(self, state: SequenceState, queue: WholeQueue, desk: Desk, clock: Clock) -> Tools:
         """The same for the crawl, with what it writes to."""
-        fetcher = Fetcher(self.http, self.limiter, clock=clock)
-        return Tools(self.api, fetcher, self.limiter, self.memory, state, queue, desk)
+        return Tools(self.api, self.fetcher(clock), self.limiter, self.memory, state, queue, desk)
 
 
 class Ran(NamedTuple):
