@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sanderling.apis import json_source
 from sanderling.apis.json_source import JsonSource
 from sanderling.apis.polled import Activity, Discovered, PolledSource, TargetName, Wanted
-from sanderling.apis.polled_rows import Document, Row, SourceError
 from sanderling.outcome import Code
+from sanderling.stores.documents import Document, Row, SourceError
 from sanderling.task import Reply
 
 HOST = "https://scores.example"

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.apis.polled import Activity, Kind, TargetName, Wanted
-from sanderling.apis.polled_rows import (
-    LARGEST,
+from sanderling.apis.polled_replies import LARGEST, body_of, within
+from sanderling.outcome import Code
+from sanderling.stores.documents import (
     MOST_ROWS,
     Column,
     ColumnKind,
@@ -15,12 +16,9 @@ from sanderling.apis.polled_rows import (
     Schema,
     SourceError,
     Table,
-    body_of,
     source_error,
     waiting,
-    within,
 )
-from sanderling.outcome import Code
 from sanderling.task import Reply
 
 CITIES = Table("cities", (Column("name"), Column("people", ColumnKind.INTEGER)))

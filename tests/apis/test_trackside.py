@@ -24,9 +24,9 @@ from trackside_documents_made import (
 )
 
 from sanderling.apis.polled import Discovered, PolledSource, TargetName, Wanted
-from sanderling.apis.polled_rows import MOST_ROWS, Document, SourceError
 from sanderling.apis.trackside import Trackside
 from sanderling.outcome import Code
+from sanderling.stores.documents import MOST_ROWS, Document, SourceError
 from sanderling.task import Reply
 
 SOURCE: PolledSource = Trackside(BASE)

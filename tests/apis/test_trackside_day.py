@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from sanderling.apis.polled import Discovered, Wanted
-from sanderling.apis.polled_rows import Document, Parent, Row, SourceError
 from sanderling.apis.trackside import KINDS, Trackside
+from sanderling.stores.documents import Document, Parent, Row, SourceError
 from sanderling.task import Reply, Task
 from sanderling.worlds.race import RaceDay, demo, hostile
 

@@ -30,9 +30,9 @@ from trackside_documents_made import (
 )
 
 from sanderling.apis.polled import Wanted
-from sanderling.apis.polled_rows import Document, Parent, Row, SourceError, Table
 from sanderling.apis.trackside import Trackside
 from sanderling.outcome import Code
+from sanderling.stores.documents import Document, Parent, Row, SourceError, Table
 
 SOURCE = Trackside(BASE)
 SOME_CHANNELS = Wanted("channels", EVENT, EVENT, only=tuple(CHANNELS[:2]))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.apis.polled_rows import ColumnKind
 from sanderling.apis.trackside_fields import Guid, Key, Moment, Record, Span, read_value, row_of, table_of
+from sanderling.stores.documents import ColumnKind
 
 ZERO = "00000000-0000-0000-0000-000000000000"
 

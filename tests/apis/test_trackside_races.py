@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.apis.polled import Activity, TargetName
-from sanderling.apis.polled_rows import Row
 from sanderling.apis.trackside_races import activity_of
+from sanderling.stores.documents import Row
 
 EVENT = "this event"
 MORNING, NOON, EVENING = "morning", "noon", "evening"

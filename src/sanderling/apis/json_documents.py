@@ -13,9 +13,9 @@ import msgspec
 
 from sanderling.apis.json_paths import UNREADABLE, Path, Rule
 from sanderling.apis.polled import Kind, Wanted
-from sanderling.apis.polled_rows import Row, Value, source_error
 from sanderling.ids import host_of
 from sanderling.outcome import Code
+from sanderling.stores.documents import Row, Value, source_error
 from sanderling.task import Task
 
 MOST_TARGETS = 100_000

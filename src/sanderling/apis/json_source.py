@@ -30,19 +30,9 @@ import msgspec
 from sanderling.apis.json_documents import BRACES, NAME, JsonKind, KindSettings, check_url, decoded, id_in
 from sanderling.apis.json_paths import Path
 from sanderling.apis.polled import Activity, Discovered, Kind, TargetName, Wanted
-from sanderling.apis.polled_rows import (
-    Column,
-    ColumnKind,
-    Document,
-    Row,
-    Schema,
-    Table,
-    Whole,
-    body_of,
-    source_error,
-    within,
-)
+from sanderling.apis.polled_replies import body_of, within
 from sanderling.outcome import Code
+from sanderling.stores.documents import Column, ColumnKind, Document, Row, Schema, Table, Whole, source_error
 from sanderling.task import Headers, Reply, Task
 
 

@@ -1,7 +1,7 @@
 """What a source of live documents must tell us: what to poll, how to ask, what a document says, and what is live.
 
 Terms. A *kind* is a sort of document; a *target* is one document that is polled, known by its kind and its source id. A
-document becomes rows of tables: see `polled_rows.py`.
+document becomes rows of tables: see `stores/documents.py`.
 
 A source is one file without I/O and without state. `trackside` is one, `json_source` is any JSON API that can be
 described by addresses and a few paths.
@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from sanderling.apis.polled_rows import Document, Row, Schema
+from sanderling.stores.documents import Document, Row, Schema
 from sanderling.task import Reply, Task
 
 LONGEST_INTERVAL = 366 * 86_400.0

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 
 from sanderling.apis import trackside_documents as documents
 from sanderling.apis.polled import Activity, Discovered, Kind, Wanted
-from sanderling.apis.polled_rows import Document, Row, Schema, body_of, source_error, within
+from sanderling.apis.polled_replies import body_of, within
 from sanderling.apis.trackside_fields import Key
 from sanderling.apis.trackside_races import RACE, activity_of
 from sanderling.apis.trackside_records import SCHEMA, Event
 from sanderling.outcome import Code
+from sanderling.stores.documents import Document, Row, Schema, source_error
 from sanderling.task import Reply, Task
 
 _EVENT_ID = re.compile(rb"""new\s{1,8}EventManager\(\s{0,8}["']events/([A-Za-z0-9-]{1,80})["']""")

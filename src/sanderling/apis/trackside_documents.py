@@ -12,10 +12,10 @@ import msgspec
 
 from sanderling.apis.json_paths import UNREADABLE
 from sanderling.apis.polled import Wanted
-from sanderling.apis.polled_rows import Document, Row, Whole, source_error
 from sanderling.apis.trackside_fields import Guid, Record, clean, read_value, row_of
 from sanderling.apis.trackside_records import SCHEMA, Channel, Detection, Event, Pilot, Race, Result, Round
 from sanderling.outcome import Code
+from sanderling.stores.documents import Document, Row, Whole, source_error
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
 
-from sanderling.apis.polled_rows import Column, ColumnKind, Row, Table, Value
+from sanderling.stores.documents import Column, ColumnKind, Row, Table, Value
 
 _GUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 _ZERO = "00000000-0000-0000-0000-000000000000"

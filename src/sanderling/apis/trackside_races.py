@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from sanderling.apis.polled import Activity, TargetName
-from sanderling.apis.polled_rows import Row, Value
+from sanderling.stores.documents import Row, Value
 
 RACE = "race"  # the kind of the targets
 

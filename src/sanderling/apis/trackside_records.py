@@ -7,8 +7,8 @@ them that is no reference.
 
 import msgspec
 
-from sanderling.apis.polled_rows import Column, ColumnKind, Schema, Table
 from sanderling.apis.trackside_fields import NULL, Guid, Integer, Moment, Record, Span, table_of
+from sanderling.stores.documents import Column, ColumnKind, Schema, Table
 
 # A list may be null, and so may each of its items.
 Ids = list[Guid | None] | None

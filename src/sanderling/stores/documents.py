@@ -6,23 +6,18 @@ long as one of them is not stored, the document waits.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from sanderling.outcome import Code, Outcome
-from sanderling.task import Reply
 
 Value = str | int | float | bool | None
 
 # A race has some hundred rows and an event some thousand. More than this is no document to be polled.
 MOST_ROWS = 20_000
-# Documents that are polled have some hundred kilobytes, as a rule.
-LARGEST = 16 * 2**20
 LONGEST_DETAIL = 200
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
@@ -37,27 +32,6 @@ class SourceError(Exception):
 def source_error(code: Code, detail: str) -> SourceError:
     """The error of that code."""
     return SourceError(Outcome(code, detail=detail[:LONGEST_DETAIL]))
-
-
-@contextmanager
-def within(document: str, reply: Reply) -> Iterator[None]:
-    """Errors from in here say the name of the document and the status of the reply."""
-    try:
-        yield
-    except SourceError as error:
-        # A status may be any three digits; an outcome has only those that HTTP knows.
-        status = reply.status if reply.status <= 599 else 0
-        detail = f"{document}: {error.outcome.detail}"[:LONGEST_DETAIL]
-        raise SourceError(replace(error.outcome, status=status, detail=detail)) from None
-
-
-def body_of(reply: Reply) -> bytes:
-    """The body of a reply that may have a document in it. Raises SourceError."""
-    if reply.status != 200:
-        raise source_error(Code.HTTP_ERROR, f"HTTP {reply.status}, expected 200")
-    if len(reply.body) > LARGEST:
-        raise source_error(Code.TOO_LARGE, f"{len(reply.body)} bytes, expected at most {LARGEST}")
-    return reply.body.removeprefix(BYTE_ORDER_MARK)
 
 
 class ColumnKind(StrEnum):
