@@ -26,6 +26,7 @@ class Kind:
     active_seconds: float | None = None  # while the target is active; None if it never is
     priority: int = 0
     needs: tuple[str, ...] = ()  # kinds of which a document must have been stored before
+    whole: bool = False  # refreshed with the whole: its interval is that of discovery, unless somebody sets another
 
     def __post_init__(self) -> None:
         for seconds in (self.seconds, self.active_seconds):

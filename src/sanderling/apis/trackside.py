@@ -26,9 +26,9 @@ _BASE = re.compile(r"https?://[^?#]+\Z", re.IGNORECASE)
 
 # The whole in ten seconds, the race that is flown five times a second; channels hardly ever change.
 KINDS = (
-    Kind("event", 10.0),
-    Kind("pilots", 10.0, needs=("event",)),
-    Kind("rounds", 10.0, priority=1, needs=("event",)),
+    Kind("event", 10.0, whole=True),
+    Kind("pilots", 10.0, needs=("event",), whole=True),
+    Kind("rounds", 10.0, priority=1, needs=("event",), whole=True),
     Kind("channels", 60.0),
     Kind(RACE, 10.0, active_seconds=0.2, needs=("event", "rounds", "pilots", "channels")),
     Kind("results", 2.0, needs=("event", "rounds", "pilots")),

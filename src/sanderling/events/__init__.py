@@ -1,0 +1,1 @@
+"""Crawled batches become rows, errors and alarms: a message says where a batch is, and each item ends in one row."""
