@@ -52,13 +52,21 @@ class Fetcher:
     """Fetches tasks through one client and one limiter."""
 
     def __init__(
-        self, http: Sends, limiter: Limiter, *, clock: Clock | None = None, job: str = "", follow: bool = True
+        self,
+        http: Sends,
+        limiter: Limiter,
+        *,
+        clock: Clock | None = None,
+        job: str = "",
+        follow: bool = True,
+        retry: bool = True,
     ) -> None:
         self._http = http
         self._limiter = limiter
         self._clock = clock or SystemClock()
         self._job = job
         self._follow = follow  # redirects; who does not want that gets them as they are
+        self._retry = retry  # within seconds; who asks again soon anyway need not
 
     async def fetch(self, task: Task, permit: Permit | None = None, read: Read | None = None) -> Fetched:
         """The end of `task`, after redirects and retries. Never raises for anything a host may do.
@@ -129,7 +137,7 @@ class Fetcher:
 
     def _retry_in(self, task: Task, outcome: Outcome) -> float | None:
         """Seconds to the next try, if it is worth one, affordable, and soon."""
-        if not retry_soon(outcome) or not outcome.code.retry.allows(task.attempt):
+        if not self._retry or not retry_soon(outcome) or not outcome.code.retry.allows(task.attempt):
             return None
         if self._limiter.ready_at(task.host) - self._clock.now() > LONGEST_WAIT:
             return None

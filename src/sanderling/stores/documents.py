@@ -163,6 +163,15 @@ class Schema:
                 yield Parent(column.references, value)
 
 
-def waiting(parent: Parent) -> SourceError:
-    """The error of a document that needs a row which is not stored yet: not now, and nobody's failure."""
-    return source_error(Code.DEFERRED, f"waiting for {parent.table}:{parent.key}")
+class Waiting(SourceError):
+    """A document needs a row which is not stored yet: not now, and nobody's failure."""
+
+    def __init__(self, parent: Parent) -> None:
+        detail = f"waiting for {parent.table}:{parent.key}"
+        super().__init__(Outcome(Code.DEFERRED, detail=detail[:LONGEST_DETAIL]))
+        self.parent = parent
+
+
+def waiting(parent: Parent) -> Waiting:
+    """The error of a document that needs that row."""
+    return Waiting(parent)

@@ -227,8 +227,8 @@ class Targets(Protocol):
     async def write(self, runs: Sequence[Ran]) -> None:
         """Write these back, in one transaction; those that are no more are passed over."""
 
-    async def take_edits(self, wall: float) -> Edits:
-        """What was edited since last asked, each target once. Promotions that are taken become due times, durably."""
+    async def take_edits(self, wall: float, most: int) -> Edits:
+        """The next edits, of up to so many targets, each once. Promotions that are taken become due times, durably."""
 
 
 class Discovery(Protocol):

@@ -1,0 +1,125 @@
+"""Ask for one target: conditionally, once, and read only what differs from the last time."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import msgspec
+
+from sanderling.apis.polled import PolledSource, Wanted
+from sanderling.clock import Clock
+from sanderling.fetch.attempts import Fetcher
+from sanderling.flow.desk import Desk
+from sanderling.flow.memory import Memory
+from sanderling.limit import Permit
+from sanderling.outcome import Code, Outcome
+from sanderling.polling.schedule import Entry
+from sanderling.stores.documents import Document, SourceError
+from sanderling.task import Reply, Task
+
+LONGEST_TAG = 1000  # characters of an ETag or a date that are kept; longer ones are not sent back
+# Bytes that are read at once. A larger document would make others late, and goes to a thread.
+AT_ONCE = 64 * 1024
+NOWHERE = ""  # the host of targets that cannot be asked about
+UNCHANGED = Outcome(Code.NOT_MODIFIED, detail="the same as before")
+
+_ANY = msgspec.json.Decoder()
+
+
+class Answer(NamedTuple):
+    """What came of asking. Without a document nothing is new, or nothing came; the outcome says which."""
+
+    outcome: Outcome
+    seconds: float
+    document: Document | None = None
+    etag: str = ""
+    modified: str = ""
+    raw: bytes = b""
+    digest: bytes = b""
+
+
+@dataclass(slots=True)
+class Asker:
+    """All there is to ask with. Large documents are read at the desk."""
+
+    source: PolledSource
+    fetcher: Fetcher
+    memory: Memory
+    clock: Clock
+    desk: Desk
+
+    def host(self, entry: Entry) -> str:
+        """Who is asked."""
+        try:
+            return str(self.source.task(wanted(entry)).host)
+        except SourceError:
+            return NOWHERE
+
+    def task(self, entry: Entry) -> Task:
+        """The question. Raises SourceError for a target that cannot be asked about."""
+        task = self.source.task(wanted(entry))
+        conditions: list[tuple[str, str]] = []
+        if entry.etag:
+            conditions.append(("If-None-Match", entry.etag))
+        if entry.modified:
+            conditions.append(("If-Modified-Since", entry.modified))
+        return replace(task, headers=(*task.headers, *conditions)) if conditions else task
+
+    async def ask(self, entry: Entry, permit: Permit | None) -> Answer:
+        """What came of it. Without a permit it waits for its turn."""
+        started = self.clock.now()
+        try:
+            task = self.task(entry)
+        except SourceError as error:
+            if permit is not None:
+                permit.release(sent=False)
+            return Answer(error.outcome, 0.0)
+        fetched = await self.fetcher.fetch(task, permit)
+        reply = fetched.reply
+        try:
+            if reply is None or not fetched.outcome.ok or fetched.outcome.code is Code.NOT_MODIFIED:
+                return Answer(fetched.outcome, self.clock.now() - started)
+            return await self._compared(entry, reply, started)
+        finally:
+            if reply is not None:
+                self.memory.release(reply.url)
+
+    async def _compared(self, entry: Entry, reply: Reply, started: float) -> Answer:
+        large = len(reply.body) > AT_ONCE
+        answer = await self.desk(self._read, entry, reply) if large else self._read(entry, reply)
+        return answer._replace(seconds=self.clock.now() - started)
+
+    def _read(self, entry: Entry, reply: Reply) -> Answer:
+        """Read the reply if it differs. Of the entry nothing is changed: this may be another thread."""
+        raw = hashlib.blake2b(reply.body, digest_size=16).digest()
+        if entry.digest and raw == entry.raw:
+            return Answer(UNCHANGED, 0.0, raw=raw, digest=entry.digest)
+        digest = canonical(reply.body, raw)
+        if digest == entry.digest:
+            return Answer(UNCHANGED, 0.0, raw=raw, digest=digest)
+        try:
+            document = self.source.read(wanted(entry), reply)
+        except SourceError as error:
+            return Answer(error.outcome, 0.0)
+        tags = (_tag(reply, "ETag"), _tag(reply, "Last-Modified"))
+        return Answer(Outcome(Code.OK, reply.status), 0.0, document, *tags, raw, digest)
+
+
+def wanted(entry: Entry) -> Wanted:
+    """The target as its source knows it."""
+    return Wanted(entry.kind, entry.source_id, entry.event, entry.only)
+
+
+def canonical(body: bytes, otherwise: bytes) -> bytes:
+    """A digest that does not mind the order of keys, or blanks; `otherwise` for what is no JSON."""
+    try:
+        document = _ANY.decode(body)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return otherwise
+    same = msgspec.json.encode(document, order="deterministic")
+    return hashlib.blake2b(same, digest_size=16).digest()
+
+
+def _tag(reply: Reply, name: str) -> str:
+    value = reply.header(name) or ""
+    return value if len(value) <= LONGEST_TAG and value.isascii() and value.isprintable() else ""

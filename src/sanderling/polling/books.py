@@ -1,0 +1,249 @@
+"""Between memory and database: what is due soon is in memory, what ran is written back, what others edit is heard.
+
+All of it happens in one turn after another, so that none overtakes another: write back, let go of what is not due for
+long, take edits, load what is due soon. What holds after each turn: a target that is due up to the *horizon* is in
+memory.
+
+Tricky bits:
+
+- A turn that fails changes nothing that matters: what was to be written back stays to be written.
+- Due times in memory are on a clock that nobody sets. The wall clock that goes with it is the one of the start; if
+  somebody sets the wall clock, the stored times are moved along.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sanderling.clock import Clock
+from sanderling.observe import logs
+from sanderling.polling.cadence import phase
+from sanderling.polling.schedule import Entry, Schedule
+from sanderling.stores.polling import LONGEST_PAUSE, PollingStore, PollingStoreError, Ran, Target
+
+EVERY = 0.2  # seconds between turns
+AFTER_TROUBLE = 1.0  # the same while the database is not to be had
+HORIZON, REFILL = 10.0, 5.0  # seconds ahead that are loaded, and that must be
+AT_A_TIME = 5000  # targets that are loaded, heard of or written in one go
+JUMP = 2.0  # seconds that the wall clock may be off; more is not drift, but somebody who set it
+LAST = 2**63 - 1  # no id is higher
+NOT_OFTENER = 0.2  # seconds between two promotions of one target
+
+log = logs.get(__name__)
+
+
+class Heard(NamedTuple):
+    """What the turn tells the rest: how often a kind runs while it is accelerated, and whom to tell of news."""
+
+    active_seconds: Callable[[Entry], float]
+    promoted: Callable[[str], object]
+    wrote: Callable[[int], object]
+    woken: Callable[[], object]
+
+
+class Books:
+    """Keeps a schedule and its database in step. `turn` it often."""
+
+    def __init__(self, store: PollingStore, schedule: Schedule, clock: Clock, heard: Heard) -> None:
+        self.store = store
+        self.schedule = schedule
+        self.trouble = ""  # why the database is not to be had, while it is not
+        self._clock = clock
+        self._heard = heard
+        self._began = clock.now()
+        self._offset = clock.wall() - clock.now()
+        self._horizon = (float("-inf"), -1)
+        self._pending: dict[int, Entry] = {}
+        self._poked = asyncio.Event()
+
+    @property
+    def pending(self) -> int:
+        """Targets that are to be written back."""
+        return len(self._pending)
+
+    def wall(self, at: float) -> float:
+        """The time of day at which the clock says `at`."""
+        return at + self._offset
+
+    def note(self, entry: Entry) -> None:
+        """Write this one back in the next turn."""
+        self._pending[entry.id] = entry
+
+    def woken(self) -> None:
+        """Something may be due that was not."""
+        self._heard.woken()
+
+    def poke(self) -> None:
+        """Take a turn soon: there is news."""
+        self._poked.set()
+
+    async def run(self) -> None:
+        """Take turns until cancelled."""
+        while True:
+            self._poked.clear()
+            await self.turn()
+            timer = self._clock.call_later(AFTER_TROUBLE if self.trouble else EVERY, self._poked.set)
+            try:
+                await self._poked.wait()
+            finally:
+                timer.cancel()
+
+    async def turn(self) -> None:
+        """Write back, let go, hear, load. A database that is not to be had is noted, and asked again."""
+        try:
+            await self._follow_wall()
+            await self._write()
+            await self._hear()
+            await self._load()
+        except PollingStoreError as error:
+            if not error.transient:
+                raise
+            if not self.trouble:
+                log.warning("polling_store_fails", why=str(error))
+            self.trouble = str(error)
+        else:
+            if self.trouble:
+                log.info("polling_store_works_again")
+            self.trouble = ""
+
+    async def _follow_wall(self) -> None:
+        moved = self._clock.wall() - self.wall(self._clock.now())
+        if abs(moved) > JUMP:
+            await self.store.shift(moved)
+            self._offset += moved
+            self._horizon = (self._horizon[0] + moved, self._horizon[1])
+            log.warning("clock_was_set", seconds=round(moved, 3))
+
+    # Writing back.
+
+    async def flush(self) -> None:
+        """Write everything back. Raises PollingStoreError."""
+        while self._pending:
+            await self._write()
+
+    async def _write(self) -> None:
+        ids = list(self._pending)[:AT_A_TIME]
+        entries = [self._pending.pop(each) for each in ids]
+        if not entries:
+            return
+        try:
+            await self.store.write([self._ran(entry) for entry in entries])
+        except BaseException:
+            for entry in entries:
+                self._pending.setdefault(entry.id, entry)
+            raise
+        self._heard.wrote(len(entries))
+        for entry in entries:
+            if self._is_far(entry):
+                self.schedule.drop(entry)
+
+    def _ran(self, entry: Entry) -> Ran:
+        return Ran(
+            entry.id,
+            self.wall(entry.at),
+            None if entry.until is None else self.wall(entry.until),
+            entry.runs,
+            entry.missed,
+            entry.failures,
+            entry.asked,
+            entry.fetched,
+            entry.status,
+            entry.polls,
+            entry.hits,
+        )
+
+    def _is_far(self, entry: Entry) -> bool:
+        """Whether it can be let go: what is stored of it is all there is, and a later load will find it."""
+        busy = entry.running or entry.until is not None or entry.id in self._pending
+        return not busy and self.wall(entry.at) > self._horizon[0]
+
+    # Hearing of edits.
+
+    async def _hear(self) -> None:
+        while True:
+            edits = await self.store.take_edits(self.wall(self._clock.now()), AT_A_TIME)
+            for target in edits.targets:
+                self._take(target)
+            for gone in edits.deleted:
+                self._let_go(gone, "target_deleted")
+            if edits.targets or edits.deleted:
+                self._heard.woken()
+            if len(edits.targets) + len(edits.deleted) < AT_A_TIME:
+                return
+
+    def _take(self, target: Target) -> None:
+        entry = self.schedule.entries.get(target.id)
+        if not target.wanted:
+            self._let_go(target.id, "target_gone" if target.gone is not None else "target_paused")
+            return
+        if entry is None:
+            if target.runs == 0:
+                log.info("target_created", kind=target.kind, target=target.source_id, seconds=target.interval)
+            if target.promote is not None or target.next_due <= self._horizon[0]:
+                entry = self.enter(target)
+        else:
+            self._update(entry, target)
+        if entry is not None and target.promote is not None:
+            self._promote(entry, target.promote)
+
+    def _update(self, entry: Entry, target: Target) -> None:
+        now = self._clock.now()
+        if (entry.event, entry.only) != (target.event, target.only):
+            entry.event, entry.only = target.event, target.only
+            forget(entry)
+            self.schedule.promote(entry, now)
+        entry.fixed = target.set_seconds is not None
+        self.schedule.set_usual(entry, target.interval, now)
+        if entry.weight != target.weight:
+            self.schedule.reclass(entry, target.weight, now)
+
+    def _promote(self, entry: Entry, seconds: float) -> None:
+        now = self._clock.now()
+        made = self.schedule.promote(entry, now, NOT_OFTENER)
+        if seconds > 0 and (interval := self._heard.active_seconds(entry)) > 0:
+            made |= self.schedule.accelerate(entry, interval, now, now + seconds)
+            self.note(entry)
+        if made:
+            self._heard.promoted("admin")
+            log.info("target_promoted", kind=entry.kind, target=entry.source_id, seconds=seconds)
+
+    def _let_go(self, number: int, event: str) -> None:
+        entry = self.schedule.entries.get(number)
+        if entry is not None:
+            log.info(event, kind=entry.kind, target=entry.source_id)
+            self.schedule.drop(entry)
+
+    # Loading.
+
+    async def _load(self) -> None:
+        """Make sure that what is due soon is in memory."""
+        wall = self.wall(self._clock.now())
+        while self._horizon[0] < wall + REFILL:
+            found = await self.store.due(self._horizon, wall + HORIZON, AT_A_TIME)
+            for target in found:
+                if target.id not in self.schedule.entries:
+                    self.enter(target)
+            full = len(found) == AT_A_TIME
+            self._horizon = (found[-1].next_due, found[-1].id) if full else (wall + HORIZON, LAST)
+            if found:
+                self._heard.woken()
+
+    def enter(self, target: Target) -> Entry:
+        """Take a target in."""
+        now, wall = self._clock.now(), self.wall(self._clock.now())
+        # One that is due in ages was written under another clock.
+        point = now + min(target.next_due - wall, max(target.interval, LONGEST_PAUSE))
+        at = max(point, self._began)  # that nobody polled before is nobody's lateness
+        if target.runs == 0:  # due at once, and then in step with nobody
+            point = at + phase(target.kind, target.source_id) * target.interval
+        entry = Entry.of(target, at, point)
+        self.schedule.add(entry)
+        if target.until is not None and target.until > wall and (interval := self._heard.active_seconds(entry)) > 0:
+            self.schedule.accelerate(entry, interval, now, now + target.until - wall)
+        return entry
+
+
+def forget(entry: Entry) -> None:
+    """Read the document again, whatever it says."""
+    entry.etag = entry.modified = ""
+    entry.digest = entry.raw = b""

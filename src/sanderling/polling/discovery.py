@@ -1,0 +1,111 @@
+"""Find out what there is to poll, again and again, and make the targets accordingly."""
+
+import asyncio
+from collections.abc import Callable
+
+from sanderling.apis.polled import Discovered, PolledSource
+from sanderling.clock import Clock
+from sanderling.fetch.attempts import Fetcher
+from sanderling.flow.memory import Memory
+from sanderling.observe import logs
+from sanderling.outcome import Code
+from sanderling.polling.cadence import next_point
+from sanderling.polling.keeping import Keeper
+from sanderling.polling.reconcile import reconcile
+from sanderling.polling.settings import OFF
+from sanderling.stores.documents import SourceError, source_error
+from sanderling.stores.polling import PollingStore, PollingStoreError, Told
+from sanderling.task import Reply, Task
+
+MOST_QUESTIONS = 10_000  # that one discovery may ask
+IDLE = 1.0  # seconds between looks at whether polling was switched on
+
+log = logs.get(__name__)
+
+
+class DiscoveryError(Exception):
+    """What there is to poll could not be found out; the message says why."""
+
+
+class DiscoveryLoop:
+    """Looks for targets every so often. `found` is called with what there is."""
+
+    def __init__(self, source: PolledSource, fetcher: Fetcher, memory: Memory, keeper: Keeper, clock: Clock) -> None:
+        self.settings = OFF  # until there are some
+        self.last: Discovered | None = None
+        self.trouble = ""  # why the last one failed, if it did
+        self.found: Callable[[Discovered], object] = lambda _: None
+        self._source = source
+        self._fetcher = fetcher
+        self._memory = memory
+        self._keeper = keeper
+        self._clock = clock
+        self._one = asyncio.Lock()
+
+    async def run(self, store: PollingStore) -> None:
+        """Look at once, and then on a grid, until cancelled."""
+        point = self._clock.now()
+        while True:
+            if not self.settings.enabled:
+                await self._clock.sleep(IDLE)
+                continue
+            await self._try(store)
+            point = next_point(point, self.settings.full, self._clock.now())
+            await self._clock.sleep(point - self._clock.now())
+
+    async def _try(self, store: PollingStore) -> None:
+        try:
+            await self.once(store)
+        except DiscoveryError as error:
+            if self.trouble != str(error):
+                log.warning("discovery_failed", why=str(error))
+            self.trouble = str(error)
+            self._keeper.measures.discovered(ok=False)
+
+    async def once(self, store: PollingStore) -> Discovered:
+        """Look now. What is known is polled on whatever comes of it. Raises DiscoveryError."""
+        async with self._one:
+            try:
+                discovered = await self._discover()
+                # First the event, or its documents would wait for it.
+                told = Told("", "", discovered.event, discovered.document, self._clock.wall())
+                await self._keeper.keep(told)
+                self.last = discovered
+                await self.reconcile(store)
+            except SourceError as error:
+                raise DiscoveryError(f"{error.outcome.code}: {error.outcome.detail}") from None
+            except PollingStoreError as error:
+                raise DiscoveryError(str(error)) from None
+        self.trouble = ""
+        self._keeper.measures.discovered(ok=True)
+        self.found(discovered)
+        return discovered
+
+    async def reconcile(self, store: PollingStore) -> None:
+        """Make the targets what was last found, by the settings of now. Raises PollingStoreError."""
+        if self.last is None:
+            return
+        wall = self._clock.wall()
+        plan = reconcile(await store.known(), self.last.wanted, self.settings, self._source.kinds, wall)
+        if any(plan):
+            await store.apply(plan, wall)
+
+    async def _discover(self) -> Discovered:
+        questions = self._source.discover()
+        try:
+            task = next(questions)
+            for _ in range(MOST_QUESTIONS):
+                task = questions.send(await self._reply(task))
+        except StopIteration as end:
+            found: Discovered = end.value
+            return found
+        finally:
+            questions.close()
+        raise source_error(Code.TOO_LARGE, f"no end after {MOST_QUESTIONS} questions")
+
+    async def _reply(self, task: Task) -> Reply:
+        fetched = await self._fetcher.fetch(task)
+        if fetched.reply is None:
+            raise SourceError(fetched.outcome)
+        self._memory.release(fetched.reply.url)
+        return fetched.reply

@@ -1,0 +1,126 @@
+"""Keep what a target said: rows and changes in the database, then whoever follows, then what else follows from it."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from sanderling.apis.polled import PolledSource
+from sanderling.clock import Clock
+from sanderling.outcome import Code
+from sanderling.polling.asking import Answer
+from sanderling.polling.books import forget
+from sanderling.polling.feed import Feed
+from sanderling.polling.measures import Measures
+from sanderling.polling.schedule import Entry, Schedule
+from sanderling.stores.documents import Document, Parent, SourceError, Waiting
+from sanderling.stores.polling import Change, Documents, Op, PollingStoreError, Told
+
+MOST_WAITING = 10_000  # targets whose parents are remembered; others ask again in their time
+LONGEST_STATUS = 255
+MOST_RECENT = 20  # changes that are remembered for people
+
+
+class Result(NamedTuple):
+    """How a run ended, as it is stored with the target."""
+
+    status: str
+    ok: bool = True
+    failed: bool = False  # the target's own failure, and not the host's, ours, or a parent's
+    changes: int = 0
+    waits: bool = False  # for a row that another document has
+
+
+class Keeper:
+    """Keeps documents. `watched` is called when what is active may have changed."""
+
+    def __init__(
+        self, source: PolledSource, store: Documents, feed: Feed, schedule: Schedule, clock: Clock, measures: Measures
+    ) -> None:
+        self.watched: Callable[[], object] = lambda: None
+        self.arrived: Callable[[Entry], object] = lambda _: None  # a parent of this one is there
+        self._source = source
+        self._store = store
+        self._feed = feed
+        self._schedule = schedule
+        self._clock = clock
+        self.measures = measures
+        self.recent: deque[Change] = deque(maxlen=MOST_RECENT)
+        self._orphans: defaultdict[Parent, set[int]] = defaultdict(set)
+
+    async def result(self, entry: Entry, answer: Answer) -> Result:
+        """Keep what the target said, if it is new."""
+        outcome = answer.outcome
+        if outcome.code is Code.NOT_MODIFIED:
+            entry.raw = answer.raw or entry.raw
+            return Result("ok")
+        if answer.document is None:
+            return _failed(answer)
+        told = Told(
+            entry.kind,
+            entry.source_id,
+            entry.event,
+            answer.document,
+            self._clock.wall(),
+            answer.etag,
+            answer.modified,
+            answer.digest,
+        )
+        try:
+            changes = await self.keep(told)
+        except Waiting as error:
+            self._remember(entry, error.parent)
+            return Result(str(error)[:LONGEST_STATUS], ok=False, waits=True)
+        except SourceError as error:
+            return _failed(answer._replace(outcome=error.outcome))
+        except PollingStoreError as error:
+            return Result(f"not stored: {error}"[:LONGEST_STATUS], ok=False)
+        entry.etag, entry.modified, entry.digest, entry.raw = answer.etag, answer.modified, answer.digest, answer.raw
+        return Result("ok", changes=len(changes))
+
+    async def keep(self, told: Told) -> list[Change]:
+        """Store a document and tell everyone. Raises SourceError or PollingStoreError."""
+        changes = await self._store.keep(told)
+        self._feed.note(changes)
+        self.recent.extend(changes[-MOST_RECENT:])
+        for change in changes:
+            self.measures.changed(change.table, change.op)
+        tables = {change.table for change in changes}
+        if went_along(changes, told.document):
+            self._read_again(told)
+        if tables.intersection(self._source.watched):
+            self.watched()
+        self._wake(Parent(change.table, change.key) for change in changes if change.op is Op.INSERT)
+        return changes
+
+    def _read_again(self, told: Told) -> None:
+        """Rows of other documents are gone, and must come back from these."""
+        for entry in self._schedule.entries.values():
+            if entry.event == told.event and (entry.kind, entry.source_id) != (told.kind, told.source_id):
+                forget(entry)
+
+    def _remember(self, entry: Entry, parent: Parent) -> None:
+        if parent in self._orphans or len(self._orphans) < MOST_WAITING:
+            self._orphans[parent].add(entry.id)
+
+    def _wake(self, parents: Iterable[Parent]) -> None:
+        if not self._orphans:
+            return
+        for parent in parents:
+            for number in self._orphans.pop(parent, ()):
+                entry = self._schedule.entries.get(number)
+                if entry is not None:
+                    self.arrived(entry)
+
+
+def went_along(changes: Iterable[Change], document: Document) -> bool:
+    """Whether rows went that the document does not speak of: they referred to some that did."""
+    own = {whole.table for whole in document.whole}
+    return any(change.op is Op.DELETE and change.table not in own for change in changes)
+
+
+def _failed(answer: Answer) -> Result:
+    outcome = answer.outcome
+    if outcome.code in (Code.DEFERRED, Code.RATE_LIMITED, Code.CANCELLED):
+        return Result(f"not now: {outcome.detail or outcome.code}"[:LONGEST_STATUS], ok=False)
+    said = f"error: {outcome.code}" + (f": {outcome.detail}" if outcome.detail else "")
+    return Result(said[:LONGEST_STATUS], ok=False, failed=True)

@@ -1,0 +1,142 @@
+"""All parts of polling, put together and run."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from sanderling.apis.polled import Discovered, PolledSource
+from sanderling.clock import Clock
+from sanderling.fetch.attempts import Fetcher
+from sanderling.flow.desk import Desk
+from sanderling.flow.memory import Memory
+from sanderling.limit import Limiter
+from sanderling.polling.activity import ActivityWatch
+from sanderling.polling.asking import Asker
+from sanderling.polling.books import NOT_OFTENER, Books, Heard
+from sanderling.polling.discovery import DiscoveryLoop
+from sanderling.polling.feed import Feed
+from sanderling.polling.keeping import Keeper
+from sanderling.polling.live import LiveSettings
+from sanderling.polling.measures import Measures
+from sanderling.polling.needs import Needs
+from sanderling.polling.poller import Poller
+from sanderling.polling.schedule import Entry, Schedule
+from sanderling.polling.settings import PollingSettings
+from sanderling.polling.subscribers import Subscriber
+from sanderling.stores.polling import PollingStore, PollingStoreError
+
+# A kind that is never active by itself is run so many times as often while somebody has it accelerated.
+HASTE, FASTEST = 10, 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What polling asks with and writes to."""
+
+    source: PolledSource
+    fetcher: Fetcher  # which does not try again by itself: what is polled is asked again anyway
+    limiter: Limiter
+    memory: Memory
+    store: PollingStore
+    desk: Desk
+
+
+class PollingSystem:
+    """Polls one source into one database. `run` it once; `stop` lets what is under way come to its end."""
+
+    def __init__(self, tools: Tools, *, clock: Clock, rng: Random, keep: int = 100_000) -> None:
+        source, store = tools.source, tools.store
+        self.tools = tools
+        self.clock = clock
+        kinds, tables = source.kinds, source.schema.tables
+        self.measures = Measures((kind.name for kind in kinds), (table.name for table in tables), clock)
+        self.feed = Feed(store, clock, keep=keep)
+        self.live = LiveSettings(store, source.kinds, clock)
+        asker = Asker(source, tools.fetcher, tools.memory, clock, tools.desk)
+        self.schedule = Schedule(asker.host, rng)
+        self.keeper = Keeper(source, store, self.feed, self.schedule, clock, self.measures)
+        heard = Heard(self._active_seconds, self.measures.promoted, self.measures.wrote, self._pump)
+        self.books = Books(store, self.schedule, clock, heard)
+        self.needs = Needs(source.kinds)
+        self.poller = Poller(asker, tools.limiter, self.schedule, self.books, self.keeper, self.needs)
+        self.activity = ActivityWatch(source, self.books, clock, self.measures)
+        self.discovery = DiscoveryLoop(source, tools.fetcher, tools.memory, self.keeper, clock)
+        self.subscribers: list[Subscriber] = []
+        self.keeper.watched = self.activity.look
+        self.keeper.arrived = self._arrived
+        self.discovery.found = self._found
+        self.live.changed.append(self._settings)
+        self._reconcile = asyncio.Event()
+
+    async def open(self) -> None:
+        """Be the one who polls, and learn how things stand. Raises PollingStoreError."""
+        await self.tools.store.claim(self.clock.wall())
+        await self.feed.open()
+        self.needs.load(await self.tools.store.fetched())
+        await self.live.read()
+
+    async def run(self, *others: Coroutine[Any, Any, object]) -> None:
+        """Poll until it is stopped; `others` run beside it, and end with it. `open` it first."""
+        loops = (
+            self.books.run(),
+            self.discovery.run(self.tools.store),
+            self.activity.run(),
+            self.live.run(),
+            self.feed.tend(),
+            self._follow_settings(),
+            *(subscriber.run() for subscriber in self.subscribers),
+        )
+        async with asyncio.TaskGroup() as group:
+            beside = [group.create_task(each) for each in (*loops, *others)]
+            try:
+                await self.poller.run()
+            finally:
+                self.feed.close()
+                for task in beside:
+                    task.cancel()
+        await self.books.flush()
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self.poller.stop()
+
+    # What one part tells another.
+
+    def _pump(self) -> None:
+        self.poller.pump()
+
+    def _active_seconds(self, entry: Entry) -> float:
+        settings = self.live.now
+        own = 0.0 if settings is None else settings.active.get(entry.kind, 0.0)
+        return own or min(entry.usual, max(FASTEST, entry.usual / HASTE))
+
+    def _arrived(self, entry: Entry) -> None:
+        if self.schedule.promote(entry, self.clock.now(), NOT_OFTENER):
+            self.measures.promoted("parent")
+            self._pump()
+
+    def _found(self, discovered: Discovered) -> None:
+        if self.activity.event != discovered.event:
+            self.activity.event = discovered.event
+            self.activity.look()
+        self.books.poke()
+
+    def _settings(self, settings: PollingSettings) -> None:
+        self.poller.settings = self.discovery.settings = self.activity.settings = settings
+        self.schedule.jitter = settings.jitter
+        self.activity.look()
+        self._reconcile.set()
+        self._pump()
+
+    async def _follow_settings(self) -> None:
+        """Give the targets the intervals that the settings say, when these change."""
+        while True:
+            await self._reconcile.wait()
+            self._reconcile.clear()
+            try:
+                await self.discovery.reconcile(self.tools.store)
+            except PollingStoreError:  # the next discovery does the same
+                continue
+            self.books.poke()
