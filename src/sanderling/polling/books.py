@@ -33,9 +33,11 @@ log = logs.get(__name__)
 
 
 class Heard(NamedTuple):
-    """What the turn tells the rest: how often a kind runs while it is accelerated, and whom to tell of news."""
+    """Who is asked how often a target runs, usually and while it is accelerated, and whom to tell of news."""
 
+    usual_seconds: Callable[[Entry], float]
     active_seconds: Callable[[Entry], float]
+    dropped: Callable[[int], object]
     promoted: Callable[[str], object]
     wrote: Callable[[int], object]
     woken: Callable[[], object]
@@ -193,7 +195,8 @@ class Books:
             forget(entry)
             self.schedule.promote(entry, now)
         entry.fixed = target.set_seconds is not None
-        self.schedule.set_usual(entry, target.interval, now)
+        entry.base = target.interval
+        self.schedule.set_usual(entry, self._heard.usual_seconds(entry), now)
         if entry.weight != target.weight:
             self.schedule.reclass(entry, target.weight, now)
 
@@ -208,6 +211,7 @@ class Books:
             log.info("target_promoted", kind=entry.kind, target=entry.source_id, seconds=seconds)
 
     def _let_go(self, number: int, event: str) -> None:
+        self._heard.dropped(number)
         entry = self.schedule.entries.get(number)
         if entry is not None:
             log.info(event, kind=entry.kind, target=entry.source_id)

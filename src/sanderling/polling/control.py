@@ -146,6 +146,10 @@ class PollingControl:
         """The next ones after a number."""
         return await self._store.changes(after, most)
 
+    def followed(self, followers: int) -> None:
+        """So many follow the changes now."""
+        self._watch.followers = followers
+
     def status(self) -> PollingStatus:
         """How it stands."""
         return self._watch.take()

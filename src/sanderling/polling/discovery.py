@@ -6,6 +6,7 @@ from collections.abc import Callable
 from sanderling.apis.polled import Discovered, PolledSource
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
+from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.observe import logs
 from sanderling.outcome import Code
@@ -30,7 +31,9 @@ class DiscoveryError(Exception):
 class DiscoveryLoop:
     """Looks for targets every so often. `found` is called with what there is."""
 
-    def __init__(self, source: PolledSource, fetcher: Fetcher, memory: Memory, keeper: Keeper, clock: Clock) -> None:
+    def __init__(
+        self, source: PolledSource, fetcher: Fetcher, memory: Memory, keeper: Keeper, clock: Clock, desk: Desk
+    ) -> None:
         self.settings = OFF  # until there are some
         self.last: Discovered | None = None
         self.trouble = ""  # why the last one failed, if it did
@@ -40,6 +43,7 @@ class DiscoveryLoop:
         self._memory = memory
         self._keeper = keeper
         self._clock = clock
+        self._desk = desk  # a hundred thousand targets take longer than a live one may be late
         self._one = asyncio.Lock()
 
     async def run(self, store: PollingStore) -> None:
@@ -86,7 +90,8 @@ class DiscoveryLoop:
         if self.last is None:
             return
         wall = self._clock.wall()
-        plan = reconcile(await store.known(), self.last.wanted, self.settings, self._source.kinds, wall)
+        known, wanted = await store.known(), self.last.wanted
+        plan = await self._desk(reconcile, known, wanted, self.settings, self._source.kinds, wall)
         if any(plan):
             await store.apply(plan, wall)
 

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable
 from math import inf
 
 from sanderling.clock import Clock, Timer
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code
+from sanderling.polling.adapting import Adapter
 from sanderling.polling.asking import NOWHERE, Answer, Asker
 from sanderling.polling.books import Books
 from sanderling.polling.cadence import pause
@@ -47,7 +47,7 @@ class Poller:
     ) -> None:
         self.settings = OFF  # nothing runs before there are some
         self.measures: Measures = keeper.measures
-        self.adapt: Callable[[Entry, bool], object] = lambda _entry, _changed: None
+        self.adapter = Adapter()
         self.inflight = 0
         self._asker = asker
         self._limiter = limiter
@@ -184,6 +184,7 @@ class Poller:
 
     def _finish(self, entry: Entry, answer: Answer, result: Result) -> None:
         now, wall = self._clock.now(), self._clock.wall()
+        since = entry.usual if entry.asked is None else wall - entry.asked
         entry.runs += 1
         entry.asked = wall
         entry.status = result.status
@@ -192,7 +193,9 @@ class Poller:
             entry.fetched = wall
             if self._needs.had(entry.event, entry.kind):
                 self._let_others(entry, now)
-        self.adapt(entry, result.changes > 0)
+        if result.ok:
+            self.adapter.ran(entry, since, changed=result.changes > 0)
+            self._schedule.set_usual(entry, self.adapter.interval(entry), now)
         missed = self._schedule.finish(
             entry,
             now,

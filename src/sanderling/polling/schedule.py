@@ -18,6 +18,8 @@ from sanderling.stores.polling import Target
 # Of every ten runs, each class of targets that has something due gets one, whatever the others weigh. Where there are
 # more than five classes, they share half of the runs.
 LEAST_SHARE, MOST_SHARED = 0.1, 0.5
+# What is live weighs so much more: beside a crowd that is ten intervals late, it is late by a tenth of one.
+BOOST = 100
 LOOKED_AT = 1023  # places of the heap that hold the ten earliest, whatever the order of the rest
 SPARE = 1000  # places in the heap for those that have left
 # Those that fell due are sorted in so many at a time: a hundred thousand at once must not hold up the one that is late.
@@ -35,7 +37,8 @@ class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
     source_id: str
     event: str
     only: tuple[str, ...] | None
-    usual: float  # seconds between runs while it is not accelerated
+    base: float  # seconds between runs, as discovery or an admin says
+    usual: float  # the same as it is, while it is not accelerated: it may adapt
     weight: int
     fixed: bool  # whether an admin has set the interval
     # On the clock.
@@ -75,6 +78,7 @@ class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
             source_id=target.source_id,
             event=target.event,
             only=target.only,
+            base=interval,
             usual=interval,
             weight=target.weight,
             fixed=target.set_seconds is not None,
@@ -97,7 +101,8 @@ class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
     @property
     def group(self) -> ClassKey:
         """Which targets it is like."""
-        return self.until is not None, bucket(self.interval), self.weight
+        live = self.until is not None
+        return live, bucket(self.interval), self.weight + BOOST if live else self.weight
 
 
 class _Class:

@@ -57,12 +57,19 @@ class PollingSystem:
         asker = Asker(source, tools.fetcher, tools.memory, clock, tools.desk)
         self.schedule = Schedule(asker.host, rng)
         self.keeper = Keeper(source, store, self.feed, self.schedule, clock, self.measures)
-        heard = Heard(self._active_seconds, self.measures.promoted, self.measures.wrote, self._pump)
+        heard = Heard(
+            self._usual_seconds,
+            self._active_seconds,
+            self._dropped,
+            self.measures.promoted,
+            self.measures.wrote,
+            self._pump,
+        )
         self.books = Books(store, self.schedule, clock, heard)
         self.needs = Needs(source.kinds)
         self.poller = Poller(asker, tools.limiter, self.schedule, self.books, self.keeper, self.needs)
         self.activity = ActivityWatch(source, self.books, clock, self.measures)
-        self.discovery = DiscoveryLoop(source, tools.fetcher, tools.memory, self.keeper, clock)
+        self.discovery = DiscoveryLoop(source, tools.fetcher, tools.memory, self.keeper, clock, tools.desk)
         self.subscribers: list[Subscriber] = []
         self.keeper.watched = self.activity.look
         self.keeper.arrived = self._arrived
@@ -107,6 +114,12 @@ class PollingSystem:
     def _pump(self) -> None:
         self.poller.pump()
 
+    def _usual_seconds(self, entry: Entry) -> float:
+        return self.poller.adapter.interval(entry)
+
+    def _dropped(self, number: int) -> None:
+        self.poller.adapter.forget(number)
+
     def _active_seconds(self, entry: Entry) -> float:
         settings = self.live.now
         own = 0.0 if settings is None else settings.active.get(entry.kind, 0.0)
@@ -126,6 +139,9 @@ class PollingSystem:
     def _settings(self, settings: PollingSettings) -> None:
         self.poller.settings = self.discovery.settings = self.activity.settings = settings
         self.schedule.jitter = settings.jitter
+        self.poller.adapter.tune(settings)
+        for entry in self.schedule.entries.values():
+            self.schedule.set_usual(entry, self._usual_seconds(entry), self.clock.now())
         self.activity.look()
         self._reconcile.set()
         self._pump()

@@ -1,0 +1,45 @@
+"""Targets in memory, for tests."""
+
+from random import Random
+
+from sanderling.polling.schedule import Entry, Schedule
+from sanderling.stores.polling import Target
+
+
+def target(number: int = 1, **given: object) -> Target:
+    """A race that is polled every ten seconds."""
+    usual: dict[str, object] = {
+        "id": number,
+        "kind": "race",
+        "source_id": f"race-{number}",
+        "event": "event-1",
+        "seconds": 10.0,
+        "next_due": 0.0,
+        "runs": 1,
+    }
+    return Target(**{**usual, **given})  # type: ignore[arg-type]  # of a Target
+
+
+def entry(number: int = 1, at: float = 0.0, **given: object) -> Entry:
+    """The same in memory."""
+    return Entry.of(target(number, **given), at, at)
+
+
+def schedule(*entries: Entry, lane: str = "host") -> Schedule:
+    """A schedule without jitter, of these."""
+    made = Schedule(lambda _: lane, Random(1))
+    for each in entries:
+        made.add(each)
+    return made
+
+
+def take(made: Schedule, now: float, *, accelerated: bool = False, lane: str = "host") -> Entry | None:
+    """The next one that is due, started."""
+    while made.wake(now):
+        pass
+    if lane not in made.lanes:
+        return None
+    found = made.lanes[lane].pick(now, accelerated=accelerated)
+    if found is not None:
+        made.started(found)
+    return found
