@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from sanderling.observe.histogram import Histogram
-from sanderling.observe.metrics import cumulative
+from sanderling.observe.series import Table, by, one, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,33 +32,33 @@ class RepoReadings:
     page_dids: Histogram
 
 
-Read = Callable[[RepoReadings], float]
 TakeRepos = Callable[[], RepoReadings]
 
-BY_LABEL: tuple[tuple[str, str, str, Callable[[RepoReadings], Mapping[str, int]]], ...] = (
-    ("crawler_repos_processed", "Repos that were seen to, by what came of them.", "result", lambda seen: seen.results),
-    ("crawler_http_requests", "HTTP requests, by the answer's status.", "status_code", lambda seen: seen.statuses),
-)
-COUNTERS: tuple[tuple[str, str, Read], ...] = (
-    ("crawler_segments_finalized", "Segments that were finished.", lambda seen: seen.segments),
-    ("crawler_bytes_written", "Bytes of repos that are durable.", lambda seen: seen.bytes),
-    ("crawler_dids_processed", "DIDs that were seen to.", lambda seen: sum(seen.results.values())),
-    ("crawler_pages_fetched", "Pages read from the directory.", lambda seen: seen.pages),
-    ("crawler_dispatched", "DIDs that were asked for.", lambda seen: seen.dispatched),
-    ("crawler_pds_blocked", "Hosts that were blocked.", lambda seen: seen.blocked),
-)
-GAUGES: tuple[tuple[str, str, Read], ...] = (
-    ("crawler_pds_count", "Hosts that are known.", lambda seen: seen.hosts),
-    ("crawler_dispatch_remaining", "DIDs that wait in memory.", lambda seen: seen.waiting),
-    ("crawler_active_pds", "Hosts with DIDs that wait.", lambda seen: seen.active),
-)
-HISTOGRAMS: tuple[tuple[str, str, Callable[[RepoReadings], Histogram]], ...] = (
-    ("crawler_repo_duration_seconds", "Fetching and reading of a repo.", lambda seen: seen.durations),
-    ("crawler_repo_records", "Records of a repo.", lambda seen: seen.records),
-    ("crawler_repo_collections", "Collections of a repo.", lambda seen: seen.collections),
-    ("crawler_repo_compressed_bytes", "Bytes of a repo in its segment.", lambda seen: seen.sizes),
-    ("crawler_http_request_duration_seconds", "One exchange, its body included.", lambda seen: seen.latencies),
-    ("crawler_page_dids", "DIDs of a page that were not complete.", lambda seen: seen.page_dids),
+CRAWL: Table[RepoReadings] = Table(
+    "crawler_",
+    counters=(
+        by("result", "repos_processed", "Repos that were seen to, by what came of them.", lambda seen: seen.results),
+        by("status_code", "http_requests", "HTTP requests, by the answer's status.", lambda seen: seen.statuses),
+        one("segments_finalized", "Segments that were finished.", lambda seen: seen.segments),
+        one("bytes_written", "Bytes of repos that are durable.", lambda seen: seen.bytes),
+        one("dids_processed", "DIDs that were seen to.", lambda seen: sum(seen.results.values())),
+        one("pages_fetched", "Pages read from the directory.", lambda seen: seen.pages),
+        one("dispatched", "DIDs that were asked for.", lambda seen: seen.dispatched),
+        one("pds_blocked", "Hosts that were blocked.", lambda seen: seen.blocked),
+    ),
+    gauges=(
+        one("pds_count", "Hosts that are known.", lambda seen: seen.hosts),
+        one("dispatch_remaining", "DIDs that wait in memory.", lambda seen: seen.waiting),
+        one("active_pds", "Hosts with DIDs that wait.", lambda seen: seen.active),
+    ),
+    spreads=(
+        spread("repo_duration_seconds", "Fetching and reading of a repo.", lambda seen: seen.durations),
+        spread("repo_records", "Records of a repo.", lambda seen: seen.records),
+        spread("repo_collections", "Collections of a repo.", lambda seen: seen.collections),
+        spread("repo_compressed_bytes", "Bytes of a repo in its segment.", lambda seen: seen.sizes),
+        spread("http_request_duration_seconds", "One exchange, its body included.", lambda seen: seen.latencies),
+        spread("page_dids", "DIDs of a page that were not complete.", lambda seen: seen.page_dids),
+    ),
 )
 
 
@@ -71,21 +71,8 @@ class RepoMetrics:
 
     def describe(self) -> Iterator[Metric]:
         """The metrics without their values, from which the registry knows if a name is taken."""
-        yield from (CounterMetricFamily(name, meaning, labels=(label,)) for name, meaning, label, _ in BY_LABEL)
-        yield from (CounterMetricFamily(name, meaning) for name, meaning, _ in COUNTERS)
-        yield from (GaugeMetricFamily(name, meaning) for name, meaning, _ in GAUGES)
-        yield from (HistogramMetricFamily(name, meaning) for name, meaning, _ in HISTOGRAMS)
+        return CRAWL.describe()
 
     def collect(self) -> Iterator[Metric]:
         """The metrics as they are now; one reading for all, so that they agree with each other."""
-        seen = self._take()
-        for name, meaning, label, counts in BY_LABEL:
-            counted = CounterMetricFamily(name, meaning, labels=(label,))
-            for value, number in counts(seen).items():
-                counted.add_metric((value,), number)
-            yield counted
-        yield from (CounterMetricFamily(name, meaning, value=read(seen)) for name, meaning, read in COUNTERS)
-        yield from (GaugeMetricFamily(name, meaning, value=read(seen)) for name, meaning, read in GAUGES)
-        for name, meaning, histogram in HISTOGRAMS:
-            found = histogram(seen)
-            yield HistogramMetricFamily(name, meaning, buckets=cumulative(found.buckets), sum_value=found.total)
+        return CRAWL.collect(self._take())

@@ -1,15 +1,14 @@
 """The metrics of a crawl of ever-growing ids: `sanderling_sequence_…`."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from sanderling.observe.histogram import Histogram
-from sanderling.observe.metrics import cumulative
+from sanderling.observe.series import Filled, Labels, Samples, Series, Spread, Table, by, one, spread_by
 
 # Fine up to a minute and a half, where a crawl at the head lives; then up to the three days of a long catching up.
 LAG_BUCKETS = (
@@ -58,82 +57,22 @@ class SequenceReadings:
     store: StoreReadings  # of those that store in the same process
 
 
-Labels = tuple[str, ...]
-Samples = list[tuple[Labels, float]]
-Filled = Iterator[tuple[Labels, list[tuple[float, int]], float]]  # labels, buckets and sum of histograms
 TakeSequence = Callable[[], SequenceReadings]
 TakeStore = Callable[[], StoreReadings]
-R = TypeVar("R")
 
 PREFIX = "sanderling_sequence_"
 BY_ATTEMPT: Labels = ("status", "attempts")
-
-
-@dataclass(frozen=True, slots=True)
-class _Series(Generic[R]):
-    """One counter or gauge: its name, what it means, its labels, and how to read it."""
-
-    name: str
-    meaning: str
-    labels: Labels
-    read: Callable[[R], Samples]
-
-
-def _one(name: str, meaning: str, read: Callable[[R], float | None]) -> _Series[R]:
-    """A number; None where there is nothing to say yet."""
-
-    def samples(seen: R) -> Samples:
-        value = read(seen)
-        return [] if value is None else [((), value)]
-
-    return _Series(PREFIX + name, meaning, (), samples)
-
-
-def _by(label: str, name: str, meaning: str, read: Callable[[R], Mapping[str, int]]) -> _Series[R]:
-    """A number for each value of a label."""
-    return _Series(PREFIX + name, meaning, (label,), lambda seen: [((value,), n) for value, n in read(seen).items()])
 
 
 def _answers(seen: SequenceReadings) -> Samples:
     counts: Counter[Labels] = Counter()
     for (status, attempts), number in seen.answers.items():
         counts[status, attempts_label(attempts)] += number
-    return list(counts.items())
+    return counts.items()
 
 
 def _decisions(seen: SequenceReadings) -> Mapping[str, int]:
     return {"true" if changed else "false": number for changed, number in seen.decisions.items()}
-
-
-COUNTERS: tuple[_Series[SequenceReadings], ...] = (
-    _Series(PREFIX + "answers", "Answers of the main lane.", BY_ATTEMPT, _answers),
-    _by("result", "probes", "Questions that only asked whether an id exists.", lambda seen: seen.probes),
-    _one("gaps", "Gaps that were skipped.", lambda seen: seen.gaps),
-    _one("skipped_ids", "Ids in the gaps that were skipped.", lambda seen: seen.skipped),
-    _by("result", "rechecks", "Missed ids that were asked for again.", lambda seen: seen.rechecks),
-    _by("changed", "decisions", "Decisions about the number of workers.", _decisions),
-    _one("published", "Records that the queue has confirmed.", lambda seen: seen.published),
-    _one("publish_failures", "Batches that the queue did not confirm.", lambda seen: seen.publish_failures),
-)
-GAUGES: tuple[_Series[SequenceReadings], ...] = (
-    _one("workers", "Requests that may be in flight.", lambda seen: seen.workers),
-    _one("in_flight", "Requests that are in flight.", lambda seen: seen.inflight),
-    _one("waiting", "Ids that wait for their next attempt.", lambda seen: seen.waiting),
-    _one("cursor", "Every id below it has a fate that is on disk.", lambda seen: seen.cursor),
-    _one("head", "The id that should be the newest now.", lambda seen: seen.head),
-    _one("newest", "The highest id that was seen to exist.", lambda seen: seen.newest),
-    _one("available", "1 if the API is switched on.", lambda seen: seen.available),
-    _by("reason", "missed", "Ids that are asked for again later.", lambda seen: seen.missed),
-    _one("period_ids", "Ids until the next decision.", lambda seen: seen.period),
-    _by("strategy", "strategy", "1 for the strategy of the last decision.", lambda seen: {seen.strategy: 1}),
-)
-STORE_COUNTERS: tuple[_Series[StoreReadings], ...] = (
-    _by("result", "stored", "Records taken from the queue, by what came of them.", lambda seen: seen.stored),
-)
-STORE_GAUGES: tuple[_Series[StoreReadings], ...] = (
-    _by("state", "queue", "Records in the queue.", lambda seen: seen.queue),
-    _one("store_workers", "Workers that store what the queue has.", lambda seen: seen.workers),
-)
 
 
 def _lags(seen: SequenceReadings) -> Filled:
@@ -147,13 +86,42 @@ def _lags(seen: SequenceReadings) -> Filled:
     return ((labels, list(counts.items()), totals[labels]) for labels, counts in buckets.items())
 
 
-def _requests(seen: SequenceReadings) -> Filled:
-    return (((error,), found.buckets, found.total) for error, found in seen.requests.items())
-
-
-HISTOGRAMS: tuple[tuple[str, str, Labels, Callable[[SequenceReadings], Filled]], ...] = (
-    (PREFIX + "lag_seconds", "How old records of the main lane were when they came.", BY_ATTEMPT, _lags),
-    (PREFIX + "request_seconds", "One request, its body included.", ("error",), _requests),
+CRAWL: Table[SequenceReadings] = Table(
+    PREFIX,
+    counters=(
+        Series("answers", "Answers of the main lane.", BY_ATTEMPT, _answers),
+        by("result", "probes", "Questions that only asked whether an id exists.", lambda seen: seen.probes),
+        one("gaps", "Gaps that were skipped.", lambda seen: seen.gaps),
+        one("skipped_ids", "Ids in the gaps that were skipped.", lambda seen: seen.skipped),
+        by("result", "rechecks", "Missed ids that were asked for again.", lambda seen: seen.rechecks),
+        by("changed", "decisions", "Decisions about the number of workers.", _decisions),
+        one("published", "Records that the queue has confirmed.", lambda seen: seen.published),
+        one("publish_failures", "Batches that the queue did not confirm.", lambda seen: seen.publish_failures),
+    ),
+    gauges=(
+        one("workers", "Requests that may be in flight.", lambda seen: seen.workers),
+        one("in_flight", "Requests that are in flight.", lambda seen: seen.inflight),
+        one("waiting", "Ids that wait for their next attempt.", lambda seen: seen.waiting),
+        one("cursor", "Every id below it has a fate that is on disk.", lambda seen: seen.cursor),
+        one("head", "The id that should be the newest now.", lambda seen: seen.head),
+        one("newest", "The highest id that was seen to exist.", lambda seen: seen.newest),
+        one("available", "1 if the API is switched on.", lambda seen: seen.available),
+        by("reason", "missed", "Ids that are asked for again later.", lambda seen: seen.missed),
+        one("period_ids", "Ids until the next decision.", lambda seen: seen.period),
+        by("strategy", "strategy", "1 for the strategy of the last decision.", lambda seen: {seen.strategy: 1}),
+    ),
+    spreads=(
+        Spread("lag_seconds", "How old records of the main lane were when they came.", BY_ATTEMPT, _lags),
+        spread_by("error", "request_seconds", "One request, its body included.", lambda seen: seen.requests),
+    ),
+)
+STORE: Table[StoreReadings] = Table(
+    PREFIX,
+    counters=(by("result", "stored", "Records taken from the queue, by what came of them.", lambda seen: seen.stored),),
+    gauges=(
+        by("state", "queue", "Records in the queue.", lambda seen: seen.queue),
+        one("store_workers", "Workers that store what the queue has.", lambda seen: seen.workers),
+    ),
 )
 
 
@@ -166,21 +134,14 @@ class SequenceMetrics:
 
     def describe(self) -> Iterator[Metric]:
         """The metrics without their values, from which the registry knows if a name is taken."""
-        yield from (CounterMetricFamily(series.name, series.meaning) for series in COUNTERS)
-        yield from (GaugeMetricFamily(series.name, series.meaning) for series in GAUGES)
-        yield from (HistogramMetricFamily(name, meaning) for name, meaning, _, _ in HISTOGRAMS)
-        yield from _described()
+        yield from CRAWL.describe()
+        yield from STORE.describe()
 
     def collect(self) -> Iterator[Metric]:
         """The metrics as they are now; one reading for all, so that they agree with each other."""
         seen = self._take()
-        yield from _collected(COUNTERS, GAUGES, seen)
-        for name, meaning, labels, read in HISTOGRAMS:
-            family = HistogramMetricFamily(name, meaning, labels=labels)
-            for values, buckets, total in read(seen):
-                family.add_metric(values, cumulative(buckets), total)
-            yield family
-        yield from _collected(STORE_COUNTERS, STORE_GAUGES, seen.store)
+        yield from CRAWL.collect(seen)
+        yield from STORE.collect(seen.store)
 
 
 class StoreMetrics:
@@ -192,31 +153,13 @@ class StoreMetrics:
 
     def describe(self) -> Iterator[Metric]:
         """The metrics without their values."""
-        return _described()
+        return STORE.describe()
 
     def collect(self) -> Iterator[Metric]:
         """The metrics as they are now."""
-        return _collected(STORE_COUNTERS, STORE_GAUGES, self._take())
-
-
-def _described() -> Iterator[Metric]:
-    yield from (CounterMetricFamily(series.name, series.meaning) for series in STORE_COUNTERS)
-    yield from (GaugeMetricFamily(series.name, series.meaning) for series in STORE_GAUGES)
-
-
-def _collected(counters: Sequence[_Series[R]], gauges: Sequence[_Series[R]], seen: R) -> Iterator[Metric]:
-    for series in counters:
-        yield _filled(CounterMetricFamily(series.name, series.meaning, labels=series.labels), series, seen)
-    for series in gauges:
-        yield _filled(GaugeMetricFamily(series.name, series.meaning, labels=series.labels), series, seen)
+        return STORE.collect(self._take())
 
 
 def attempts_label(attempts: int) -> str:
     """Which attempt it was, as the metrics say it: "1" to "5", or "more"."""
     return str(attempts) if attempts <= MOST_ATTEMPTS else "more"
-
-
-def _filled(family: CounterMetricFamily | GaugeMetricFamily, series: _Series[R], seen: R) -> Metric:
-    for labels, value in series.read(seen):
-        family.add_metric(labels, value)
-    return family

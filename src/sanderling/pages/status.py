@@ -9,8 +9,9 @@ from sanderling.limit.snapshot import HostView
 from sanderling.outcome import Outcome
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.ends import End
+from sanderling.stores import status_file
 
-FILE, LIMITER = "status.json", "limiter.json"
+FILE, LIMITER = status_file.FILE, "limiter.json"
 
 
 class HostStatus(msgspec.Struct, frozen=True):
@@ -78,21 +79,20 @@ def _said(outcome: Outcome) -> str:
 
 
 def publish(folder: Path, now: Status) -> None:
-    """Write status.json."""
-    _replace(folder / FILE, msgspec.json.encode(now))
+    """Write status.json. Raises FolderError."""
+    status_file.write_status(folder, now)
 
 
 def published(folder: Path) -> Status | None:
     """The status that the crawl in this folder last wrote; None if there is none that can be read."""
-    try:
-        return msgspec.json.decode((folder / FILE).read_bytes(), type=Status)
-    except (OSError, msgspec.MsgspecError):
-        return None
+    return status_file.read_status(folder, Status)
 
 
 def keep_limiter(folder: Path, saved: bytes) -> None:
     """Keep what the limiter must not forget: a Retry-After outlives the process."""
-    _replace(folder / LIMITER, saved)
+    draft = folder / f"{LIMITER}.new"
+    draft.write_bytes(saved)
+    draft.replace(folder / LIMITER)
 
 
 def kept_limiter(folder: Path) -> bytes | None:
@@ -101,10 +101,3 @@ def kept_limiter(folder: Path) -> bytes | None:
         return (folder / LIMITER).read_bytes()
     except OSError:
         return None
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write the file so that a reader sees all of it or the one before."""
-    draft = path.with_name(f"{path.name}.new")
-    draft.write_bytes(data)
-    draft.replace(path)

@@ -11,10 +11,9 @@ from sanderling.apis.numbered import Status
 from sanderling.sequence.scaler import Made
 from sanderling.sequence.store import StoreTally
 from sanderling.sequence.system import SequenceSystem
-from sanderling.stores.durable import plainly
 from sanderling.stores.queue import Depth
+from sanderling.stores.status_file import read_status, write_status
 
-FILE = "status.json"
 LATELY = 10.0  # seconds that rate and lag are taken over, so that they are steady and still of now
 FAR = 60.0  # seconds of lag that are more than what being at the head takes
 
@@ -291,16 +290,10 @@ def _decision(before: int, made: Made) -> DecisionStatus:
 
 
 def publish(folder: Path, now: SequenceStatus) -> None:
-    """Write status.json, so that a reader sees all of it or the one before."""
-    with plainly(folder):
-        draft = folder / f".{FILE}.tmp"
-        draft.write_bytes(msgspec.json.encode(now))
-        draft.replace(folder / FILE)
+    """Write status.json. Raises FolderError."""
+    write_status(folder, now)
 
 
 def published(folder: Path) -> SequenceStatus | None:
     """The status that the crawl in this folder last wrote; None if there is none that can be read."""
-    try:
-        return msgspec.json.decode((folder / FILE).read_bytes(), type=SequenceStatus)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return None
+    return read_status(folder, SequenceStatus)
