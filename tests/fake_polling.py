@@ -28,7 +28,7 @@ COUNTS = PollingCounts(
     errors={("results", "network"): 2},
     changes={("laps", "insert"): 60, ("races", "update"): 7, ("all", "purge"): 1},
     missed={"race": 3, "results": 0},
-    promotions={"active": 2, "admin": 1, "hook": 4, "parent": 5, "again": 6},
+    promotions={"active": 2, "admin": 1, "parent": 5},
     discoveries={"ok": 12, "failed": 1},
     lateness={
         "accelerated": histogram(LATE_BUCKETS, 0.001, 0.004, 0.26),

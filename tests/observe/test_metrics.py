@@ -11,6 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 import structlog
+from fake_polling import READINGS as POLLING
 from fake_sequence import READINGS as SEQUENCE
 from fake_snapshot import READINGS, Seen, Snapshot
 from prometheus_client import CollectorRegistry, generate_latest
@@ -18,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sanderling.observe import logs
 from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics, PagesMetrics, PortError, on_loop, serve
+from sanderling.observe.metrics_polling import PollingMetrics
 from sanderling.observe.metrics_repos import RepoMetrics
 from sanderling.observe.metrics_sequence import SequenceMetrics
 
@@ -45,6 +47,7 @@ def _everything() -> CollectorRegistry:
     PagesMetrics(registry, Pages)
     RepoMetrics(registry, lambda: READINGS)
     SequenceMetrics(registry, lambda: SEQUENCE)
+    PollingMetrics(registry, lambda: POLLING)
     return registry
 
 

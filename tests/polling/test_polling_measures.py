@@ -78,13 +78,13 @@ def test_names_of_the_source_are_labels_of_their_own() -> None:
     seen = measures()
     ran(seen, "results", "SKIPPED")
     seen.missed("results", 4)
-    seen.promoted("hook")
+    seen.promoted("parent")
     seen.changed("laps", Op.INSERT, 2)
     seen.changed("laps", "insert")
 
     assert seen.runs == {("results", "SKIPPED"): 1}
     assert seen.misses == {"race": 0, "results": 4}
-    assert seen.promotions["hook"] == 1
+    assert seen.promotions["parent"] == 1
     assert seen.changes == {("laps", "insert"): 3}
     assert {type(op) for _, op in seen.changes} == {str}, "to be written as JSON"
 

@@ -15,9 +15,8 @@ ACCELERATED, USUAL = "accelerated", "usual"
 OTHER = "other"  # for every name that is not ours; each label value costs Prometheus memory
 EVERYTHING = "all"  # the table of a purge
 OPS = frozenset(Op)
-# Why a target was made due: it is live; a person asked; somebody told us that it changed; what it waited for is there;
-# it was asked for while it ran.
-REASONS = ("active", "admin", "hook", "parent", "again")
+# Why a target was made due: it is live; somebody asked, a person or a webhook; what it waited for is there.
+REASONS = ("active", "admin", "parent")
 
 LATELY = 10.0  # seconds that punctuality is taken over: steady, and still of now
 # At more than 200 runs a second these are of less than that. A hundredth of them is still 20.
