@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from sanderling.clock import Clock
 from sanderling.observe import logs
-from sanderling.polling.cadence import phase
+from sanderling.polling.cadence import next_point, phase
 from sanderling.polling.schedule import Entry, Schedule
 from sanderling.stores.polling import LONGEST_PAUSE, PollingStore, PollingStoreError, Ran, Target
 
@@ -162,16 +162,12 @@ class Books:
     # Hearing of edits.
 
     async def _hear(self) -> None:
-        while True:
-            edits = await self.store.take_edits(self.wall(self._clock.now()), AT_A_TIME)
+        while any(edits := await self.store.take_edits(self.wall(self._clock.now()))):
             for target in edits.targets:
                 self._take(target)
             for gone in edits.deleted:
                 self._let_go(gone, "target_deleted")
-            if edits.targets or edits.deleted:
-                self._heard.woken()
-            if len(edits.targets) + len(edits.deleted) < AT_A_TIME:
-                return
+            self._heard.woken()
 
     def _take(self, target: Target) -> None:
         entry = self.schedule.entries.get(target.id)
@@ -181,12 +177,20 @@ class Books:
         if entry is None:
             if target.runs == 0:
                 log.info("target_created", kind=target.kind, target=target.source_id, seconds=target.interval)
-            if target.promote is not None or target.next_due <= self._horizon[0]:
+            if target.promote is not None or self._is_near(target):
                 entry = self.enter(target)
         else:
             self._update(entry, target)
         if entry is not None and target.promote is not None:
             self._promote(entry, target.promote)
+
+    def _is_near(self, target: Target) -> bool:
+        """Whether it belongs into memory: it is due soon, or would be by the interval it has now."""
+        return target.next_due <= self._horizon[0] or self._overshoots(target)
+
+    def _overshoots(self, target: Target) -> bool:
+        """Whether it is due later than its interval allows, and not because it fails."""
+        return not target.failures and target.next_due - self.wall(self._clock.now()) > target.interval
 
     def _update(self, entry: Entry, target: Target) -> None:
         now = self._clock.now()
@@ -237,6 +241,8 @@ class Books:
         now, wall = self._clock.now(), self.wall(self._clock.now())
         # One that is due in ages was written under another clock.
         point = now + min(target.next_due - wall, max(target.interval, LONGEST_PAUSE))
+        if self._overshoots(target):
+            point = next_point(point, target.interval, now)
         at = max(point, self._began)  # that nobody polled before is nobody's lateness
         if target.runs == 0:  # due at once, and then in step with nobody
             point = at + phase(target.kind, target.source_id) * target.interval

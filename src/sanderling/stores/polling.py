@@ -227,8 +227,11 @@ class Targets(Protocol):
     async def write(self, runs: Sequence[Ran]) -> None:
         """Write these back, in one transaction; those that are no more are passed over."""
 
-    async def take_edits(self, wall: float, most: int) -> Edits:
-        """The next edits, of up to so many targets, each once. Promotions that are taken become due times, durably."""
+    async def take_edits(self, wall: float) -> Edits:
+        """The next edits, of some thousand targets at most; none if there are no more.
+
+        Promotions that are taken become due times, durably.
+        """
 
 
 class Discovery(Protocol):

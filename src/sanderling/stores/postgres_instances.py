@@ -1,6 +1,4 @@
-"""Instances in PostgreSQL, in the schema that `?schema=` of the URL names, or in `public`.
-
-The password may also come from PGPASSWORD or a password file, as for other programs; it is never shown.
+"""Instances in PostgreSQL; `postgres_server.py` has how it is named and what its errors mean.
 
 Tricky bits:
 
@@ -13,12 +11,10 @@ Tricky bits:
 """
 
 import asyncio
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
@@ -39,24 +35,20 @@ from sanderling.stores.instances import (
     packed,
     unpacked,
 )
+from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, Trouble, plainly, read_url, relations
+from sanderling.stores.postgres_server import SETTINGS as USUAL
 
 CONNECTIONS = 4
-# A batch takes some 50 ms; a server that is busy with something else may take seconds.
-CONNECT_SECONDS, ANSWER_SECONDS = 10.0, 60.0
-SETTINGS = {
-    "application_name": "sanderling",
-    # One of us that was stopped in the middle must not hold up the others for ever.
-    "lock_timeout": "30s",
-    "idle_in_transaction_session_timeout": "60s",
+SETTINGS = USUAL | {"lock_timeout": "30s"}
+FAULTS = {
+    Trouble.REFUSED: Fault.REFUSED,
+    Trouble.BUSY: Fault.BUSY,
+    Trouble.AWAY: Fault.DOWN,
+    Trouble.AMISS: Fault.DOWN,
 }
-# SQLSTATE of data that is malformed, breaks a constraint, or is too large; and of those who got in each other's way.
-DATA = ("22", "23", "54")
-CROSSED = ("40001", "40P01", "55P03", "57014")
-SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 # "SANI", and beside it the schema: two of those do not wait for each other.
 ALONE = "SELECT pg_advisory_xact_lock(1396788809, hashtext(current_schema()))"
-RELATIONS = "SELECT relname FROM pg_class JOIN pg_namespace AS its ON relnamespace = its.oid WHERE nspname = $1"
 STATS_OF = """SELECT membership_id, activity_hash, clears, fresh_clears, sherpas, seconds_played, fastest_seconds,
         fastest_instance, extract(epoch FROM first_clear)::float8, first_instance
     FROM player_stats JOIN unnest($1::bigint[], $2::bigint[]) AS given (member, activity)
@@ -178,44 +170,24 @@ async def open_postgres(url: str) -> PostgresInstances:
 
     Raises InstancesError.
     """
-    dsn, schema, place = _read(url)
-    with _plainly(place):
+    at = read_url(url, EXPECTED, _raised)
+    with _plainly(at.place):
         pool = asyncpg.create_pool(
-            dsn,
+            at.dsn,
             min_size=0,
             max_size=CONNECTIONS,
             timeout=CONNECT_SECONDS,
             command_timeout=ANSWER_SECONDS,
-            server_settings=SETTINGS | {"search_path": schema},
+            server_settings=SETTINGS | {"search_path": at.schema},
         )
         await pool
         try:
             async with pool.acquire() as db, db.transaction(isolation="read_committed"):
-                await _prepare(db, schema, place)
+                await _prepare(db, at.schema, at.place)
         except BaseException:
             pool.terminate()
             raise
-    return PostgresInstances(pool, place)
-
-
-def _read(url: str) -> tuple[str, str, str]:
-    """The URL without our option, the schema, and where that is without user and password."""
-    # The URL may hold a password, in the wrong place too: no message quotes it, or what is said of it.
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise InstancesError(f"the URL of the PostgreSQL is none; {EXPECTED}", Fault.DOWN) from None
-    if parts.scheme not in ("postgresql", "postgres") or "@" in parts.path or parts.fragment:
-        raise InstancesError(f"the URL of the PostgreSQL is none; {EXPECTED}, special characters as %2F", Fault.DOWN)
-    options = parse_qsl(parts.query, keep_blank_values=True)
-    schema = dict(options).get("schema", "public")
-    if not SCHEMA.fullmatch(schema):
-        raise InstancesError(f"{schema[:70]!r} is no schema; expected a name of a-z, 0-9 and _", Fault.DOWN)
-    dsn = parts._replace(query=urlencode([option for option in options if option[0] != "schema"])).geturl()
-    name = parts.hostname or ""
-    host = f"[{name}]" if ":" in name else name
-    return dsn, schema, f"postgresql://{host}{f':{port}' if port else ''}{parts.path}, schema {schema}"
+    return PostgresInstances(pool, at.place)
 
 
 async def _prepare(db: Any, schema: str, place: str) -> None:  # noqa: ANN401 - no types
@@ -225,8 +197,7 @@ async def _prepare(db: Any, schema: str, place: str) -> None:  # noqa: ANN401 - 
     await db.execute("SELECT pg_advisory_xact_lock(1396788809, hashtext($1))", schema)
     if await _is_ours(db, schema, place):
         return  # another was quicker
-    found = await db.fetch(RELATIONS, schema)
-    if taken := {name for (name,) in found} & {table.name for table in tables.TABLES}:
+    if taken := await relations(db, schema) & {table.name for table in tables.TABLES}:
         message = f"{place} has a table {min(taken)} that is not ours; choose another with ?schema="
         raise InstancesError(message, Fault.DOWN)
     if not await db.fetchval("SELECT count(*) FROM pg_namespace WHERE nspname = $1", schema):
@@ -237,8 +208,7 @@ async def _prepare(db: Any, schema: str, place: str) -> None:  # noqa: ANN401 - 
 
 
 async def _is_ours(db: Any, schema: str, place: str) -> bool:  # noqa: ANN401 - no types
-    # Not `to_regclass`: what it did not find once, it does not look for again within a transaction.
-    if "instance_store" not in {name for (name,) in await db.fetch(RELATIONS, schema)}:
+    if "instance_store" not in await relations(db, schema):
         return False
     version = await db.fetchval("SELECT max(version) FROM instance_store")
     if version is None or version > VERSION:
@@ -247,20 +217,10 @@ async def _is_ours(db: Any, schema: str, place: str) -> bool:  # noqa: ANN401 - 
     return True
 
 
-@contextmanager
-def _plainly(place: str) -> Iterator[None]:
+def _plainly(place: str) -> AbstractContextManager[None]:
     """Turn whatever asyncpg raises into an InstancesError."""
-    try:
-        yield
-    except asyncpg.PostgresError as error:
-        state = error.sqlstate or ""
-        if state.startswith(DATA):
-            raise InstancesError(f"{place} refuses it: {error}", Fault.REFUSED) from error
-        if state in CROSSED:
-            raise InstancesError(f"{place} is busy: {error}", Fault.BUSY) from error
-        raise InstancesError(f"{place} cannot be used now: {error}", Fault.DOWN) from error
-    except (OSError, asyncpg.InterfaceError) as error:  # the first also when there was no answer in time
-        # A transaction whose connection broke says that it cannot be ended; why it broke was said before.
-        first = error.__context__ if isinstance(error.__context__, asyncpg.PostgresError) else error
-        why = str(first) or "no answer in time"
-        raise InstancesError(f"{place} cannot be reached: {why}", Fault.DOWN) from error
+    return plainly(place, _raised)
+
+
+def _raised(message: str, trouble: Trouble) -> InstancesError:
+    return InstancesError(message, FAULTS[trouble])

@@ -1,0 +1,98 @@
+"""A PostgreSQL server: how it is named, how it is spoken to, and what its errors mean.
+
+A URL is like postgresql://user@host:5432/database?schema=name; without `schema` it is `public`. The password may also
+come from PGPASSWORD or a password file, as for other programs; it is never shown.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
+
+# A statement of ours takes some 50 ms; a server that is busy with something else may take seconds.
+CONNECT_SECONDS, ANSWER_SECONDS = 10.0, 60.0
+# One of us that was stopped in the middle must not hold up the others for ever.
+SETTINGS = {"application_name": "sanderling", "idle_in_transaction_session_timeout": "60s"}
+# SQLSTATE of data that is malformed, breaks a constraint, or is too large; of those who got in each other's way; and of
+# what somebody must see to: who we are, which database, which tables.
+DATA = ("22", "23", "54")
+CROSSED = ("40001", "40P01", "55P03", "57014")
+AMISS = ("28", "3D", "3F", "42")
+SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+RELATIONS = "SELECT relname FROM pg_class JOIN pg_namespace AS its ON relnamespace = its.oid WHERE nspname = $1"
+NONE = "the URL of the PostgreSQL is none"
+
+
+class Trouble(Enum):
+    """What an error means for whoever asked."""
+
+    REFUSED = auto()  # that data will not be taken, now or later
+    BUSY = auto()  # others were in the way
+    AWAY = auto()  # it cannot be reached, or is not ready
+    AMISS = auto()  # somebody must do something first
+
+
+Raised = Callable[[str, Trouble], Exception]  # makes the error of the port out of a message and what it means
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to connect to, the schema there, and both in words, without user and password."""
+
+    dsn: str = field(repr=False)
+    schema: str
+    place: str
+
+
+def read_url(url: str, expected: str, raised: Raised) -> Address:
+    """The address that a URL names."""
+    # The URL may hold a password, in the wrong place too: no message quotes it, or what is said of it.
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        (parts.hostname or "").encode("idna")
+    except ValueError:
+        raise raised(f"{NONE}; {expected}", Trouble.AMISS) from None
+    if parts.scheme not in ("postgresql", "postgres") or "@" in parts.path or parts.fragment:
+        raise raised(f"{NONE}; {expected}, special characters as %2F", Trouble.AMISS)
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    schema = dict(options).get("schema", "public")
+    if not SCHEMA.fullmatch(schema):
+        raise raised(f"{schema[:70]!r} is no schema; expected a name of a-z, 0-9 and _", Trouble.AMISS)
+    dsn = parts._replace(query=urlencode([option for option in options if option[0] != "schema"])).geturl()
+    name = parts.hostname or ""
+    host = f"[{name}]" if ":" in name else name
+    place = f"postgresql://{host}{f':{port}' if port else ''}{parts.path}, schema {schema}"
+    return Address(dsn, schema, place)
+
+
+async def relations(db: Any, schema: str) -> set[str]:  # noqa: ANN401 - asyncpg has no types
+    """The names of the tables and indexes there."""
+    # Not `to_regclass`: what it did not find once, it does not look for again within a transaction.
+    return {name for (name,) in await db.fetch(RELATIONS, schema)}
+
+
+@contextmanager
+def plainly(place: str, raised: Raised) -> Iterator[None]:
+    """Turn whatever asyncpg raises into the error of the port."""
+    try:
+        yield
+    except asyncpg.PostgresError as error:
+        state = error.sqlstate or ""
+        if state.startswith(DATA):
+            raise raised(f"{place} refuses it: {error}", Trouble.REFUSED) from error
+        if state in CROSSED:
+            raise raised(f"{place} is busy: {error}", Trouble.BUSY) from error
+        trouble = Trouble.AMISS if state.startswith(AMISS) else Trouble.AWAY
+        raise raised(f"{place} cannot be used now: {error}", trouble) from error
+    except asyncpg.exceptions.ClientConfigurationError as error:
+        raise raised(f"{place} cannot be reached: {error}", Trouble.AMISS) from error
+    except (OSError, asyncpg.InterfaceError) as error:  # the first also when there was no answer in time
+        # A transaction whose connection broke says that it cannot be ended; why it broke was said before.
+        first = error.__context__ if isinstance(error.__context__, asyncpg.PostgresError) else error
+        raise raised(f"{place} cannot be reached: {str(first) or 'no answer in time'}", Trouble.AWAY) from error

@@ -1,0 +1,47 @@
+"""A process that makes changes and sends them to a webhook, until it is killed."""
+
+import asyncio
+import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from sanderling.clock import SystemClock
+from sanderling.flow.desk import desk_in
+from sanderling.polling.feed import Feed
+from sanderling.polling.sinks import WebhookSink
+from sanderling.polling.subscribers import Subscriber
+from sanderling.stores.documents import Column, ColumnKind, Row, Schema, Table
+from sanderling.stores.polling import Documents, Told
+from sanderling.stores.polling_open import open_polling
+
+SCHEMA = Schema((Table("laps", (Column("seconds", ColumnKind.REAL),)),))
+ROWS = 200  # that change with each document
+
+
+def told(number: int) -> Told:
+    """A document in which all is different from any other."""
+    rows = [Row("laps", f"lap-{place}", {"seconds": number + place / ROWS}) for place in range(ROWS)]
+    return Told("race", "heat-1", "cup", SCHEMA.document(rows), at=float(number))
+
+
+async def make_changes(store: Documents, feed: Feed, newest: int) -> None:
+    while feed.newest < newest:
+        feed.note(await store.keep(told(feed.newest)))
+
+
+async def subscribe(url: str, database: str, newest: int) -> None:
+    clock = SystemClock()
+    with ThreadPoolExecutor(2) as threads:
+        store = await open_polling(database, SCHEMA, "race", desk_in(threads))
+        if await store.position("board") is None:
+            await store.advance("board", 0)
+        feed = Feed(store, clock)
+        await feed.open()
+        subscriber = Subscriber("board", WebhookSink(url, clock), feed, store, clock, random.Random())
+        async with asyncio.TaskGroup() as group:
+            group.create_task(subscriber.run())
+            group.create_task(make_changes(store, feed, newest))
+
+
+if __name__ == "__main__":
+    asyncio.run(subscribe(sys.argv[1], sys.argv[2], int(sys.argv[3])))
