@@ -13,6 +13,7 @@ NOT_BENCHMARKS = {
     *("processes.py", "site_server.py", "unpaced.py"),
     *("car_server.py", "repos_work.py"),
     *("sequence_bare.py", "sequence_drive.py"),
+    *("polling_parts.py", "polling_order.py"),
 }
 
 

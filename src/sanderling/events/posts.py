@@ -1,7 +1,7 @@
 """What an item of a batch says, in one spelling: a post, or why there is none.
 
-Crawlers of several generations name the same things differently; `items.py` reads them all. Ids are texts, since those of
-19 digits do not fit into everybody's numbers. Times are Unix seconds.
+Crawlers of several generations name the same things differently; `items.py` reads them all. Ids are texts, since those
+of 19 digits do not fit into everybody's numbers. Times are Unix seconds.
 """
 
 import msgspec

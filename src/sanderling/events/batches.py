@@ -1,0 +1,230 @@
+"""Where a batch is, and what is in it: a path becomes a place, a body becomes items.
+
+A body is a JSON list of items, or `{"items": […], "count": n}`, or one item alone; packed with zstd or not. Its first
+bytes decide whether it is packed. The metadata (`x-amz-meta-compressed: true` or `x-amz-meta-compression-algorithm:
+zstd`, with or without the prefix) and the name may say so too; if they do and it is not, that is worth a note.
+
+What is odd and does not stand in the way is a note. What does is a BatchError; it is `transient` where the object may
+just not be complete yet, so that it is worth reading again.
+
+Memory: unpacking stops as soon as there is a piece more than allowed; the window of the unpacker, at most the larger of
+8 MiB and twice what is allowed, comes on top. What the values may take is bounded by `salvage.py`.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from sanderling.events.fields import shown
+from sanderling.events.salvage import MOST_MEMBERS, JsonError, read_list
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import DecompressionParameter, ZstdDecompressor, ZstdError
+else:
+    from backports.zstd import DecompressionParameter, ZstdDecompressor, ZstdError
+
+MOST_BYTES = 32 * 1024 * 1024  # unpacked; twenty items of 100 KB are 2 MB
+PIECE = 65536  # bytes packed or unpacked at a time
+MOST_FRAMES = 1000  # an empty one is nine bytes, so that there could be a great many
+SMALLEST_WINDOW, LARGEST_WINDOW = 23, 30  # as powers of two; level 19 needs the former
+
+LONGEST_KEY = 1024  # bytes, as everywhere with S3
+LONGEST_PATH = 2 * LONGEST_KEY
+SCHEMES = frozenset({"minio", "s3"})
+SIZES = {"tiktok": 50, "youtube": 20}
+
+_FRAME = b"\x28\xb5\x2f\xfd"
+_SKIPPED_FRAME = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+_GZIP = b"\x1f\x8b"
+_BUCKET = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}", re.ASCII)
+# Also halves of surrogates, which no store can spell.
+_UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.ASCII | re.IGNORECASE)
+
+
+class BatchError(ValueError):
+    """A batch cannot be read. If `transient` it may be readable later."""
+
+    def __init__(self, message: str, *, transient: bool = False) -> None:
+        super().__init__(message)
+        self.transient = transient
+
+
+class Place(NamedTuple):
+    """Where an object is."""
+
+    bucket: str
+    key: str
+
+
+class Batch(NamedTuple):
+    """The items of a batch as they came, and what is odd about it."""
+
+    items: list[object]
+    notes: tuple[str, ...] = ()
+
+
+def read_path(text: str, default_bucket: str = "") -> Place:
+    """The place that `minio://bucket/key`, `s3://bucket/key`, `bucket/key` or `/bucket/key` is. Raises BatchError.
+
+    A path without any slash is a key in the default bucket, if there is one. Nothing is decoded: `%2F` is three
+    characters of the key.
+    """
+    if len(text) > LONGEST_PATH:
+        raise BatchError(f"path of {len(text):,} characters, expected at most {LONGEST_PATH:,}")
+    rest = text.strip()
+    if scheme := _SCHEME.match(rest):
+        if scheme[1].lower() not in SCHEMES:
+            raise BatchError(f"path {_safe(text)} begins with {scheme[0]}, expected minio:// or s3://")
+        bucket, _, key = rest[scheme.end() :].partition("/")
+    else:
+        bucket, slash, key = rest.lstrip("/").partition("/")
+        if not slash and default_bucket:
+            bucket, key = default_bucket, bucket
+    return _place(bucket, key, text)
+
+
+def read_reference(bucket: str, path: str, default_bucket: str = "") -> Place:
+    """The place of a path for which a bucket may be named apart. Raises BatchError."""
+    if not bucket or _SCHEME.match(path.strip()):
+        return read_path(path, default_bucket)
+    return _place(bucket.strip(), path.strip().lstrip("/"), path)
+
+
+def _place(bucket: str, key: str, text: str) -> Place:
+    if not _BUCKET.fullmatch(bucket):
+        raise BatchError(f"path {_safe(text)} has no bucket that could exist, expected bucket/key")
+    if not key:
+        raise BatchError(f"path {_safe(text)} has no key, expected bucket/key")
+    if _UNSPEAKABLE.search(key):
+        raise BatchError(f"path {_safe(text)} has a control character in it")
+    if len(key.encode()) > LONGEST_KEY:
+        raise BatchError(f"key of {len(key.encode()):,} bytes in {_safe(text)}, expected at most {LONGEST_KEY:,}")
+    steps = key.split("/")
+    # Where objects are files they would lead out of the folder.
+    if not steps[0] or ".." in steps or "." in steps:
+        raise BatchError(f"path {_safe(text)} has a step through folders in it, expected only names")
+    return Place(bucket, key)
+
+
+def _safe(text: str) -> str:
+    """A path for a message: without a password that somebody put into it."""
+    _, at, rest = text.rpartition("@")
+    return repr(f"…@{rest}"[:120] if at else text[:120])
+
+
+def decode(body: bytes, *, metadata: Mapping[str, str], key: str, most: int = MOST_BYTES) -> Batch:
+    """The items of an object of that key; `most` bounds its bytes once unpacked. Raises BatchError."""
+    if not body:
+        raise BatchError(f"{key}: found 0 bytes, expected a batch", transient=True)
+    said = _said_packed(metadata, key)
+    packed = _is_packed(body, said=said)
+    data = _unpacked(body, key, most) if packed else body
+    if len(data) > most:
+        raise BatchError(f"{key}: found {len(data):,} bytes, expected at most {most:,}")
+    try:
+        read = read_list(data)
+    except JsonError as error:
+        # A packed body is complete once its frame is. That it holds half a document will not change.
+        raise BatchError(f"{key}: {_what(body, error)}", transient=error.truncated and not packed) from None
+    notes = (f"{key}: said to be packed with zstd, found plain",) if said and not packed else ()
+    batch = _shaped(read.value, key)
+    return Batch(batch.items, (*notes, *(f"{key}: {note}" for note in read.notes), *batch.notes))
+
+
+def _said_packed(metadata: Mapping[str, str], key: str) -> bool:
+    names = {name.lower().removeprefix("x-amz-meta-"): value.strip().lower() for name, value in metadata.items()}
+    return (
+        names.get("compressed") == "true"
+        or names.get("compression-algorithm") == "zstd"
+        or key.lower().endswith((".zst", ".zstd"))
+    )
+
+
+def _is_packed(body: bytes, *, said: bool) -> bool:
+    if body.startswith(_FRAME) or _SKIPPED_FRAME.match(body):
+        return True
+    # The first byte or two of a frame are all that has arrived.
+    return said and len(body) < len(_FRAME) and _FRAME.startswith(body)
+
+
+def _what(body: bytes, error: JsonError) -> str:
+    return "found gzip, expected JSON or zstd" if body.startswith(_GZIP) else str(error)
+
+
+class _Frames:
+    """Unpacks a body, frame after frame."""
+
+    def __init__(self, most: int) -> None:
+        window = min(max(SMALLEST_WINDOW, (most - 1).bit_length()), LARGEST_WINDOW)
+        self._options: dict[int, int] = {DecompressionParameter.window_log_max: window}
+        self._frame = ZstdDecompressor(options=self._options)
+        self.number = 1
+
+    def unpack(self, body: bytes) -> Iterator[bytes]:
+        """The pieces that a body unpacks to, each of PIECE bytes at most."""
+        for start in range(0, len(body), PIECE):
+            data = body[start : start + PIECE]
+            while data or not (self._frame.needs_input or self._frame.eof):
+                if self._frame.eof:
+                    self._frame, self.number = ZstdDecompressor(options=self._options), self.number + 1
+                yield self._frame.decompress(data, max_length=PIECE)
+                data = self._frame.unused_data if self._frame.eof else b""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last frame has come to its end."""
+        return self._frame.eof
+
+
+def _unpacked(body: bytes, key: str, most: int) -> bytearray:
+    """The body unpacked. Raises BatchError."""
+    unpacked, frames = bytearray(), _Frames(most)
+    try:
+        for piece in frames.unpack(body):
+            unpacked += piece
+            if len(unpacked) > most:
+                raise BatchError(f"{key}: more than {most:,} bytes once unpacked, expected at most that many")
+            if frames.number > MOST_FRAMES:
+                raise BatchError(f"{key}: more than {MOST_FRAMES:,} zstd frames, expected one or a few")
+    except ZstdError as error:
+        where = f"zstd frame {frames.number} of {len(body):,} bytes"
+        raise BatchError(f"{key}: {where} does not unpack: {error}") from None
+    if not frames.complete:
+        raise BatchError(f"{key}: zstd frame {frames.number} ends early, after {len(body):,} bytes", transient=True)
+    return unpacked
+
+
+def _shaped(value: object, key: str) -> Batch:
+    """The items of a document. Raises BatchError."""
+    match value:
+        case list():
+            batch = Batch(value)
+        case {"items": list(items), **rest}:
+            told = rest.get("count")
+            agree = told is None or told == len(items)
+            batch = Batch(items, () if agree else (f"{key}: says count {shown(told)}, found {len(items)} items",))
+        case dict():
+            batch = Batch([value])
+        case _:
+            raise BatchError(f"{key}: found {shown(value)}, expected a list of items or an object")
+    if len(batch.items) > MOST_MEMBERS:
+        raise BatchError(f"{key}: found {len(batch.items):,} items, expected at most {MOST_MEMBERS:,}")
+    return batch
+
+
+def expected_size(platform: str) -> int | None:
+    """How many items a full batch of a platform has; None where nobody has said."""
+    return SIZES.get(platform)
+
+
+def size_notes(found: int, platform: str, content_count: int | None) -> tuple[str, ...]:
+    """What is odd about the number of items; it may well be right, since the last batch of a job is smaller."""
+    usual = expected_size(platform)
+    notes = []
+    if usual is not None and found != usual:
+        notes.append(f"found {found} items, a full batch of {platform} has {usual}")
+    if content_count is not None and found != content_count:
+        notes.append(f"found {found} items, the message says {content_count}")
+    return tuple(notes)
