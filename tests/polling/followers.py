@@ -33,6 +33,10 @@ class Follower:
     trimmed: Trimmed | None = None
     ended: bool = False
 
+    @property
+    def reached(self) -> int:
+        return self.seen[-1] if self.seen else self.after
+
     async def follow(self, feed: Feed) -> None:
         try:
             async for batch in feed.follow(self.after, self.most):

@@ -1,5 +1,5 @@
 import asyncio
-import sys
+from types import AsyncGeneratorType
 
 import pytest
 from followers import Follower, following, numbers, opened
@@ -100,7 +100,8 @@ async def test_the_memory_is_bounded() -> None:
 
     for count in (RING, 1, 5 * RING, 7):
         feed.note(store.commit(count))
-        assert len(feed._ring) <= RING
+
+    assert len(feed._ring) == RING
     assert (feed._ring[0].seq, feed._ring[-1].seq) == (feed.newest - RING + 1, feed.newest)
 
 
@@ -115,9 +116,9 @@ async def test_a_follower_that_waits_holds_no_changes() -> None:
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(anext(follower))
         await asyncio.sleep(1)
+        assert isinstance(follower, AsyncGeneratorType)
         assert follower.ag_frame is not None
-        held = follower.ag_frame.f_locals
-        assert held == {"self": feed, "after": 3, "most": 500}
+        assert follower.ag_frame.f_locals == {"self": feed, "after": 3, "most": 500}
         feed.note(store.commit(1))
         assert numbers(await waiting) == [4]
 
@@ -143,36 +144,6 @@ async def test_followers_do_not_all_read_at_once() -> None:
     assert most == READS
 
 
-def calls_of(followers: int) -> int:
-    """How many functions are called while so many follow twenty commits."""
-    calls = 0
-
-    def count(_frame: object, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    async def main() -> None:
-        store = MemoryChanges()
-        feed = await opened(store)
-        all_of_them = [Follower(0) for _ in range(followers)]
-        async with following(feed, *all_of_them):
-            for _ in range(20):
-                feed.note(store.commit(3))
-                await asyncio.sleep(0.01)
-        assert all(follower.seen == [*range(1, 61)] for follower in all_of_them)
-
-    sys.setprofile(count)
-    try:
-        run_virtual(main())
-    finally:
-        sys.setprofile(None)
-    return calls
-
-
-def test_ten_times_the_followers_cost_ten_times_as_much() -> None:
-    assert calls_of(1_000) < 11 * calls_of(100)
-
-
 # --- what is no longer there ---
 
 
@@ -195,9 +166,8 @@ async def test_a_number_that_never_was_is_not_waited_for() -> None:
     store.forget(4)
     feed = await opened(store)
 
-    with pytest.raises(Trimmed) as raised:
+    with pytest.raises(Trimmed, match="those from 7 on are there"):
         await anext(feed.follow(11))
-    assert raised.value.oldest == 7
 
 
 @virtual
@@ -233,9 +203,8 @@ async def test_a_follower_that_is_overtaken_by_the_trimming_is_told() -> None:
 
     store.forget(100)
 
-    with pytest.raises(Trimmed) as raised:
+    with pytest.raises(Trimmed, match="those from 1901 on are there"):
         await anext(follower)
-    assert raised.value.oldest == 1_901
 
 
 @virtual
@@ -249,7 +218,6 @@ async def test_numbers_that_belong_to_nothing_hold_up_nobody() -> None:
     async with following(feed, follower):
         await asyncio.sleep(7)
         feed.note(store.commit(1))
-        await asyncio.sleep(0)
         await asyncio.sleep(0.001)
         assert follower.seen == [6]
     assert len(store.reads) < 6
@@ -257,19 +225,23 @@ async def test_numbers_that_belong_to_nothing_hold_up_nobody() -> None:
 
 @virtual
 async def test_a_store_that_is_behind_what_we_were_told_is_asked_again() -> None:
-    store = MemoryChanges(3)
+    """Between the two questions that a follower asks, it catches up."""
+    store, asked = MemoryChanges(), 0
     feed = await opened(store)
-    hidden = store.commit(2)
-    del store.kept[-2:]
     follower = Follower(0)
 
-    async with following(feed, follower):
-        feed._reach(5)
-        await asyncio.sleep(1)
-        store.kept += hidden
-        await asyncio.sleep(5)
+    async def catching_up() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            store.commit(2)
 
-    assert follower.seen == [1, 2, 3, 4, 5]
+    store.mood = catching_up
+    async with following(feed, follower):
+        feed._reach(2)
+        await asyncio.sleep(6)
+
+    assert (follower.seen, follower.trimmed) == ([1, 2], None)
 
 
 # --- a store that fails ---
@@ -279,7 +251,6 @@ async def test_a_store_that_is_behind_what_we_were_told_is_asked_again() -> None
 async def test_a_follower_outlasts_a_store_that_fails_and_asks_ever_more_rarely() -> None:
     store = MemoryChanges(3)
     feed = await opened(store)
-    store.mood = broken
     follower, asked = Follower(0), list[float]()
 
     async def failing() -> None:

@@ -1,10 +1,11 @@
-"""Each number once and in order, whatever happens to the store, to the word of mouth and to the followers."""
+"""Each number once and in order, whatever happens to the store and to the followers; and at what cost."""
 
 import asyncio
 import random
+import sys
 from collections.abc import Sequence
 
-from followers import Follower, numbers, opened
+from followers import Follower, following, numbers, opened
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_changes import MemoryChanges, broken, calm
@@ -55,9 +56,15 @@ class Play:
                 after = max(0, self.store.newest - back)
                 follower = Follower(after, most, lambda: self.rng.choice([0.0, think]))
                 self.followers.append(follower)
-                group.create_task(follower.follow(feed))
+                group.create_task(self.follow(follower, feed))
             case ("mood", str(mood)):
                 self.store.mood = {"calm": calm, "slow": self.slow, "failing": self.failing}[mood]
+
+    async def follow(self, follower: Follower, feed: Feed) -> None:
+        await follower.follow(feed)
+        if follower.trimmed is not None:
+            assert follower.reached + 1 < follower.trimmed.oldest
+            assert follower.reached + 1 not in numbers(self.store.kept)
 
     def commit(self, feed: Feed, count: int, told: str, holes: int) -> None:
         made = self.store.commit(count, holes=holes)
@@ -76,7 +83,7 @@ class Play:
             await broken()
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.integers(0, 2**32), st.lists(STEPS, max_size=40))
 def test_a_follower_gets_every_number_once_and_in_order_or_the_word_that_some_are_gone(
     seed: int, steps: list[tuple[object, ...]]
@@ -85,14 +92,37 @@ def test_a_follower_gets_every_number_once_and_in_order_or_the_word_that_some_ar
 
     run_virtual(play.play(steps))
 
-    there = set(numbers(play.store.kept))
     for follower in play.followers:
         assert follower.ended
         due = [number for number in play.committed if number > follower.after]
-        if follower.trimmed is None:
-            assert follower.seen == due
-        else:
-            assert follower.seen == due[: len(follower.seen)]
-            reached = follower.seen[-1] if follower.seen else follower.after
-            assert reached + 1 < follower.trimmed.oldest
-            assert reached + 1 not in there
+        assert follower.seen == (due if follower.trimmed is None else due[: len(follower.seen)])
+
+
+def calls_of(followers: int) -> int:
+    """How many functions are called while so many follow twenty commits."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    async def main() -> None:
+        store = MemoryChanges()
+        feed = await opened(store)
+        all_of_them = [Follower(0) for _ in range(followers)]
+        async with following(feed, *all_of_them):
+            for _ in range(20):
+                feed.note(store.commit(3))
+                await asyncio.sleep(0.01)
+        assert all(follower.seen == [*range(1, 61)] for follower in all_of_them)
+
+    sys.setprofile(count)
+    try:
+        run_virtual(main())
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_ten_times_the_followers_cost_ten_times_as_much() -> None:
+    assert calls_of(1_000) < 11 * calls_of(100)

@@ -158,7 +158,7 @@ class Feed:
             batch = await self._changes.changes(after, most)
             if batch and batch[0].seq == after + 1:
                 return batch
-            # Whatever is trimmed from here on, the batch has it, and the span says so of no number before.
+            # A hole: numbers that were trimmed, or that never were.
             span = await self._changes.span()
         self._learn(span)
         if _first(span) > after + 1:

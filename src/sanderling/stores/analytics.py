@@ -2,7 +2,7 @@
 
 | table | key | what |
 |---|---|---|
-| `post_analytics` | project, platform, post | a post and what is known about it; of two crawls of a project, the later counts |
+| `post_analytics` | project, platform, post | a post and what is known about it; the later crawl counts |
 | `post_comments` | post row, comment | the comments that came with it |
 | `crawl_errors` | event, place in the batch | an item that was not fetched, or cannot be read |
 | `processed_events` | event | a batch that is in the rows, and what came of it |
