@@ -19,9 +19,8 @@ from sanderling.cli.polling_flags import Pace, Upstream
 from sanderling.cli.polling_place import Place, opened
 from sanderling.cli.polling_run import Gear, Given, Ran, run_polling
 from sanderling.cli.polling_screen import fitting
-from sanderling.cli.polling_words import lateness
+from sanderling.cli.polling_summary import punctuality
 from sanderling.clock import Clock, ScaledClock
-from sanderling.polling.measures import ACCELERATED
 from sanderling.stores.polling import Op, PollingStore, Query
 from sanderling.task import Reply
 from sanderling.worlds.race import RaceDay, RaceTally, demo
@@ -99,7 +98,7 @@ class _Ending:
 
 async def _prove(given: Given, source: PolledSource, day: RaceDay, now: float) -> Proof:
     """Compare what is stored with what the upstream says now."""
-    async with opened(given.place, source.schema, source.name, lambda _: None) as (store, _):
+    async with opened(given.place, source.schema, source.name) as (store, _):
         rows = await _rows(store, source)
         changes, made = await _replayed(store)
         differ = 0
@@ -187,8 +186,7 @@ class Story:
                 f"Race {number} was flown for {duration(flown)} and asked for {self._asked(heat.id):,} times: every "
                 "200 ms while it was flown, every 10 s before and after."
             )
-        if ACCELERATED in last.late:
-            yield f"Those runs were {lateness(last.late[ACCELERATED])}."
+        yield from punctuality(self.ran)
         yield (
             f"{count(self.proof.rows, 'row')} stored, {self.proof.differ or 'none'} other than the upstream has them. "
             f"The changes, numbered from 1 without a hole, {'add' if self.proof.adds_up else 'do not add'} up to them."

@@ -69,9 +69,11 @@ def full(
     gear = Gear.make(given, clock)
     screen = fitting(json=json, logs=options.log_format is not None)
     with explained(given):
-        _, done = run_loop(run_full(given, gear, options, clock, screen))
-    lines, document = fetched(done)
+        ran, done = run_loop(run_full(given, gear, options, clock, screen))
+    lines, document = fetched(ran, done)
     screen.end(lines, document)
+    if signal.SIGINT in ran.signals:
+        sys.exit(130)
     if not all(each.ok for each in done):
         sys.exit(1)
 

@@ -5,10 +5,12 @@ All of it is written to the database. Whoever polls hears of it within a second;
 
 import asyncio
 import json as jsonlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter
+from msgspec.structs import replace
 
 from sanderling.cli import CommandError
 from sanderling.cli.pages_summary import count, printable
@@ -16,18 +18,20 @@ from sanderling.cli.polling_place import USUAL, Place, known
 from sanderling.cli.polling_words import often
 from sanderling.clock import SystemClock
 from sanderling.polling.settings import DAY, LONGEST, SHORTEST, Entry, SettingError, Sort
-from sanderling.stores.polling import Field, PollingStore, PollingStoreError, Query
+from sanderling.stores.polling import Field, PollingStore, PollingStoreError, Query, Target
 
 PAGE = 1000
 DEFAULT = "default"  # goes back to what discovery says
 HEAVIEST = 1000  # that a priority may be
+MOST_NAMED = 5  # ids in a message
 
 Json = Annotated[bool, Parameter(negative=(), help="Print one JSON object.")]
 Kind = Annotated[str | None, Parameter(help="The kind of the target, as in race.")]
-Id = Annotated[str | None, Parameter(help="Its id; without one, all of the kind.")]
+Id = Annotated[str | None, Parameter(help="Its id, or as much of it as no other has; without one, all of the kind.")]
 All = Annotated[bool, Parameter(name="--all", negative=(), help="All targets there are.")]
 
 T = TypeVar("T")
+Fields = Mapping[Field, bool | float | int | None]
 
 
 def done(place: Place, work: Callable[[PollingStore], Awaitable[T]]) -> T:
@@ -40,7 +44,7 @@ def done(place: Place, work: Callable[[PollingStore], Awaitable[T]]) -> T:
     try:
         return asyncio.run(run())
     except PollingStoreError as error:
-        raise CommandError(str(error)) from None
+        raise CommandError(printable(str(error))) from None
 
 
 def told(document: Mapping[str, Any], text: str, *, json: bool) -> None:
@@ -48,18 +52,11 @@ def told(document: Mapping[str, Any], text: str, *, json: bool) -> None:
     print(jsonlib.dumps(document) if json else printable(text))
 
 
-def selection(kind: str | None, source_id: str | None, *, every: bool) -> Query:
-    """The targets that are meant. Raises CommandError."""
-    if every == (kind is not None):
-        raise CommandError("found " + ("a kind and --all" if every else "neither a kind nor --all"), code=2)
-    return Query(kind=kind, source_id=source_id, gone=None, most=PAGE)
-
-
 def pause(
     kind: Kind = None, source_id: Id = None, /, *, every: All = False, json: Json = False, place: Place = USUAL
 ) -> None:
     """Stop polling a target, until it is resumed; discovery leaves it alone."""
-    number = done(place, lambda store: _change(store, selection(kind, source_id, every=every), {"enabled": False}))
+    number = _change(place, kind, source_id, {"enabled": False}, every=every)
     told({"paused": number}, f"paused {count(number, 'target')}", json=json)
 
 
@@ -67,7 +64,7 @@ def resume(
     kind: Kind = None, source_id: Id = None, /, *, every: All = False, json: Json = False, place: Place = USUAL
 ) -> None:
     """Poll a target again that was paused."""
-    number = done(place, lambda store: _change(store, selection(kind, source_id, every=every), {"enabled": True}))
+    number = _change(place, kind, source_id, {"enabled": True}, every=every)
     told({"resumed": number}, f"resumed {count(number, 'target')}", json=json)
 
 
@@ -85,16 +82,18 @@ def promote(
 ) -> None:
     """Run a target now."""
     seconds = 0.0 if lasting is None else _seconds("--for", lasting, 1000, DAY)
-    query = selection(kind, source_id, every=every)
+    _check(kind, every=every)
 
     async def work(store: PollingStore) -> int:
+        query = replace(await selected(store, kind, source_id), gone=False)
         number = await store.promote(query, seconds)
         if not number:
-            await _some(store, query)
+            raise CommandError(f"all {_meant(kind, source_id)} are paused or gone; see: sanderling polling targets")
         return number
 
     number = done(place, work)
-    told({"promoted": number, "seconds": seconds}, f"promoted {count(number, 'target')}", json=json)
+    lasts = f", for {often(seconds)}" if seconds else ""
+    told({"promoted": number, "seconds": seconds}, f"promoted {count(number, 'target')}{lasts}", json=json)
 
 
 def change(
@@ -113,19 +112,19 @@ def change(
 ) -> None:
     """Change how often a target is polled, and how much it weighs; discovery leaves that alone."""
     fields: dict[Field, bool | float | int | None] = {}
+    said: list[str] = []
     if interval is not None:
-        fields["set_seconds"] = None if interval == DEFAULT else _seconds("--interval", interval, SHORTEST, LONGEST)
+        seconds = None if interval == DEFAULT else _seconds("--interval", interval, SHORTEST, LONGEST)
+        fields["set_seconds"] = seconds
+        said.append("usual interval" if seconds is None else f"every {often(seconds)}")
     if priority is not None:
-        fields["set_priority"] = None if priority == DEFAULT else _priority(priority)
+        weight = None if priority == DEFAULT else _priority(priority)
+        fields["set_priority"] = weight
+        said.append("usual priority" if weight is None else f"priority {weight}")
     if not fields:
         raise CommandError("nothing to set; expected --interval or --priority", code=2)
-    number = done(place, lambda store: _change(store, selection(kind, source_id, every=False), fields))
-    said = [f"every {often(value)}" for key, value in fields.items() if key == "set_seconds" and value]
-    told(
-        {"changed": number, **dict(fields.items())},
-        f"changed {count(number, 'target')} {' '.join(said)}".rstrip(),
-        json=json,
-    )
+    number = _change(place, kind, source_id, fields, every=False)
+    told({"changed": number, **dict(fields.items())}, f"{count(number, 'target')}: {', '.join(said)}", json=json)
 
 
 def purge(
@@ -142,33 +141,79 @@ def purge(
     told(counts, f"removed {count(rows, 'row')} and {count(counts['targets'], 'target')}", json=json)
 
 
-async def _change(store: PollingStore, query: Query, fields: Mapping[Field, bool | float | int | None]) -> int:
-    """Change all that are meant; how many."""
-    names: list[tuple[str, str]] = []
-    after: tuple[float, int] | None = None
-    while page := await store.list(_following(query, after)):
-        names += [(target.kind, target.source_id) for target in page]
-        after = page[-1].next_due, page[-1].id
-    if not names:
-        await _some(store, query)
-    for kind, source_id in names:
-        await store.change(kind, source_id, fields)
-    return len(names)
+# Which targets are meant.
 
 
-def _following(query: Query, after: tuple[float, int] | None) -> Query:
-    return Query(kind=query.kind, source_id=query.source_id, gone=None, after=after, most=PAGE)
+def _check(kind: str | None, *, every: bool) -> None:
+    """See that somebody said which. Raises CommandError."""
+    if every == (kind is not None):
+        found = "found a kind and --all" if every else "found neither a kind nor --all"
+        raise CommandError(f"{found}; expected a kind like race, perhaps with an id, or --all", code=2)
 
 
-async def _some(store: PollingStore, query: Query) -> None:
-    """Say that there is nothing of the sort, and what there is. Raises CommandError."""
-    found = await store.list(Query(most=PAGE))
-    if found and not query.kind:
-        return
-    kinds = sorted({target.kind for target in found})
-    meant = " ".join(filter(None, (query.kind, query.source_id))) or "any"
-    there = f"there are {', '.join(kinds)}" if kinds else "there are none at all; poll first"
-    raise CommandError(f"no target is {meant}, or all of them are paused; {there}. See: sanderling polling targets")
+def _change(place: Place, kind: str | None, source_id: str | None, fields: Fields, *, every: bool) -> int:
+    """Change all that are meant; how many. Raises CommandError."""
+    _check(kind, every=every)
+
+    async def work(store: PollingStore) -> int:
+        # All pages before the first change: that may move targets from one page to another.
+        found = [target async for target in pages(store, await selected(store, kind, source_id))]
+        for target in found:
+            await store.change(target.kind, target.source_id, fields)
+        return len(found)
+
+    return done(place, work)
+
+
+async def selected(store: PollingStore, kind: str | None, source_id: str | None) -> Query:
+    """Those that are meant, of which there is at least one. Raises CommandError."""
+    query = Query(kind=kind, gone=None, most=PAGE)
+    if kind is None or source_id is None:
+        if not await store.list(replace(query, most=1)):
+            raise await _nothing(store, kind)
+        return query
+    if await store.find(kind, source_id) is not None:
+        return replace(query, source_id=source_id)
+    ids = [target.source_id async for target in pages(store, query)]
+    if not ids:
+        raise await _nothing(store, kind)
+    found = [each for each in ids if each.startswith(source_id)]
+    if len(found) == 1:
+        return replace(query, source_id=found[0])
+    if not found:
+        raise CommandError(f"no {kind} has the id {source_id[:60]!r}; see: sanderling polling targets --kind {kind}")
+    shown = ", ".join(found[:MOST_NAMED]) + (", …" if len(found) > MOST_NAMED else "")
+    raise CommandError(f"{len(found):,} ids begin with {source_id[:60]!r}, expected one: {printable(shown)}", code=2)
+
+
+async def _nothing(store: PollingStore, kind: str | None) -> CommandError:
+    """What to say if there is nothing of a kind."""
+    kinds = sorted({target.kind async for target in pages(store, Query(gone=None, most=PAGE))})
+    if not kinds:
+        return CommandError("there are no targets yet; they are found by: sanderling polling run")
+    near = get_close_matches(kind or "", kinds, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(kinds)}"
+    return CommandError(printable(f"no target is of the kind {kind!r:.60}; {hint}"))
+
+
+async def pages(store: PollingStore, query: Query) -> AsyncIterator[Target]:
+    """All targets of a query, each once, though whoever polls moves them about meanwhile."""
+    seen: set[int] = set()
+    while page := await store.list(query):
+        for target in page:
+            if target.id not in seen:
+                seen.add(target.id)
+                yield target
+        if len(page) < query.most:
+            return
+        query = replace(query, after=(page[-1].next_due, page[-1].id))
+
+
+def _meant(kind: str | None, source_id: str | None) -> str:
+    return printable(" ".join(filter(None, ("targets of the kind", kind, source_id)))) if kind else "targets"
+
+
+# What they are set to.
 
 
 def _seconds(flag: str, text: str, least: float, most: float) -> float:

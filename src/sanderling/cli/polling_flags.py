@@ -10,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from sanderling.apis.json_documents import BRACES
 from sanderling.apis.json_source import JsonSource
 from sanderling.apis.polled import PolledSource
 from sanderling.apis.polled_replies import LARGEST
@@ -17,11 +18,11 @@ from sanderling.apis.trackside import Trackside
 from sanderling.cli import CommandError
 from sanderling.cli.sequence_flags import read
 from sanderling.clock import Clock
-from sanderling.fetch.guard import GuardRules
+from sanderling.fetch.guard import GuardRules, Refused, check_url
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
-from sanderling.polling.settings import PREFIX
+from sanderling.polling.settings import PREFIX, Keys, SettingError
 from sanderling.polling.sinks import QueueSink, Sink, WebhookSink
 from sanderling.stores.queue import QueueError, open_queue
 from sanderling.web.access import AccessError, Token, token_from
@@ -29,6 +30,7 @@ from sanderling.web.access import AccessError, Token, token_from
 WEBHOOK, SECRET = "SANDERLING_POLLING_WEBHOOK", "SANDERLING_POLLING_WEBHOOK_SECRET"  # variables that hold secrets
 CONNECTIONS = 64
 SLOWEST_RPS = 0.25
+OF_KINDS = {"--race-active": "race", "--race-idle": "race", "--results-interval": "results"}  # which sources may lack
 
 
 @Parameter(name="*")
@@ -52,19 +54,33 @@ class Upstream:
     """Where the owner of the host can reach you: https://… or mailto:…"""
 
     private: Annotated[bool, Parameter(negative=())] = False
-    """Allow your own machine and network, and hosts without TLS, which are refused otherwise."""
+    """Allow your own machine and network, which are refused otherwise."""
 
     def describe(self) -> PolledSource:
         """The source. Raises CommandError."""
         if (self.trackside is None) == (self.source is None):
-            found = "both are given" if self.trackside else "neither is given"
-            raise CommandError(f"--trackside or --source says whom to ask, and {found}; expected one of them", code=2)
+            found = "both are given; expected one of them" if self.trackside else "neither is given; to try: --demo"
+            raise CommandError(f"--trackside or --source says whom to ask, and {found}", code=2)
+        where = "--trackside" if self.source is None else f"--source: {self.source}"
         try:
-            if self.trackside is not None:
-                return Trackside(self.trackside)
-            return JsonSource.from_settings(_section(self.source or Path()))
+            if self.source is None:
+                trackside = Trackside(self.trackside or "")
+                check_url(trackside.base, self.guard)
+                return trackside
+            described = JsonSource.from_settings(_section(self.source))
+            for each in described.documents.values():
+                check_url(BRACES.sub("", each.url), self.guard)
         except ValueError as error:
-            raise CommandError(f"{'--trackside' if self.trackside else '--source'}: {error}", code=2) from None
+            raise CommandError(f"{where}: {error}", code=2) from None
+        except Refused as refused:
+            hint = "" if self.private else "; --private allows your own machine and network"
+            raise CommandError(f"{where}: {refused}{hint}", code=2) from None
+        return described
+
+    @property
+    def guard(self) -> GuardRules:
+        """What may be called."""
+        return GuardRules(private=self.private, raw_addresses=self.private)
 
     def client(self, memory: Memory, clock: Clock) -> Http:
         """The client. Raises CommandError."""
@@ -82,7 +98,7 @@ class Upstream:
             )
         except ValueError as error:
             raise CommandError(f"--contact: {error}", code=2) from None
-        return Http(rules, GuardRules(private=self.private, raw_addresses=self.private), clock=clock, memory=memory)
+        return Http(rules, self.guard, clock=clock, memory=memory)
 
     def limiter(self, clock: Clock) -> Limiter:
         """What is polled is planned, so it begins at the full rate, and learns from refusals only."""
@@ -130,8 +146,24 @@ class Pace:
     disabled: Annotated[bool, Parameter(negative=())] = False
     """Poll nothing: only serve what is there, and what is asked for."""
 
-    def settings(self) -> Iterator[tuple[str, str, str]]:
-        """Flag, key and text of each setting that is given."""
+    def checked(self, source: PolledSource) -> dict[str, str]:
+        """The settings that are given, by key. Raises CommandError for those that this source cannot have."""
+        keys, kinds = Keys(source.kinds), [kind.name for kind in source.kinds]
+        found: dict[str, str] = {}
+        for flag, key, text in self._given():
+            kind = OF_KINDS.get(flag)
+            if kind is not None and kind not in kinds:
+                said = f"{source.name} has no kind {kind}, only {', '.join(kinds)}; see --set"
+                raise CommandError(f"{flag}: {said}", code=2)
+            try:
+                canonical, value = keys.checked(full_key(key), text)
+            except SettingError as error:
+                raise CommandError(f"{flag}: {error}", code=2) from None
+            found[canonical] = value
+        return found
+
+    def _given(self) -> Iterator[tuple[str, str, str]]:
+        """Flag, key and text of each."""
         given = {
             "fullIntervalMs": ("--full-interval", self.full_interval),
             "raceActiveMs": ("--race-active", self.race_active),
@@ -145,13 +177,13 @@ class Pace:
         }
         for key, (flag, value) in given.items():
             if value is not None:
-                yield flag, f"{PREFIX}{key}", str(value)
+                yield flag, key, str(value)
         for each in self.set:
             key, equals, text = each.partition("=")
             if not equals:
                 raise CommandError(f"--set: found {each[:60]!r}, expected KEY=VALUE", code=2)
             yield "--set", key.strip(), text.strip()
-        yield "--disabled", f"{PREFIX}enabled", "false" if self.disabled else "true"
+        yield "--disabled", "enabled", "false" if self.disabled else "true"
 
 
 @Parameter(name="*")
@@ -183,6 +215,15 @@ class Telling:
     keep_changes: Annotated[int, Parameter(validator=Number(gte=1000, lte=10**9))] = 100_000
     """How many changes are kept for those who come back."""
 
+    def check(self) -> None:
+        """See that no flag is given in vain. Raises CommandError."""
+        given = (("--bind", self.bind != "127.0.0.1"), ("--token-file", self.token_file is not None))
+        for flag, there in given:
+            if there and self.port is None:
+                raise CommandError(
+                    f"{flag} is for the admin API, and nothing is served; expected --port as well", code=2
+                )
+
     def token(self, environment: Mapping[str, str] = os.environ) -> Token | None:
         """What lets people in. Raises CommandError."""
         try:
@@ -209,6 +250,11 @@ class Telling:
         except QueueError as error:
             raise CommandError(f"--queue: {error}", code=2) from None
         return found
+
+
+def full_key(key: str) -> str:
+    """The key of a setting, whether or not it was given with the part that all of them have."""
+    return key if key.lower().startswith(PREFIX) else f"{PREFIX}{key}"
 
 
 def _section(path: Path) -> Mapping[str, object]:

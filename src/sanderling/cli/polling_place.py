@@ -15,6 +15,7 @@ from sanderling.cli import CommandError
 from sanderling.cli.pages_summary import printable
 from sanderling.clock import SystemClock
 from sanderling.flow.desk import Desk, desk_in
+from sanderling.observe.logs import is_secret
 from sanderling.stores.documents import Schema
 from sanderling.stores.polling import PollingStore, PollingStoreError
 from sanderling.stores.polling_open import open_polling
@@ -52,11 +53,25 @@ class Place:
 USUAL = Place()
 
 
+def shown(url: str | None) -> str | None:
+    """A URL as it may be shown: with the user, without the password, and without options that hold secrets."""
+    if url is None or "://" not in url:
+        return url
+    scheme, _, rest = url.partition("://")
+    where, query, options = rest.partition("?")
+    login, at, host = where.rpartition("@")  # whatever is before the last one may belong to the password
+    kept = [each for each in options.split("&") if not is_secret(each.partition("=")[0])]
+    return f"{scheme}://{login.partition(':')[0]}{at}{host}{query if any(kept) else ''}{'&'.join(kept)}"
+
+
 @asynccontextmanager
 async def opened(
-    place: Place, schema: Schema | None, source: str, say: Callable[[str], object]
+    place: Place, schema: Schema | None, source: str, say: Callable[[str], object] | None = None
 ) -> AsyncIterator[tuple[PollingStore, Desk]]:
-    """The database, reached, and the thread that disks are used in. Raises CommandError."""
+    """The database, reached, and the thread that disks are used in. Raises CommandError.
+
+    With `say`, a server is given a while to come up, and `say` is told.
+    """
     with ThreadPoolExecutor(1, "disk") as threads:
         desk = desk_in(threads)
         store = await _reached(lambda: open_polling(place.url, schema, source, desk), place, say)
@@ -66,10 +81,10 @@ async def opened(
             await store.close()
 
 
-async def _reached(reach: Callable[[], Awaitable[T]], place: Place, say: Callable[[str], object]) -> T:
-    """What `reach` gives; a server is given a while, and `say` is told."""
+async def _reached(reach: Callable[[], Awaitable[T]], place: Place, say: Callable[[str], object] | None) -> T:
     clock = SystemClock()  # of the world outside, also where ours is scaled
-    until, said = clock.now() + (PATIENCE if place.url.startswith("postgres") else 0.0), False
+    patience = PATIENCE if say is not None and place.url.startswith("postgres") else 0.0
+    until, said = clock.now() + patience, False
     while True:
         try:
             return await reach()
@@ -77,8 +92,8 @@ async def _reached(reach: Callable[[], Awaitable[T]], place: Place, say: Callabl
             problem = printable(f"--database: {error}" if place.database else str(error))
             if not error.transient or clock.now() >= until:
                 raise CommandError(problem, code=2 if not error.transient else 1) from None
-        if not said:
-            say(f"{problem} Trying for {PATIENCE:.0f} s.")
+        if say is not None and not said:
+            say(f"{problem}; trying for {PATIENCE:.0f} s")
             said = True
         await clock.sleep(AGAIN)
 
@@ -88,7 +103,7 @@ async def known(place: Place) -> AsyncIterator[PollingStore]:
     """The database of a source that was polled before; it may be polled just now. Raises CommandError."""
     if not place.begun:
         raise CommandError(f"nothing is polled in {place.out}; choose another folder with --out", code=2)
-    async with opened(place, None, "", lambda _: None) as (store, _):
+    async with opened(place, None, "") as (store, _):
         yield store
 
 

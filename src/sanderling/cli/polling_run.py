@@ -1,40 +1,46 @@
 """Polling under way: what it works in, whom it tells, its signals, and whoever watches it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
+from math import ceil
 from pathlib import Path
 from random import Random
 from typing import NamedTuple, Self
 
-from sanderling.apis.polled import PolledSource
+from sanderling.apis.polled import Discovered, PolledSource
 from sanderling.cli import CommandError
 from sanderling.cli.loop import stoppable
 from sanderling.cli.options import Options, observed, showing
 from sanderling.cli.pages_summary import finishing
 from sanderling.cli.polling_flags import Pace, Telling, Upstream
 from sanderling.cli.polling_place import USUAL, Place, keep_kinds, opened
-from sanderling.cli.polling_screen import Screen
+from sanderling.cli.polling_screen import Frame, KindPace, Screen
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter
+from sanderling.observe.histogram import Histogram
 from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics
 from sanderling.observe.metrics_polling import PollingMetrics
 from sanderling.polling.control import Ingested, PollingControl
 from sanderling.polling.discovery import DiscoveryError
-from sanderling.polling.settings import SettingError
+from sanderling.polling.feed import Trimmed
+from sanderling.polling.measures import Late
 from sanderling.polling.sinks import Sink
 from sanderling.polling.status import PollingStatus, publish
 from sanderling.polling.subscribers import Subscriber
 from sanderling.polling.system import PollingSystem, Tools
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.durable import plainly, write_new
-from sanderling.stores.polling import PollingStore
+from sanderling.stores.polling import PollingStore, PollingStoreError
 from sanderling.web.access import AccessError
 from sanderling.web.polling_api import polling_app
 from sanderling.web.serve import AddressError, serving
@@ -65,18 +71,21 @@ class Gear:
     http: Http
     limiter: Limiter
     sinks: dict[str, Sink]
+    settings: dict[str, str]  # that flags give, by key
 
     @classmethod
     def make(cls, given: Given, clock: Clock) -> Self:
         """That which goes with the flags. Raises CommandError."""
         memory = Memory(BODIES)
-        upstream = given.upstream
+        upstream, source = given.upstream, given.upstream.describe()
+        given.telling.check()
         return cls(
-            upstream.describe(),
+            source,
             memory,
             upstream.client(memory, clock),
             upstream.limiter(clock),
             given.telling.sinks(clock),
+            given.pace.checked(source) if given.pace else {},
         )
 
     def tools(self, store: PollingStore, desk: Desk, clock: Clock) -> Tools:
@@ -86,10 +95,11 @@ class Gear:
 
 
 class Ran(NamedTuple):
-    """How a run went: how it stood at its end, and which signals came."""
+    """How a run went: how it stood at its end, which signals came, and how late all runs began, by pace."""
 
     last: PollingStatus
     signals: tuple[int, ...]
+    late: Mapping[str, Late]
 
 
 @dataclass(slots=True)
@@ -100,9 +110,21 @@ class Running:
     watch: PollingWatch
     control: PollingControl
     folder: Path
-    clock: Clock
     screen: Screen
     came: list[int]  # signals
+    _found: Discovered | None = None
+    _targets: Counter[str] = field(default_factory=Counter)
+
+    def frame(self, *, running: bool = True) -> Frame:
+        """What there is to see."""
+        settings, found = self.system.live.now, self.system.discovery.last
+        if found is not self._found:
+            self._found = found
+            self._targets = Counter(each.kind for each in (found.wanted if found else ()))
+        kinds = self.system.tools.source.kinds
+        usual = settings.usual if settings else {}
+        paces = [KindPace(kind.name, self._targets[kind.name], usual.get(kind.name, 0.0)) for kind in kinds]
+        return Frame(self.watch.take(running=running), paces)
 
 
 @asynccontextmanager
@@ -125,30 +147,44 @@ async def running(given: Given, gear: Gear, options: Options, clock: Clock, scre
             showing(LimiterMetrics, partial(gear.limiter.snapshot, TOP_HOSTS)),
             showing(PollingMetrics, watch.readings),
         )
-        metrics = await stack.enter_async_context(observed(options, *shows))
+        metrics = await stack.enter_async_context(observed(quiet(options), *shows))
         if metrics:
             screen.note(f"metrics: {metrics}")
-        await system.open()
-        await _prepare(system, given.pace)
+        await _claim(system, gear)
         for name, sink in gear.sinks.items():
             stack.push_async_callback(sink.close)
             system.subscribers.append(Subscriber(name, sink, system.feed, store, clock, Random()))
         await stack.enter_async_context(gear.http)
         control = PollingControl(system, watch)
-        came = stack.enter_context(stoppable(system.stop, screen.note, lambda: finishing(system.poller.inflight)))
+        came = stack.enter_context(stoppable(system.stop, screen.note, lambda: _ending(system)))
         await stack.enter_async_context(_served(given.telling, control, gear.source, screen, clock))
-        yield Running(system, watch, control, folder, clock, screen, came)
+        yield Running(system, watch, control, folder, screen, came)
         await asyncio.to_thread(_keep, folder, gear.limiter.save())
 
 
-async def _prepare(system: PollingSystem, pace: Pace | None) -> None:
-    """Write the settings that flags give. Raises CommandError."""
-    await keep_kinds(system.tools.store, system.tools.source.kinds)
-    for flag, key, text in pace.settings() if pace else ():
-        try:
-            await system.live.set(key, text)
-        except SettingError as error:
-            raise CommandError(f"{flag}: {error}", code=2) from None
+def quiet(options: Options) -> Options:
+    """The same, without the lines that the screen has in words: those are for who asked for a log."""
+    return (
+        replace(options, log_level="warning") if options.log_format is None and options.log_level == "info" else options
+    )
+
+
+def _ending(system: PollingSystem) -> str:
+    return finishing(system.poller.inflight) if system.poller.inflight else "stopping"
+
+
+async def _claim(system: PollingSystem, gear: Gear) -> None:
+    """Be the one who polls, by the settings that flags give. Raises CommandError or PollingStoreError."""
+    store = system.tools.store
+    try:
+        await system.open()
+    except PollingStoreError as error:
+        if error.transient:
+            raise
+        raise CommandError(f"{error}; stop it first, or poll into another --out or --database", code=2) from None
+    await keep_kinds(store, gear.source.kinds)
+    for key, text in gear.settings.items():
+        await system.live.set(key, text)
 
 
 @asynccontextmanager
@@ -163,12 +199,15 @@ async def _served(
     streams = Streams(clock)
     streams.counted = control.followed
     app = polling_app(control, clock, streams, never_live)
-    try:
-        async with serving(app, telling.bind, telling.port, telling.token()) as address:
-            screen.note(f"admin API: {address.url}")
-            yield
-    except (AccessError, AddressError) as error:
-        raise CommandError(f"--port: {error}", code=2) from None
+    async with AsyncExitStack() as stack:
+        try:
+            address = await stack.enter_async_context(serving(app, telling.bind, telling.port, telling.token()))
+        except AccessError as error:
+            raise CommandError(f"--bind: {error}", code=2) from None
+        except AddressError as error:
+            raise CommandError(f"--port: {error}", code=2) from None
+        screen.note(f"admin API: {address.url}")
+        yield
 
 
 async def run_polling(
@@ -188,7 +227,7 @@ async def run_polling(
                 await until()
                 now.system.stop()
 
-        await now.system.run(now.watch.run(), _watch(now), stop_then())
+        await now.system.run(now.watch.run(), _watch(now), _tell(now), stop_then())
         return await _ended(now)
 
 
@@ -207,16 +246,25 @@ async def run_full(
             finally:
                 now.system.stop()
 
-        await now.system.run(now.watch.run(), _watch(now), fetch())
+        await now.system.run(now.watch.run(), _watch(now), _tell(now), fetch())
         return await _ended(now), done
 
 
 async def _ended(now: Running) -> Ran:
     await now.watch.count()
-    last = now.watch.take(running=False)
+    last = now.frame(running=False)
     now.screen.show(last)
-    await asyncio.to_thread(publish, now.folder, last)
-    return Ran(last, tuple(now.came))
+    await asyncio.to_thread(publish, now.folder, last.status)
+    found = {pace: overall(each) for pace, each in now.system.measures.lateness.items()}
+    return Ran(last.status, tuple(now.came), {pace: late for pace, late in found.items() if late.runs})
+
+
+def overall(lateness: Histogram) -> Late:
+    """How late runs were, all in all: none of these bounds is too low."""
+    bounds = [bound for bound, _ in lateness.buckets]
+    numbers = list(accumulate(number for _, number in lateness.buckets))
+    half, most = (bounds[bisect_left(numbers, ceil(numbers[-1] * share))] for share in (0.5, 0.99))
+    return Late(half, most, numbers[-1])
 
 
 def _recall(limiter: Limiter, folder: Path) -> None:
@@ -237,12 +285,22 @@ async def _watch(now: Running) -> None:
     published = kept = float("-inf")
     while True:
         moment = clock.now()
-        status = now.watch.take()
+        frame = now.frame()
         if moment - published >= PUBLISH_EVERY:
             published = moment
-            await asyncio.to_thread(publish, now.folder, status)
+            await asyncio.to_thread(publish, now.folder, frame.status)
         if moment - kept >= KEEP_EVERY:
             kept = moment
             await asyncio.to_thread(_keep, now.folder, limiter.save())
-        now.screen.show(status)
+        now.screen.show(frame)
         await clock.sleep(now.screen.every)
+
+
+async def _tell(now: Running) -> None:
+    """Show what changes, until cancelled."""
+    feed = now.system.feed
+    while not feed.closed:
+        with suppress(Trimmed):  # more changed than is kept: what comes now is enough to look at
+            async with aclosing(feed.follow(feed.newest)) as batches:
+                async for batch in batches:
+                    now.screen.tell(batch)

@@ -2,14 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from math import inf
 from typing import Any
 
 from sanderling.cli.pages_summary import count, duration
+from sanderling.cli.polling_place import Place, shown
 from sanderling.cli.polling_run import Given, Ran
 from sanderling.cli.polling_words import lateness, targets, troubles
 from sanderling.cli.sequence_place import flags_of
 from sanderling.polling.control import Ingested
-from sanderling.polling.measures import ACCELERATED, USUAL
+from sanderling.polling.measures import ACCELERATED, USUAL, Late
+
+MOST_FAILED = 20  # documents that are named
 
 
 def summarise(given: Given, ran: Ran) -> dict[str, Any]:
@@ -26,15 +31,29 @@ def summarise(given: Given, ran: Ran) -> dict[str, Any]:
         "missed": sum(last.missed.values()),
         "changes": last.changed,
         "newest": last.newest,
-        "late": {pace: {"p50": late.p50, "p99": late.p99} for pace, late in last.late.items()},
+        "late": {pace: _late(late) for pace, late in ran.late.items()},
         "trouble": list(troubles(last)),
         "out": str(given.place.out),
     }
 
 
+def _late(late: Late) -> dict[str, float | None]:
+    """Seconds within which half of the runs began, and 99 of 100; None if that took longer than is measured."""
+    return {
+        "runs": late.runs,
+        **{name: None if of == inf else of for name, of in (("p50", late.p50), ("p99", late.p99))},
+    }
+
+
 def again(given: Given) -> str:
-    """The command that goes on with this."""
-    return f"sanderling polling run{flags_of(given.place, given.upstream, given.telling)}"
+    """The command that goes on with this. What was set is in the database, and is not said again."""
+    upstream = replace(given.upstream, trackside=shown(given.upstream.trackside))
+    telling = replace(given.telling, queue=shown(given.telling.queue))
+    return f"sanderling polling run{flags_of(_place(given), upstream, telling)}"
+
+
+def _place(given: Given) -> Place:
+    return replace(given.place, database=shown(given.place.database))
 
 
 def words(given: Given, ran: Ran) -> Iterator[str]:
@@ -45,27 +64,36 @@ def words(given: Given, ran: Ran) -> Iterator[str]:
         f"Polled {targets(last)} for {duration(last.seconds)}: {count(last.ran, 'run')}, {last.failed:,} failed, "
         f"{sum(last.missed.values()):,} missed, {count(last.changed, 'change')}."
     )
-    for pace, what in ((ACCELERATED, "What was live"), (USUAL, "Everything else")):
-        if pace in last.late:
-            yield f"{what} was {lateness(last.late[pace])}."
+    yield from punctuality(ran)
     yield from troubles(last)
     yield ""
     yield "Go on with, and look at what is due:"
     yield ""
     yield f"    {again(given)}"
-    yield f"    sanderling polling targets{flags_of(given.place)}"
+    yield f"    sanderling polling targets{flags_of(_place(given))}"
     yield ""
 
 
-def fetched(done: Iterable[Ingested]) -> tuple[list[str], dict[str, Any]]:
+def punctuality(ran: Ran) -> Iterator[str]:
+    """How late runs began, a sentence for each pace."""
+    for pace, what in ((ACCELERATED, "live run"), (USUAL, "other run")):
+        if late := ran.late.get(pace):
+            yield f"Of {count(late.runs, what)} {lateness(late)}."
+
+
+def fetched(ran: Ran, done: Iterable[Ingested]) -> tuple[list[str], dict[str, Any]]:
     """What a full fetch brought, in words and as JSON."""
     all_of_it = list(done)
     kinds = Counter(each.kind for each in all_of_it)
     failed = [each for each in all_of_it if not each.ok]
-    changes = sum(each.changes for each in all_of_it)
-    listed = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
-    lines = ["", f"Fetched {count(len(all_of_it), 'document')} ({listed}): {count(changes, 'change')}."]
-    lines += [f"    {each.kind} {each.source_id}: {each.status}" for each in failed[:20]]
+    listed = ", ".join(f"{kind} {number:,}" for kind, number in kinds.items())
+    changes = ran.last.changed  # also those of what was due just then and ran by itself
+    lines = ["", f"Fetched {count(len(all_of_it), 'document')} ({listed}): {count(changes, 'row')} changed."]
+    if failed:
+        lines += [f"{count(len(failed), 'document')} could not be had:", ""]
+    lines += [f"    {each.kind} {each.source_id}: {each.status}" for each in failed[:MOST_FAILED]]
+    if len(failed) > MOST_FAILED:
+        lines.append(f"    and {len(failed) - MOST_FAILED:,} more")
     document = {
         "documents": dict(kinds),
         "changes": changes,

@@ -1,7 +1,7 @@
 """`sanderling polling targets` and `settings`: what is polled, when next, and by which rules."""
 
 import json as jsonlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
 import msgspec
@@ -13,12 +13,19 @@ from rich.table import Table
 from sanderling.cli import CommandError
 from sanderling.cli.pages_summary import count, duration, printable
 from sanderling.cli.polling_admin import Json, done, told
+from sanderling.cli.polling_flags import full_key
 from sanderling.cli.polling_place import USUAL, Place, known_kinds
-from sanderling.cli.polling_words import often
+from sanderling.cli.polling_status import is_running
+from sanderling.cli.polling_words import SHORT, often
 from sanderling.clock import SystemClock
 from sanderling.polling.live import LiveSettings
 from sanderling.polling.settings import Setting, SettingError
+from sanderling.polling.status import published
 from sanderling.stores.polling import Counts, PollingStore, Query, Target
+
+WIDE = 120  # columns from which on ids are shown as a whole
+FILE = 250  # columns of what is no terminal
+RIGHT = ("every", "due", "runs", "missed")
 
 
 def targets(  # noqa: PLR0913 - flags
@@ -29,7 +36,7 @@ def targets(  # noqa: PLR0913 - flags
     live: Annotated[bool, Parameter(negative=(), help="Only those that are accelerated now.")] = False,
     paused: Annotated[bool, Parameter(negative=(), help="Only those that are paused.")] = False,
     gone: Annotated[bool, Parameter(negative=(), help="Only those that discovery does not list any more.")] = False,
-    limit: Annotated[int, Parameter(validator=Number(gte=1, lte=100_000))] = 50,
+    limit: Annotated[int, Parameter(validator=Number(gte=1, lte=100_000), help="How many at most.")] = 50,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object to a line.")] = False,
     place: Place = USUAL,
 ) -> None:
@@ -53,35 +60,72 @@ def targets(  # noqa: PLR0913 - flags
         for target in found:
             print(jsonlib.dumps(document(target, wall)))
         return
+    console = printer()
+    if found:
+        console.print(table(found, wall, whole=console.width >= WIDE))
+    console.print(_summed(found, counts) + asleep(place, wall), style="dim" if found else "")
+
+
+def printer() -> Console:
+    """Where tables go: into a file as wide as they are."""
     console = Console(highlight=False)
-    console.print(table(found, wall))
-    more = f", {counts.targets - len(found):,} more" if counts.targets > len(found) else ""
-    shown = f"{count(len(found), 'target')}{more}; {counts.paused:,} paused, {counts.failing:,} failing"
-    console.print(f"{shown}, {counts.gone:,} gone")
+    return console if console.is_terminal else Console(highlight=False, width=FILE)
+
+
+def _summed(found: Sequence[Target], counts: Counts) -> str:
+    sorts = (
+        (counts.accelerated, "live"),
+        (counts.paused, "paused"),
+        (counts.failing, "failing"),
+        (counts.gone, "gone"),
+    )
+    more = "".join(f", {number:,} {what}" for number, what in sorts if number)
+    shown = "none of these" if not found else f"{len(found):,} of these" if len(found) < counts.targets else ""
+    all_of_them = f"{count(counts.targets, 'target')}{more}"
+    return f"{shown}; in all {all_of_them}" if shown else all_of_them
+
+
+def asleep(place: Place, wall: float) -> str:
+    """That nobody polls, as far as the folder tells: then due times mean little."""
+    said = published(place.out)
+    return "; nobody polls just now" if said and not is_running(said, wall) else ""
 
 
 def document(target: Target, wall: float) -> dict[str, object]:
-    """A target as JSON."""
+    """A target as `--json` prints it."""
     found: dict[str, object] = msgspec.to_builtins(target)
     return {**found, "digest": target.digest.hex(), "interval": target.interval, "due_in": target.next_due - wall}
 
 
-def table(found: list[Target], wall: float) -> Table:
-    """Targets for people."""
+def table(found: Sequence[Target], wall: float, *, whole: bool) -> Table:
+    """Targets for people; with `whole`, all of their ids."""
     made = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("kind", "id", "every", "due", "runs", "missed", "changed", "status"):
-        made.add_column(name, justify="right" if name in ("every", "due", "runs", "missed") else "left", no_wrap=True)
+    for name in ("kind", "id", *RIGHT, "changed", "status"):
+        made.add_column(name, justify="right" if name in RIGHT else "left", no_wrap=True)
+    length = None if whole else enough(found)
     for target in found:
-        live = target.until is not None and target.until > wall
-        style = "dim" if not target.wanted else "green" if live else "red" if target.failures else ""
-        made.add_row(*map(printable, _cells(target, wall)), style=style)
+        style = "dim" if not target.wanted else "green" if _live(target, wall) else "red" if target.failures else ""
+        made.add_row(*map(printable, _cells(target, wall, length)), style=style)
     return made
 
 
-def _cells(target: Target, wall: float) -> Iterator[str]:
+def enough(found: Iterable[Target]) -> int:
+    """How many characters of their ids tell targets of one kind from each other."""
+    names = {(target.kind, target.source_id) for target in found}
+    for length in range(SHORT, 1 + max((len(source_id) for _, source_id in names), default=SHORT)):
+        if len({(kind, source_id[:length]) for kind, source_id in names}) == len(names):
+            return length
+    return SHORT
+
+
+def _live(target: Target, wall: float) -> bool:
+    return target.until is not None and target.until > wall
+
+
+def _cells(target: Target, wall: float, length: int | None) -> Iterator[str]:
     yield target.kind
-    yield target.source_id
-    yield "live" if target.until is not None and target.until > wall else often(target.interval)
+    yield target.source_id[:length]
+    yield "live" if _live(target, wall) else often(target.interval)
     yield _due(target, wall)
     yield f"{target.runs:,}"
     yield f"{target.missed:,}"
@@ -112,13 +156,15 @@ def settings(
     place: Place = USUAL,
 ) -> None:
     """List the settings, or write one; whoever polls heeds it within a second."""
+    if default and key is None:
+        raise CommandError("--default: expected the setting that goes back to its default", code=2)
     if key is not None and (value is None) != default:
-        raise CommandError(f"{key}: expected a value, or --default", code=2)
+        raise CommandError(f"{key[:60]}: expected a value, or --default, and not both", code=2)
 
     async def work(store: PollingStore) -> tuple[Setting, ...]:
         live = LiveSettings(store, await known_kinds(store), SystemClock())
         await live.read()
-        return await live.listed() if key is None else (await live.set(key, value),)
+        return await live.listed() if key is None else (await live.set(full_key(key), value),)
 
     try:
         found = done(place, work)
@@ -135,4 +181,4 @@ def settings(
         made.add_column(name, no_wrap=name != "meaning")
     for each in found:
         made.add_row(each.key, each.text, each.default, each.meaning, style="bold" if each.set else "")
-    Console(highlight=False).print(made)
+    printer().print(made)

@@ -1,71 +1,79 @@
-"""Polling in words: how it stands, and what changed."""
+"""Polling in words: what it is at, how punctual it is, and what is wrong."""
 
 from collections.abc import Iterator
+from math import inf
 
 from sanderling.cli.pages_summary import count, duration
+from sanderling.outcome import Code
 from sanderling.polling.measures import ACCELERATED, USUAL, Late
-from sanderling.polling.status import ChangeStatus, NextStatus, PollingStatus
+from sanderling.polling.status import PollingStatus
 
-MARKS = {"insert": "+", "update": "~", "delete": "-", "purge": "x"}
-MOST_FIELDS = 4  # of a change
+SHORT = 8  # characters of an id that are shown where all of it has no room
 
 
 def often(seconds: float) -> str:
     """An interval, as people say it."""
     if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
+        return f"{seconds * 1000:g} ms"
     return f"{seconds:g} s" if seconds < 120 else duration(seconds)
+
+
+def milliseconds(seconds: float) -> str:
+    """A time that should be short."""
+    if seconds >= 10:
+        return duration(seconds)
+    return f"{seconds * 1000:.1f} ms" if seconds < 0.01 else f"{seconds * 1000:,.0f} ms"
 
 
 def targets(status: PollingStatus) -> str:
     """How many targets there are, and of what sort."""
     counts = status.targets
-    kinds = (
-        (counts.accelerated, "live"),
-        (counts.failing, "failing"),
-        (counts.paused, "paused"),
-        (counts.gone, "gone"),
-    )
-    more = [f"{number:,} {what}" for number, what in kinds if number]
+    sorts = ((counts.failing, "failing"), (counts.paused, "paused"), (counts.gone, "gone"))
+    more = [f"{number:,} {what}" for number, what in sorts if number]
     return ", ".join([count(counts.all, "target"), *more])
 
 
-def lateness(late: Late | None) -> str:
-    """How punctual runs were lately."""
-    if late is None:
-        return "no runs lately"
-    return f"{late.p50 * 1000:.1f} ms late at the median, {late.p99 * 1000:.1f} ms for one in a hundred"
+def now(status: PollingStatus) -> str:
+    """What it is at, and who is live."""
+    if status.store_trouble or not status.enabled or not status.targets.all:
+        return status.doing
+    if status.targets.paused == status.targets.all:
+        return status.doing
+    if not status.accelerated:
+        kind, _, current = status.current.partition(" ")
+        return f"nothing is live; the current {kind} is {current[:SHORT]}" if current else "nothing is live"
+    first, *others = status.accelerated
+    more = f", and {len(others)} more" if others else ""
+    return f"{first.kind} {first.source_id[:SHORT]} is live: asked for every {often(first.interval)}{more}"
+
+
+def punctual(status: PollingStatus) -> str:
+    """How late runs began lately, of those that matter most."""
+    for pace, what in ((ACCELERATED, "live runs"), (USUAL, "runs")):
+        if late := status.late.get(pace):
+            return f"{what} by {milliseconds(late.p50)} at the median, 99 of 100 by {milliseconds(late.p99)} at most"
+    return "no runs lately"
+
+
+def lateness(late: Late) -> str:
+    """How late all runs began."""
+    half, most = (f"within {milliseconds(each)}" if each < inf else "at any time" for each in (late.p50, late.p99))
+    return f"half began {half} of their time, 99 of 100 {most}"
 
 
 def runs(status: PollingStatus) -> str:
     """What was run, and how it went."""
-    parts = [f"{count(status.ran, 'run')}", f"{status.rate:,.1f}/s"]
-    if status.failed:
-        parts.append(f"{status.failed:,} failed")
-    if missed := sum(status.missed.values()):
-        parts.append(f"{missed:,} missed")
+    missed = sum(status.missed.values())
+    return f"{status.ran:,}, {status.rate:,.1f} a second; {status.failed:,} failed, {missed:,} missed"
+
+
+def told(status: PollingStatus) -> str:
+    """How much changed, and who was told."""
+    parts = [f"{count(status.changed, 'row')} changed"]
+    if status.followers:
+        parts.append(f"{status.followers:,} follow the stream")
+    parts += [f"{each.name} is {count(each.behind, 'change')} behind" for each in status.subscribers]
     return ", ".join(parts)
-
-
-def change(each: ChangeStatus) -> str:
-    """A change, on one line."""
-    fields = ", ".join(each.fields[:MOST_FIELDS]) + (" …" if len(each.fields) > MOST_FIELDS else "")
-    return f"{each.seq:>6} {MARKS[each.op]} {each.table or 'everything'} {each.key[:8]} {fields}".rstrip()
-
-
-def upcoming(each: NextStatus) -> str:
-    """A target and when it runs."""
-    when = "now" if each.due <= 0 else f"in {each.due:.1f} s"
-    return f"{each.kind} {each.source_id[:8]} {when}, every {often(each.interval)}"
-
-
-def live(status: PollingStatus) -> str:
-    """Which targets are accelerated."""
-    if not status.accelerated:
-        return "nothing"
-    first, *others = status.accelerated
-    more = f", and {len(others)} more" if others else ""
-    return f"{first.kind} {first.source_id[:8]} every {often(first.interval)}{more}"
 
 
 def troubles(status: PollingStatus) -> Iterator[str]:
@@ -73,7 +81,9 @@ def troubles(status: PollingStatus) -> Iterator[str]:
     if status.store_trouble:
         yield status.store_trouble
     if status.discovery_trouble:
-        yield f"what there is to poll is not to be found out: {status.discovery_trouble}"
+        # Our own guard: a name that turned out to be one of ours.
+        hint = "; see --private" if status.discovery_trouble.startswith(Code.REFUSED) else ""
+        yield f"what there is to poll could not be found out: {status.discovery_trouble}{hint}"
     yield from status.problems
     for each in status.subscribers:
         if each.trouble:
@@ -82,9 +92,12 @@ def troubles(status: PollingStatus) -> Iterator[str]:
 
 def line(status: PollingStatus) -> str:
     """All of it on one line."""
-    parts = [status.doing, targets(status), runs(status), f"{count(status.changed, 'change')}"]
-    if USUAL in status.late:
-        parts.append(f"{status.late[USUAL].p50 * 1000:.0f} ms late")
-    if ACCELERATED in status.late:
-        parts.append(f"live: {status.late[ACCELERATED].p50 * 1000:.0f} ms late")
+    parts = [targets(status), f"{count(status.ran, 'run')}, {status.rate:,.1f} a second"]
+    if status.failed:
+        parts.append(f"{status.failed:,} failed")
+    parts.append(told(status))
+    for pace, what in ((ACCELERATED, "live runs"), (USUAL, "runs")):
+        if pace in status.late:
+            parts.append(f"{what} {milliseconds(status.late[pace].p50)} late")
+            break
     return ", ".join(parts)

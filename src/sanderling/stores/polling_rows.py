@@ -72,8 +72,10 @@ def difference(
         before = stored.get(place)
         if before is None:
             insert.append(row)
-        elif fields := tuple(name for name, value in row.values.items() if differs(before[name], value)):
-            update.append(Update(row, fields))
+        elif not _are_alike(before, row.values):
+            update.append(
+                Update(row, tuple(name for name, value in row.values.items() if differs(before[name], value)))
+            )
     _check_wholes(document)
     wholes = zip(document.whole, there, strict=True)
     leave = [Parent(whole.table, key) for whole, keys in wholes for key in sorted(set(keys) - whole.keys)]
@@ -84,6 +86,13 @@ def difference(
 def differs(one: Value, other: Value) -> bool:
     """Whether these are two values. Numbers are the same if they are equal; yes and no are no numbers."""
     return one != other or isinstance(one, bool) is not isinstance(other, bool)
+
+
+def _are_alike(before: Mapping[str, Value], now: Mapping[str, Value]) -> bool:
+    """Whether no value differs. Nearly always so, and then nothing need be looked at one by one."""
+    if before == now and list(map(type, before.values())) == list(map(type, now.values())):
+        return True
+    return not any(differs(before[name], value) for name, value in now.items())
 
 
 def _check_wholes(document: Document) -> None:
@@ -192,6 +201,9 @@ def check_document(document: Document) -> None:
     for row in document.rows:
         _check_key(row.key, f"a key of {row.table}")
         for name, value in row.values.items():
+            # What is printable has neither of the two things that are wrong with texts.
+            if value is None or (type(value) is str and value.isprintable()):
+                continue
             if fault := _fault(value):
                 raise source_error(Code.INVALID_RESPONSE, f"{row.table}.{name} of {row.key[:60]!r} {fault}")
     for whole in document.whole:
@@ -201,6 +213,8 @@ def check_document(document: Document) -> None:
 
 
 def _check_key(key: str, what: str) -> None:
+    if 0 < len(key) <= LONGEST_KEY // 4 and key.isprintable():
+        return
     fault = _fault(key) or ("is empty" if not key else "")
     if not fault and len(key) > LONGEST_KEY // 4 and (size := len(key.encode())) > LONGEST_KEY:
         fault = f"has {size} bytes, expected at most {LONGEST_KEY}"

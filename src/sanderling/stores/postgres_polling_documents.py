@@ -86,7 +86,7 @@ class PostgresDocuments:
         for table, keys in _by_table(going):
             await db.execute(self._tables[table].delete, keys)
         changes = changes_of(told, found, going, newest + 1)
-        await write_changes(db, changes)
+        await _write_changes(db, changes)
         name = (told.kind, told.source_id)
         if len(going) > len(found.delete):
             await db.execute(READ_AGAIN, *name, told.event)
@@ -149,7 +149,7 @@ class PostgresDocuments:
             newest = await db.fetchval(NEWEST)
             gone = {name: _count(await db.execute(self._tables[name].clear)) for name in reversed(self._tables)}
             gone["targets"] = _count(await db.execute("DELETE FROM polling_targets"))
-            await write_changes(db, [Change(seq=newest + 1, at=wall, op=Op.PURGE, table="", key="")])
+            await _write_changes(db, [Change(seq=newest + 1, at=wall, op=Op.PURGE, table="", key="")])
             return gone
 
         return await self._link.write(work)
@@ -205,7 +205,7 @@ class RowTable:
         return list(zip(*((row.key, *map(row.values.__getitem__, self.columns)) for row in rows), strict=True))
 
 
-async def write_changes(db: Any, changes: list[Change]) -> None:  # noqa: ANN401 - no types
+async def _write_changes(db: Any, changes: list[Change]) -> None:  # noqa: ANN401 - no types
     """Write changes, the last of which is the newest now."""
     if changes:
         await db.execute(CHANGED, changes[-1].seq, *zip(*map(packed, changes), strict=True))

@@ -35,8 +35,9 @@ LONGEST_MESSAGE = 500  # characters: some quote what they were given
 # Whoever polls must not stand still because an admin has gone for lunch in the middle of a transaction. And a process
 # that was killed has let go of its lock within that time, even if the server is slow to notice.
 LOCK_TIMEOUT = {"lock_timeout": "2s"}
-# What is asked is a few of many rows, by an index that is there for it. Left to itself the server trusts what it knows
-# about due times, all of which have been other ones since it last looked, and reads and sorts the whole table.
+# What is asked is a few of many rows, by an index that is there for it. Left to itself the server reads all of a table
+# that has just been filled, and sorts it; or all of it for 5,000 keys. With 200,000 targets that took 520 ms instead of
+# 3, and 490 instead of 150.
 BY_INDEX = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
 # A host that vanished keeps its lock until the server notices: half a minute instead of two hours.
 KEEP_ALIVE = {"tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "4"}
@@ -162,11 +163,11 @@ class Link:
 
     async def _take(self, db: Any) -> None:  # noqa: ANN401 - no types
         if not await self._got(db):
-            holder = await db.fetchrow(HOLDER, self.schema)
-            if holder is None or (holder[0], holder[1]) != self._self:
-                where = f", from {holder[2]}" if holder is not None and holder[2] else ""
-                raise PollingStoreError(f"another process polls {self.place}{where}", transient=False)
-            await db.execute("SELECT pg_terminate_backend($1)", holder[0])
+            for process, since, host in await db.fetch(HOLDER, self.schema):  # nobody, if it has just let go
+                if (process, since) != self._self:
+                    where = f", from {host}" if host else ""
+                    raise PollingStoreError(f"another process polls {self.place}{where}", transient=False)
+                await db.execute("SELECT pg_terminate_backend($1)", process)
             await db.execute(TAKE, self.schema)
         self._self = tuple(await db.fetchrow(OURSELVES))
 

@@ -22,7 +22,7 @@ THERE = "SELECT id FROM polling_targets WHERE id = ANY($1)"
 
 _RAN = ", ".join(Ran._fields)
 WRITE = f"""WITH free AS MATERIALIZED (
-        SELECT id FROM polling_targets WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED)
+        SELECT id FROM polling_targets WHERE id = ANY($1) FOR NO KEY UPDATE)
     UPDATE polling_targets AS its SET {", ".join(f"{name} = given.{name}" for name in Ran._fields[1:])}
     FROM unnest($1::bigint[], $2::float8[], $3::float8[], $4::bigint[], $5::bigint[], $6::bigint[], $7::float8[],
         $8::float8[], $9::text[], $10::float8[], $11::float8[]) AS given ({_RAN}) JOIN free USING (id)
@@ -67,8 +67,10 @@ DELETE = "DELETE FROM polling_targets WHERE id = ANY($1)"
 
 LOCK_ALL = "SELECT count(*) FROM (SELECT FROM polling_targets ORDER BY id FOR NO KEY UPDATE) AS locked"
 SHIFT = "UPDATE polling_targets SET next_due = next_due + $1, until = until + $1"
-ANOTHER_CLOCK = f"""UPDATE polling_targets SET next_due = $1
-    WHERE next_due - $1 > greatest(coalesce(set_seconds, seconds), {LONGEST_PAUSE})"""  # noqa: S608 - ours
+ANOTHER_CLOCK = f"""WITH meant AS MATERIALIZED (
+        SELECT id FROM polling_targets WHERE next_due - $1 > greatest(coalesce(set_seconds, seconds), {LONGEST_PAUSE})
+        ORDER BY id FOR NO KEY UPDATE)
+    UPDATE polling_targets SET next_due = $1 WHERE id IN (SELECT id FROM meant)"""  # noqa: S608 - ours
 
 
 class PostgresTargets:
@@ -93,7 +95,7 @@ class PostgresTargets:
         One that somebody is editing just now is written back later, and then noted as an edit: whoever polls believes
         that it was written, and may not look again.
         """
-        late, owed = self._owed, {run.id: run for run in runs} | self._owed
+        late, owed = self._owed, self._owed | {run.id: run for run in runs}
         if not owed:
             return
 
@@ -107,11 +109,16 @@ class PostgresTargets:
 
         self._owed = await self._link.write(work, durable=False)
 
-    async def take_edits(self, wall: float, most: int = MOST_EDITS) -> Edits:
-        """The next edits, of up to so many targets, each once. Promotions that are taken become due times, durably."""
+    async def take_edits(self, wall: float) -> Edits:
+        """The next edits, of some thousand targets at most; none if there are no more.
+
+        Promotions that are taken become due times, durably.
+        """
+        if self._owed:
+            await self.write(())
 
         async def work(db: Any) -> Edits:  # noqa: ANN401 - no types
-            ids = [number for (number,) in await db.fetch(TAKE, most)]
+            ids = [number for (number,) in await db.fetch(TAKE, MOST_EDITS)]
             if not ids:
                 return Edits()
             rows = await db.fetch(SOME, ids)
@@ -163,7 +170,6 @@ class PostgresDiscovery:
 
 async def correct_clock(db: Any, wall: float) -> None:  # noqa: ANN401 - no types
     """Make due what is due later than its interval allows."""
-    await db.execute(LOCK_ALL)
     await db.execute(ANOTHER_CLOCK, wall)
 
 

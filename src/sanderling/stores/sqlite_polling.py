@@ -43,10 +43,11 @@ from sanderling.stores.sqlite_queue import Desk
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Changes = list[Change]  # within the class, `list` is a method
 Work = Callable[Concatenate[sqlite3.Connection, P], T]
 
 PAGE_BYTES = 1024
-CACHE_BYTES, LOG_BYTES = 64 << 20, 32 << 20
+CACHE_BYTES, LOG_BYTES = 64 << 20, 64 << 20
 # What passes by itself, or when somebody makes room.
 PASSING = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
@@ -128,8 +129,7 @@ class SqlitePolling:
 
     async def keep(self, told: Told) -> list[Change]:
         """Store what differs."""
-        check_document(told.document)
-        return await self._change(documents.keep, self._tables, told)
+        return await self._desk(self._keep, told)
 
     async def rows(self, table: str, *, event: str | None = None, after: str = "", most: int = 1000) -> list[Row]:
         """Rows of a table. Raises KeyError if there is none of that name."""
@@ -225,6 +225,10 @@ class SqlitePolling:
     def _looked(self, work: Callable[..., T], *args: object) -> T:
         with self._reading, _plainly(self._path), transaction(self._reader, "DEFERRED"):
             return work(self._reader, *args)
+
+    def _keep(self, told: Told) -> Changes:
+        check_document(told.document)  # before anybody has to wait for it
+        return self._changed("FULL", documents.keep, self._tables, told)
 
     def _take_edits(self, wall: float) -> Edits:
         return self._changed("FULL", targets.take_edits, wall) if self._ran(targets.any_edits) else Edits()

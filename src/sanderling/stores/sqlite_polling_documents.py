@@ -2,7 +2,7 @@
 # ruff: noqa: S608 - all names are quoted, all values are parameters
 
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -57,8 +57,8 @@ def keep(db: sqlite3.Connection, tables: Tables, told: Told) -> list[Change]:
 
 
 def _check_tables(tables: Tables, document: Document) -> None:
-    named = {row.table for row in document.rows}.union(each.table for each in (*document.whole, *document.needs))
-    for name in sorted(named - set(tables.known)):
+    parts = ((row.table for row in document.rows), (each.table for each in document.whole))
+    for name in sorted({name for part in parts for name in part} - set(tables.known)):
         said = f"there is no table {name}, expected one of {', '.join(tables.known) or 'none'}"
         raise PollingStoreError(said, transient=False)
 
@@ -98,8 +98,8 @@ def _stored(db: sqlite3.Connection, tables: Tables, rows: Sequence[Row]) -> dict
         table = tables.known[name]
         query = f"""SELECT {_columns(table, "there.")} FROM json_each(?) AS wanted
             CROSS JOIN {quoted(name)} AS there ON there.id = wanted.value"""
-        for row in _rows(table, db.execute(query, (_listed(keys),))):
-            stored[Parent(name, row.key)] = row.values
+        for key, values in _read(table, db.execute(query, (_listed(keys),))):
+            stored[Parent(name, key)] = values
     return stored
 
 
@@ -107,18 +107,16 @@ def _columns(table: Table, prefix: str = "") -> str:
     return ", ".join(f"{prefix}{quoted(name)}" for name in ("id", *(column.name for column in table.columns)))
 
 
-def _rows(table: Table, found: Iterable[Sequence[Value]]) -> list[Row]:
-    """Rows of a table, from the columns in order."""
-    names = [column.name for column in table.columns]
+def _read(table: Table, found: Iterable[Sequence[Value]]) -> Iterator[tuple[str, dict[str, Value]]]:
+    """Keys and values, from the columns in order."""
+    names = ["id", *(column.name for column in table.columns)]
     yes_or_no = [column.name for column in table.columns if column.kind is ColumnKind.BOOLEAN]
-    rows = []
-    for key, *values in found:
-        row = dict(zip(names, values, strict=True))
+    for row in found:
+        values = dict(zip(names, row, strict=True))
         for name in yes_or_no:
-            if row[name] is not None:
-                row[name] = bool(row[name])
-        rows.append(Row(table.name, str(key), row))
-    return rows
+            if values[name] is not None:
+                values[name] = bool(values[name])
+        yield str(values.pop("id")), values
 
 
 def _going(db: sqlite3.Connection, tables: Tables, delete: Sequence[Parent]) -> list[Parent]:
@@ -181,9 +179,10 @@ def rows(db: sqlite3.Connection, table: Table, event: str | None, after: str, mo
     of_event = event is not None and any(column.name == "event" for column in table.columns)
     if not is_text(after) or (of_event and not is_text(event or "")):
         return []
-    where, values = ("event = ? AND ", (event,)) if of_event else ("", ())
+    where, wanted = ("event = ? AND ", (event,)) if of_event else ("", ())
     query = f"SELECT {_columns(table)} FROM {quoted(table.name)} WHERE {where}id > ? ORDER BY id LIMIT ?"
-    return _rows(table, db.execute(query, (*values, after, _bounded(most))))
+    found = _read(table, db.execute(query, (*wanted, after, _bounded(most, 0))))
+    return [Row(table.name, key, values) for key, values in found]
 
 
 def purge(db: sqlite3.Connection, tables: Tables, wall: float) -> dict[str, int]:
@@ -197,7 +196,7 @@ def purge(db: sqlite3.Connection, tables: Tables, wall: float) -> dict[str, int]
 
 def changes(db: sqlite3.Connection, after: int, most: int) -> list[Change]:
     """The next ones."""
-    return [unpacked(row) for row in db.execute(CHANGES, (_bounded(after), _bounded(most)))]
+    return [unpacked(row) for row in db.execute(CHANGES, (_bounded(after), _bounded(most, 0)))]
 
 
 def span(db: sqlite3.Connection) -> Span:
@@ -210,12 +209,12 @@ def span(db: sqlite3.Connection) -> Span:
 
 def trim(db: sqlite3.Connection, keep: int) -> int:
     """Forget all but the last; there are no gaps between them."""
-    return db.execute("DELETE FROM polling_changes WHERE seq <= ?", (_last(db) - _bounded(keep),)).rowcount
+    return db.execute("DELETE FROM polling_changes WHERE seq <= ?", (_last(db) - _bounded(keep, 0),)).rowcount
 
 
-def _bounded(number: int) -> int:
-    """A number that SQLite has."""
-    return max(SMALLEST, min(number, LARGEST))
+def _bounded(number: int, least: int = SMALLEST) -> int:
+    """A number that SQLite has. To it a negative limit is none."""
+    return max(least, min(number, LARGEST))
 
 
 def _listed(values: Collection[str]) -> str:

@@ -6,11 +6,12 @@ as if it were not set.
 # ruff: noqa: S608 - all names are ours, all values are parameters
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from sanderling.stores.polling import (
     LONGEST_PAUSE,
@@ -166,7 +167,8 @@ def find(db: sqlite3.Connection, kind: str, source_id: str) -> Target | None:
     return next(iter(rows(db, query, (kind, source_id), target)), None)
 
 
-WRITE = f"UPDATE polling_targets SET {', '.join(f'{name} = ?{n}' for n, name in enumerate(Ran._fields, 1) if n > 1)} WHERE id = ?1"
+_SET = ", ".join(f"{name} = ?{place}" for place, name in enumerate(Ran._fields, 1) if name != "id")
+WRITE = f"UPDATE polling_targets SET {_SET} WHERE id = ?1"
 
 
 def write(db: sqlite3.Connection, runs: Sequence[Ran]) -> None:
@@ -179,7 +181,6 @@ def write(db: sqlite3.Connection, runs: Sequence[Ran]) -> None:
 EDITS = f"""SELECT edit.number, edit.target, {", ".join(f"there.{quoted(name)}" for name in NAMES)}
     FROM (SELECT number, target FROM polling_edits ORDER BY number LIMIT {MOST_EDITS}) AS edit
     LEFT JOIN polling_targets AS there ON there.id = edit.target ORDER BY edit.number"""
-SETTLE = "UPDATE polling_targets SET promote = NULL, next_due = ?, until = ? WHERE id = ?"
 
 
 def any_edits(db: sqlite3.Connection) -> bool:
@@ -190,11 +191,12 @@ def any_edits(db: sqlite3.Connection) -> bool:
 def take_edits(db: sqlite3.Connection, wall: float) -> Edits:
     """Those that were noted first; they are noted no more."""
     edited = rows(db, EDITS, (), tuple)
-    there = [(target(row[2:]), row[2 + NAMES.index("promote")]) for row in edited if row[2] is not None]
-    settled = [_settled(each, wall) for each, _ in there]
-    asked = ((each.next_due, each.until, each.id) for each, (before, raw) in zip(settled, there, strict=True)
-             if raw is not None or each.next_due != before.next_due)  # fmt: skip
-    db.executemany(SETTLE, asked)
+    there = [target(row[2:]) for row in edited if row[2] is not None]
+    settled = [_settled(each, wall) for each in there]
+    promoted = {row[1] for row in edited if row[2 + NAMES.index("promote")] is not None}  # be it with nonsense
+    promoted |= {now.id for before, now in zip(there, settled, strict=True) if now.next_due != before.next_due}
+    written = [(each.next_due, each.until, each.id) for each in settled if each.id in promoted]
+    db.executemany("UPDATE polling_targets SET promote = NULL, next_due = ?, until = ? WHERE id = ?", written)
     if edited:
         db.execute("DELETE FROM polling_edits WHERE number <= ?", (edited[-1][0],))
     return Edits(tuple(settled), tuple(row[1] for row in edited if row[2] is None))
@@ -202,12 +204,11 @@ def take_edits(db: sqlite3.Connection, wall: float) -> Edits:
 
 def _settled(each: Target, wall: float) -> Target:
     """With the due time that it has by what was asked for."""
-    # One that was put in by hand has none.
-    next_due = each.next_due or wall
-    if each.promote is None:
-        return each if each.next_due else msgspec.structs.replace(each, next_due=next_due)
-    until = wall + each.promote if each.promote > 0 else each.until
-    return msgspec.structs.replace(each, next_due=min(next_due, wall), until=until)
+    due, until = each.next_due or wall, each.until  # one that was put in by hand has no due time
+    if each.promote is not None:
+        due = min(due, wall)
+        until = wall + each.promote if each.promote > 0 else until
+    return each if (due, until) == (each.next_due, each.until) else replace(each, next_due=due, until=until)
 
 
 CLAMP = f"""UPDATE polling_targets SET next_due = :wall
@@ -269,7 +270,9 @@ def _as_stored(each: Found, wall: float) -> dict[str, object]:
 
 
 FIRST_PAIR = "SELECT event, kind FROM polling_targets ORDER BY event, kind LIMIT 1"
-NEXT_PAIR = "SELECT event, kind FROM polling_targets WHERE (event, kind) > (?, ?) ORDER BY event, kind LIMIT 1"
+# In two parts: SQLite would begin a search behind a pair at the first of a million that have it.
+NEXT_PAIR = """SELECT event, kind FROM polling_targets WHERE event = ?1 AND kind > ?2
+    UNION ALL SELECT event, kind FROM polling_targets WHERE event > ?1 ORDER BY event, kind LIMIT 1"""
 ANY_FETCHED = """SELECT EXISTS (SELECT 1 FROM polling_targets INDEXED BY polling_targets_event
     WHERE event = ? AND kind = ? AND fetched IS NOT NULL)"""
 
