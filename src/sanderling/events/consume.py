@@ -1,0 +1,319 @@
+"""From the queue into rows: a message says where a batch is, and is done when all of its items are in the database.
+
+What can go wrong, and what becomes of the message:
+
+| | |
+|---|---|
+| it is no message that anyone could read, or its batch is nothing that anyone could | buried, with the reason |
+| it is of a format that is switched off, or outside the canary's share | back into the queue, for half a minute |
+| its batch is not there, or only half | back into the queue, ever longer; after many tries buried |
+| the object store or the database is not to be had | kept in hand until it is, and nothing more is taken |
+| its event is in the rows already | done: it changes nothing |
+
+One bad item is an error row, and its 49 neighbours are rows all the same.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from sanderling.clock import Clock
+from sanderling.events.analysis.analyse import Analyser
+from sanderling.events.batches import Batch, BatchError, Place, decode, read_path, read_reference, size_notes
+from sanderling.events.digest import Digested, digest
+from sanderling.events.envelopes import Envelope, EnvelopeError, InlineEnvelope, LegacyEnvelope, read_envelope
+from sanderling.events.items import read_result
+from sanderling.events.measures import Measures
+from sanderling.events.modes import LiveModes
+from sanderling.events.rows import result_message
+from sanderling.flow.desk import Desk
+from sanderling.observe import logs
+from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
+from sanderling.stores.objects import Fault, ObjectError, Objects
+from sanderling.stores.queue import Delivery, Queue, QueueError
+
+T = TypeVar("T")
+
+log = logs.get(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeRules:
+    """How much at once, and how patiently. Times in seconds, sizes in bytes."""
+
+    batches: int = 5  # at once
+    bucket: str = "crawl-results"  # of paths that name none
+    most_raw: int = 64 * 2**20  # of an object as it is stored
+    most: int = 256 * 2**20  # of it once unpacked
+    wait: float = 1.0  # for a message, and so how long a worker may take to notice that it should stop
+    most_tries: int = 10  # of a batch that is not there
+    first_delay: float = 5.0  # doubled with each try
+    longest_delay: float = 1_800.0
+    switched_off: float = 30.0
+    first_pause: float = 0.5  # while something is not to be had; doubled each time
+    longest_pause: float = 30.0
+
+    def delay(self, tries: int) -> float:
+        """Seconds until a message comes back that has failed so many times."""
+        return float(min(self.longest_delay, self.first_delay * 2 ** min(tries, 60)))
+
+
+class PoisonError(Exception):
+    """A message can never be processed; it says why."""
+
+
+class LaterError(Exception):
+    """A message cannot be processed yet; it says why."""
+
+    def __init__(self, why: str, seconds: float | None = None) -> None:
+        super().__init__(why)
+        self.seconds = seconds  # None: ever longer, and not for ever
+
+
+class Watches(Protocol):
+    """Who is told what came of batches: alerts."""
+
+    def digested(self, done: Digested) -> None:
+        """A batch is in the rows."""
+
+    def buried(self, key: str, why: str) -> None:
+        """A message was given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stations:
+    """What a batch passes."""
+
+    queue: Queue
+    objects: Objects
+    store: AnalyticsStore
+    analyser: Analyser
+    modes: LiveModes
+    desk: Desk  # where batches are unpacked and analysed
+
+
+class Consumer:
+    """`run` until `stop`, which lets each worker finish the batch it has in hand."""
+
+    def __init__(self, stations: Stations, clock: Clock, watches: Watches, rules: ConsumeRules | None = None) -> None:
+        self.measures = Measures(clock)
+        self.trouble = ""  # what is not to be had, while it is not
+        self.told: Callable[[], object] = lambda: None  # called when there is something in the outbox
+        self._at = stations
+        self._clock = clock
+        self._watches = watches
+        self._rules = rules or ConsumeRules()
+        self._stopping = asyncio.Event()
+        self._up = asyncio.Event()  # cleared while something is not to be had
+        self._up.set()
+        self._resting: set[asyncio.Event] = set()
+
+    def stop(self) -> None:
+        """Take nothing more. What waits for something that is not to be had goes back into the queue."""
+        self._stopping.set()
+        self._up.set()
+        for over in self._resting:
+            over.set()
+
+    async def run(self) -> None:
+        """Process what comes, several batches at once."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._rules.batches):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while not self._stopping.is_set():
+            await self._up.wait()
+            for delivery in await self._taken():
+                await self._handle(delivery)
+
+    async def _taken(self) -> list[Delivery]:
+        """The next message; a broker that is away gives none."""
+        if self._stopping.is_set():
+            return []
+        try:
+            taken = await self._at.queue.take(1, self._rules.wait)
+        except QueueError as error:
+            self.measures.connected(ok=False)
+            log.warning("queue_fails", why=str(error))
+            await self._rest(self._rules.first_pause)
+            return []
+        self.measures.connected(ok=True)
+        return taken
+
+    # One message.
+
+    async def _handle(self, delivery: Delivery) -> None:
+        began, received = self._clock.now(), self._clock.wall()
+        self.measures.received()
+        try:
+            envelope = _read(delivery)
+            await self._process(envelope, received)
+        except LaterError as error:
+            await self._postpone(delivery, error)
+            return
+        except PoisonError as error:
+            await self._bury(delivery, str(error))
+            return
+        self.measures.processed(envelope.context.platform, self._clock.now() - began)
+        await self._settled(lambda: self._at.queue.done([delivery]))
+
+    async def _process(self, envelope: Envelope, received: float) -> None:
+        """Put a batch into the rows, unless it is there already. Raises LaterError or PoisonError."""
+        if why := self._at.modes.now.refuses(envelope):
+            raise LaterError(why, self._rules.switched_off)
+        event = envelope.context.event_id
+        if await self._had(lambda: self._at.store.processed(event)):
+            self.measures.duplicate()
+            return
+        items = await self._items(envelope)
+        with self.measures.analysing():
+            digested = await self._at.desk(digest, envelope, items, self._at.analyser, received, self._clock)
+        kept = await self._had(lambda: self._at.store.keep(digested.batch))
+        if not kept.new:
+            self.measures.duplicate()
+            return
+        self.measures.kept(digested)
+        self._watches.digested(digested)
+        if digested.batch.outbox:
+            self.told()
+
+    async def _items(self, envelope: Envelope) -> list[object]:
+        """The items that a message speaks of."""
+        notes = list(envelope.notes)
+        if isinstance(envelope, InlineEnvelope):
+            items, more = read_result(envelope.item)
+        else:
+            items, more = await self._fetched(envelope)
+        context = envelope.context
+        notes += (*more, *size_notes(len(items), context.platform, context.content_count))
+        if notes:
+            self.measures.odd(context.platform, len(items))
+            log.warning("batch_is_odd", event=context.event_id, job=context.job_id, notes=notes[:10])
+        return items
+
+    async def _fetched(self, envelope: Envelope) -> tuple[list[object], tuple[str, ...]]:
+        try:
+            place = _place(envelope, self._rules.bucket)
+        except BatchError as error:
+            raise PoisonError(str(error)) from None
+        with self.measures.fetching():
+            body, metadata = await self._had(lambda: self._body(place))
+        try:
+            with self.measures.parsing():
+                batch = await self._at.desk(_decoded, body, metadata, place.key, self._rules.most)
+        except BatchError as error:
+            raise (LaterError if error.transient else PoisonError)(str(error)) from None
+        return batch.items, batch.notes
+
+    async def _body(self, place: Place) -> tuple[bytes, dict[str, str]]:
+        try:
+            found = await self._at.objects.get(place.bucket, place.key, self._rules.most_raw)
+        except ObjectError as error:
+            if error.fault is Fault.MISSING:
+                raise LaterError(str(error)) from None
+            if error.fault is Fault.TOO_LARGE:
+                raise PoisonError(str(error)) from None
+            self.measures.objects_failed()
+            raise
+        return found.body, dict(found.metadata)
+
+    # What is not to be had.
+
+    async def _had(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What is asked for, as soon as it can be had: an outage is no message's fault. Raises PoisonError."""
+        pause = self._rules.first_pause
+        while True:
+            try:
+                found = await ask()
+            except (AnalyticsError, ObjectError) as error:
+                if isinstance(error, AnalyticsError) and not error.transient:
+                    raise PoisonError(f"the database refuses it: {error}") from None
+                self._down(str(error))
+            else:
+                self._is_up()
+                return found
+            if self._stopping.is_set():
+                raise LaterError(self.trouble, 0.0)
+            await self._rest(pause)
+            pause = min(self._rules.longest_pause, 2 * pause)
+
+    def _down(self, why: str) -> None:
+        if not self.trouble:
+            log.warning("events_wait", why=why)
+        self.trouble = why
+        if not self._stopping.is_set():
+            self._up.clear()
+
+    def _is_up(self) -> None:
+        if self.trouble:
+            log.info("events_go_on")
+        self.trouble = ""
+        self._up.set()
+
+    async def _rest(self, seconds: float) -> None:
+        """Return after so long, or when it is time to end."""
+        over = asyncio.Event()
+        timer = self._clock.call_later(seconds, over.set)
+        self._resting.add(over)
+        try:
+            if not self._stopping.is_set():
+                await over.wait()
+        finally:
+            timer.cancel()
+            self._resting.discard(over)
+
+    # What becomes of messages.
+
+    async def _postpone(self, delivery: Delivery, error: LaterError) -> None:
+        if error.seconds is None and delivery.tries >= self._rules.most_tries:
+            await self._bury(delivery, f"{error}; after {delivery.tries} tries")
+            return
+        seconds = self._rules.delay(delivery.tries) if error.seconds is None else error.seconds
+        self.measures.postponed()
+        await self._settled(lambda: self._at.queue.later(delivery, seconds, str(error)))
+
+    async def _bury(self, delivery: Delivery, why: str) -> None:
+        """Put it among the dead, and tell whoever waits for its batch that nothing came of it."""
+        self.measures.failed()
+        self._watches.buried(delivery.key, why)
+        await self._tell_failed(delivery)
+        await self._settled(lambda: self._at.queue.bury(delivery, why))
+
+    async def _tell_failed(self, delivery: Delivery) -> None:
+        try:
+            context = read_envelope(delivery.body).context
+        except EnvelopeError:
+            return
+        message = result_message(context, 0, context.content_count or 1, self._clock.wall())
+        if message is not None:
+            await self._had(lambda: self._at.store.add([message]))
+            self.told()
+
+    async def _settled(self, say: Callable[[], Awaitable[None]]) -> None:
+        """Say it to the queue; one that is away brings the message again, which then changes nothing."""
+        try:
+            await say()
+        except QueueError as error:
+            log.warning("queue_fails", why=str(error))
+
+
+def _read(delivery: Delivery) -> Envelope:
+    try:
+        return read_envelope(delivery.body)
+    except EnvelopeError as error:
+        raise PoisonError(str(error)) from None
+
+
+def _place(envelope: Envelope, bucket: str) -> Place:
+    """Where the batch is. Raises BatchError."""
+    if isinstance(envelope, LegacyEnvelope):
+        return read_reference(envelope.bucket, envelope.path, bucket)
+    if isinstance(envelope, InlineEnvelope):
+        raise BatchError("the item is in the message")
+    return read_path(envelope.path, bucket)
+
+
+def _decoded(body: bytes, metadata: dict[str, str], key: str, most: int) -> Batch:
+    return decode(body, metadata=metadata, key=key, most=most)

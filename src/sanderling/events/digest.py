@@ -1,0 +1,110 @@
+"""A batch as it came becomes a batch of rows, without any I/O: so it can be done in any thread."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sanderling.clock import Clock
+from sanderling.events.analysis.analyse import Analyser, Analysis
+from sanderling.events.envelopes import Envelope
+from sanderling.events.items import read_item
+from sanderling.events.posts import Context, CrawlError, Post
+from sanderling.events.rows import (
+    Numbered,
+    Times,
+    comment_rows,
+    error_rows,
+    post_rows,
+    result_message,
+    retry_message,
+)
+from sanderling.outcome import Category, Code
+from sanderling.stores.analytics import Batch
+
+
+class Sorted(NamedTuple):
+    """The items of a batch: posts, and the others with their places."""
+
+    posts: list[Post]
+    errors: list[Numbered]
+
+
+class Digested(NamedTuple):
+    """What is to be written, and what was seen on the way."""
+
+    batch: Batch
+    posts: list[Post]
+    analyses: list[Analysis]
+    errors: list[Numbered]
+
+
+def sort_items(items: Sequence[object], context: Context, default_status: str) -> Sorted:
+    """Read each item by itself: one that cannot be read is an error, and the others are none the worse."""
+    posts: list[Post] = []
+    errors: list[Numbered] = []
+    for index, item in enumerate(items):
+        read = read_item(item, context, index, default_status)
+        if isinstance(read, Post):
+            posts.append(read)
+        else:
+            errors.append(Numbered(index, read))
+    return Sorted(posts, errors)
+
+
+def analyse(found: Sorted, analyser: Analyser) -> tuple[list[Post], list[Analysis], list[Numbered]]:
+    """Analyse the posts together; if that fails, one by one, and one that fails alone is an error."""
+    try:
+        return found.posts, analyser.analyse_all(found.posts), found.errors
+    except Exception:  # noqa: BLE001 - the item loop of a batch: what breaks on one text must not take 49 others along
+        return _one_by_one(found, analyser)
+
+
+def _one_by_one(found: Sorted, analyser: Analyser) -> tuple[list[Post], list[Analysis], list[Numbered]]:
+    posts: list[Post] = []
+    analyses: list[Analysis] = []
+    errors = list(found.errors)
+    taken = {index for index, _ in found.errors}
+    places = (place for place in range(len(found.posts) + len(taken)) if place not in taken)
+    for place, post in zip(places, found.posts, strict=True):
+        try:
+            analyses.append(analyser.analyse(post))
+        except Exception as error:  # noqa: BLE001 - as above; it becomes an error row
+            errors.append(Numbered(place, _broken(post, error)))
+        else:
+            posts.append(post)
+    return posts, analyses, errors
+
+
+def _broken(post: Post, error: Exception) -> CrawlError:
+    return CrawlError(
+        content_id=post.id,
+        platform=post.platform,
+        code=Code.INTERNAL_ERROR.value,
+        category=Category.GENERIC,
+        message=f"the analysis failed: {type(error).__name__}: {error}"[:500],
+        permalink=post.permalink,
+    )
+
+
+def digest(envelope: Envelope, items: Sequence[object], analyser: Analyser, received: float, clock: Clock) -> Digested:
+    """The rows of a batch. The clock says when, and how long it took."""
+    context, began, wall = envelope.context, clock.now(), clock.wall()
+    posts, analyses, errors = analyse(sort_items(items, context, envelope.default_status), analyser)
+    times = Times(received, wall, round((clock.now() - began) * 1000 / max(1, len(items))))
+    told = (
+        retry_message(errors, context, wall),
+        result_message(context, len(posts), len(errors), wall),
+    )
+    batch = Batch(
+        event_id=context.event_id,
+        job_id=context.job_id,
+        project_id=context.project_id,
+        platform=context.platform,
+        mode=envelope.mode,
+        received_at=received,
+        processed_at=wall,
+        posts=post_rows(posts, analyses, context, times),
+        comments=comment_rows(posts, analyses),
+        errors=error_rows(errors, context, wall),
+        outbox=tuple(each for each in told if each is not None),
+    )
+    return Digested(batch, posts, analyses, errors)

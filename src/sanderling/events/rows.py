@@ -1,0 +1,177 @@
+"""Rows of a batch: what is known of each post, why each other item is none, and what must be told because of it."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from sanderling.events.analysis.analyse import Analysis
+from sanderling.events.posts import Context, CrawlError, Post
+from sanderling.events.taxonomy import classify
+from sanderling.outcome import Retry
+from sanderling.stores.analytics import CommentRow, ErrorRow, OutboxMessage, PostRow
+
+EVENTS_EXCHANGE, RETRY_KEY = "smap.events", "crawl.retry"
+RESULTS_EXCHANGE, RESULT_KEY = "results.inbound", "analyze.result"
+
+
+class Numbered(NamedTuple):
+    """An item that is no post, and its place in the batch."""
+
+    index: int
+    error: CrawlError
+
+
+class Times(NamedTuple):
+    """When, in Unix seconds; and how many milliseconds one item took."""
+
+    received: float
+    analyzed: float
+    milliseconds: int
+
+
+def post_rows(posts: Sequence[Post], analyses: Sequence[Analysis], context: Context, times: Times) -> list[PostRow]:
+    """A row for each post."""
+    return [_post_row(post, analysis, context, times) for post, analysis in zip(posts, analyses, strict=True)]
+
+
+def _post_row(post: Post, analysis: Analysis, context: Context, times: Times) -> PostRow:
+    author, seen = post.author, post.interaction
+    return PostRow(
+        post_id=post.id,
+        project_id=context.project_id,
+        platform=post.platform,
+        published_at=post.published_at,
+        analyzed_at=times.analyzed,
+        overall_sentiment=analysis.sentiment.value,
+        overall_sentiment_score=analysis.score,
+        overall_confidence=analysis.confidence,
+        primary_intent=analysis.intent,
+        intent_confidence=analysis.intent_confidence,
+        impact_score=analysis.impact_score,
+        risk_level=analysis.risk.value,
+        is_viral=analysis.viral,
+        is_kol=analysis.kol,
+        aspects_breakdown=msgspec.to_builtins(analysis.aspects),
+        keywords=msgspec.to_builtins(analysis.keywords),
+        sentiment_probabilities=analysis.probabilities,
+        impact_breakdown=analysis.impact,
+        view_count=seen.views,
+        like_count=seen.likes,
+        comment_count=seen.comments,
+        share_count=seen.shares,
+        save_count=seen.saves,
+        follower_count=author.followers,
+        processing_time_ms=times.milliseconds,
+        model_name=analysis.model,
+        model_version=analysis.model_version,
+        skipped=analysis.skipped,
+        event_id=context.event_id,
+        job_id=context.job_id,
+        batch_index=context.batch_index,
+        task_type=context.task_type,
+        keyword_source=post.keyword_source,
+        crawled_at=post.crawled_at,
+        pipeline_version=post.pipeline_version,
+        brand_name=context.brand_name,
+        keyword=context.keyword,
+        content_text=post.text,
+        content_transcription=post.transcription,
+        media_duration=post.duration,
+        hashtags=post.hashtags,
+        permalink=post.permalink,
+        author_id=author.id,
+        author_name=author.name,
+        author_username=author.username,
+        author_avatar_url=author.avatar_url,
+        author_is_verified=author.verified,
+    )
+
+
+def comment_rows(posts: Sequence[Post], analyses: Sequence[Analysis]) -> list[CommentRow]:
+    """A row for each comment; those that nobody judged are neutral."""
+    return [
+        row
+        for place, (post, analysis) in enumerate(zip(posts, analyses, strict=True))
+        for row in _comments(place, post, analysis)
+    ]
+
+
+def _comments(place: int, post: Post, analysis: Analysis) -> Iterator[CommentRow]:
+    judged = {each.place: each for each in analysis.comments}
+    for number, comment in enumerate(post.comments):
+        verdict = judged.get(number)
+        yield CommentRow(
+            post=place,
+            comment_id=comment.id,
+            text=comment.text,
+            author_name=comment.author_name,
+            likes=comment.likes,
+            sentiment="NEUTRAL" if verdict is None else verdict.label.value,
+            sentiment_score=0.0 if verdict is None else verdict.score,
+            commented_at=comment.created_at,
+        )
+
+
+def error_rows(errors: Sequence[Numbered], context: Context, wall: float) -> list[ErrorRow]:
+    """A row for each item that is no post."""
+    return [
+        ErrorRow(
+            event_id=context.event_id,
+            item_index=index,
+            content_id=error.content_id,
+            project_id=context.project_id,
+            job_id=context.job_id,
+            platform=error.platform,
+            error_code=error.code,
+            error_category=error.category.value,
+            error_message=error.message,
+            error_details=error.details,
+            permalink=error.permalink,
+            created_at=wall,
+        )
+        for index, error in errors
+    ]
+
+
+def retry_message(errors: Sequence[Numbered], context: Context, wall: float) -> OutboxMessage | None:
+    """What the crawler is asked to fetch once more; None if nothing is worth it."""
+    again = [
+        {"content_id": error.content_id, "permalink": error.permalink, "error_code": error.code}
+        for _, error in errors
+        if classify(error.code).retry is Retry.YES
+    ]
+    if not again:
+        return None
+    body = {
+        "event_id": f"retry-{context.event_id}",
+        "event_type": RETRY_KEY,
+        "timestamp": wall,
+        "payload": {
+            "job_id": context.job_id,
+            "project_id": context.project_id,
+            "platform": context.platform,
+            "source_event_id": context.event_id,
+            "items": again,
+        },
+    }
+    return OutboxMessage(
+        exchange=EVENTS_EXCHANGE, routing_key=RETRY_KEY, body=msgspec.json.encode(body), created_at=wall
+    )
+
+
+def result_message(context: Context, succeeded: int, failed: int, wall: float) -> OutboxMessage | None:
+    """What whoever ordered the crawl is told; None for a dry run, which nobody ordered."""
+    if not context.project_id:
+        return None
+    body = {
+        "project_id": context.project_id,
+        "job_id": context.job_id,
+        "task_type": "analyze_result",
+        "batch_size": succeeded + failed,
+        "success_count": succeeded,
+        "error_count": failed,
+    }
+    return OutboxMessage(
+        exchange=RESULTS_EXCHANGE, routing_key=RESULT_KEY, body=msgspec.json.encode(body), created_at=wall
+    )
