@@ -178,7 +178,7 @@ class Books:
             if target.runs == 0:
                 log.info("target_created", kind=target.kind, target=target.source_id, seconds=target.interval)
             if target.promote is not None or self._is_near(target):
-                entry = self.enter(target)
+                entry = self.enter(target, anew=True)
         else:
             self._update(entry, target)
         if entry is not None and target.promote is not None:
@@ -236,14 +236,16 @@ class Books:
             if found:
                 self._heard.woken()
 
-    def enter(self, target: Target) -> Entry:
-        """Take a target in."""
+    def enter(self, target: Target, *, anew: bool = False) -> Entry:
+        """Take a target in; one that was not wanted until now is due now, and is not late."""
         now, wall = self._clock.now(), self.wall(self._clock.now())
         # One that is due in ages was written under another clock.
         point = now + min(target.next_due - wall, max(target.interval, LONGEST_PAUSE))
         if self._overshoots(target):
             point = next_point(point, target.interval, now)
         at = max(point, self._began)  # that nobody polled before is nobody's lateness
+        if anew and point < now:
+            at, point = now, next_point(point, target.interval, now)
         if target.runs == 0:  # due at once, and then in step with nobody
             point = at + phase(target.kind, target.source_id) * target.interval
         entry = Entry.of(target, at, point)

@@ -22,7 +22,7 @@ THERE = "SELECT id FROM polling_targets WHERE id = ANY($1)"
 
 _RAN = ", ".join(Ran._fields)
 WRITE = f"""WITH free AS MATERIALIZED (
-        SELECT id FROM polling_targets WHERE id = ANY($1) FOR NO KEY UPDATE)
+        SELECT id FROM polling_targets WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED)
     UPDATE polling_targets AS its SET {", ".join(f"{name} = given.{name}" for name in Ran._fields[1:])}
     FROM unnest($1::bigint[], $2::float8[], $3::float8[], $4::bigint[], $5::bigint[], $6::bigint[], $7::float8[],
         $8::float8[], $9::text[], $10::float8[], $11::float8[]) AS given ({_RAN}) JOIN free USING (id)

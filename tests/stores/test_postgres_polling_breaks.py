@@ -1,0 +1,250 @@
+"""A polling store in PostgreSQL when connections break, processes are killed, and others are in the way."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
+import postgres_polling_killed
+import pytest
+from killed import killed
+from looping import in_loop
+from polling_play import (
+    WALL,
+    Place,
+    add,
+    all_changes,
+    all_rows,
+    brief,
+    event,
+    found,
+    get,
+    keep,
+    ran,
+    replayed,
+)
+from postgres_polling_place import at, connected, fresh_schema, place_in, polling, process_of, until_waiting, wipe
+from wire import Wire
+
+from sanderling.stores import postgres_polling_link
+from sanderling.stores.polling import PollingStoreError
+from sanderling.stores.postgres_polling import PostgresPolling
+
+
+@pytest.fixture(scope="module")
+def shared(postgres: str) -> Iterator[str]:
+    with fresh_schema(postgres) as name:
+        yield name
+
+
+@pytest.fixture
+def schema(postgres: str, shared: str) -> str:
+    asyncio.run(wipe(postgres, shared))
+    return shared
+
+
+@pytest.fixture
+def place(postgres: str, schema: str) -> Place:
+    return place_in(postgres, schema)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever finds another one polling knows it soon."""
+    monkeypatch.setitem(postgres_polling_link.LOCK_TIMEOUT, "lock_timeout", "200ms")
+
+
+@asynccontextmanager
+async def stuck(db: Any, store: PostgresPolling) -> AsyncIterator[asyncio.Task[Any]]:  # noqa: ANN401 - no types
+    """A document that is being kept, and waits for the number of the last change."""
+    transaction = db.transaction()
+    await transaction.start()
+    await db.execute("SELECT FROM polling_meta FOR UPDATE")
+    keeping = asyncio.ensure_future(keep(store, event()))
+    await until_waiting(db, process_of(store))
+    yield keeping
+    await transaction.rollback()
+
+
+# --- a connection that breaks ---
+
+
+@in_loop
+async def test_a_backend_that_is_ended_in_the_middle_leaves_nothing_and_it_goes_on(
+    place: Place, postgres: str, schema: str
+) -> None:
+    async with polling(at(postgres, schema)) as store, connected(postgres, search_path=schema) as db:
+        async with stuck(db, store) as keeping:
+            await db.execute("SELECT pg_terminate_backend($1)", process_of(store))
+
+            with pytest.raises(PollingStoreError, match="cannot be") as error:
+                await keeping
+            assert error.value.transient
+            assert "whether" not in str(error.value)
+            assert await all_rows(store) == {}
+
+        assert brief(await keep(store, event())) == ["insert events e"]
+        async with place.opens() as other:
+            with pytest.raises(PollingStoreError, match="another process polls"):
+                await other.claim(WALL)
+
+
+@in_loop
+async def test_a_wire_that_is_cut_in_the_middle_leaves_nothing_and_it_goes_on(
+    place: Place, postgres: str, schema: str
+) -> None:
+    wire = Wire(postgres)
+    async with (
+        place.opens(),
+        wire.laid(postgres) as url,
+        polling(at(url, schema)) as store,
+        connected(postgres, search_path=schema) as db,
+    ):
+        async with stuck(db, store) as keeping:
+            wire.cut()
+
+            with pytest.raises(PollingStoreError, match="cannot be") as error:
+                await keeping
+            assert error.value.transient
+
+        assert await all_rows(store) == {}
+        assert brief(await keep(store, event())) == ["insert events e"]
+        assert len(await all_changes(store)) == 1
+
+
+@in_loop
+async def test_a_commit_of_which_we_never_heard_is_found_when_it_is_kept_again(
+    place: Place, postgres: str, schema: str
+) -> None:
+    wire = Wire(postgres)
+    async with place.opens() as other, wire.laid(postgres) as url, polling(at(url, schema)) as store:
+        wire.before = lambda data: b"COMMIT\0" in data and b"Z" in data  # the server's word that it is done
+        with pytest.raises(PollingStoreError, match="whether it was written shows when it is read again") as error:
+            await keep(store, event())
+        wire.before = lambda _: False
+
+        assert error.value.transient
+        assert brief(await other.changes(0, 10)) == ["insert events e"], "so the feed finds it"
+        assert await keep(store, event()) == []
+        assert brief(await all_changes(store)) == ["insert events e"]
+
+
+@in_loop
+async def test_while_the_server_is_away_everything_is_transient_and_then_it_goes_on(
+    place: Place, postgres: str, schema: str
+) -> None:
+    wire = Wire(postgres)
+    async with place.opens(), wire.laid(postgres) as url, polling(at(url, schema)) as store:
+        (target,) = await add(store, found("a"))
+        calls = (
+            lambda: store.due((0.0, 0), WALL, 5),
+            lambda: store.write([ran(target, runs=5)]),
+            lambda: store.take_edits(WALL),
+            lambda: keep(store, event()),
+            lambda: store.change("race", "a", {"set_priority": 3}),
+            lambda: store.set("x", "y"),
+            lambda: store.claim(WALL),
+        )
+        wire.before = lambda _: True
+        for call in calls:
+            with pytest.raises(PollingStoreError) as error:
+                await call()
+            assert error.value.transient, str(error.value)
+        wire.before = lambda _: False
+
+        for call in calls:
+            await call()
+        assert ((await get(store)).runs, (await get(store)).set_priority) == (5, 3)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@in_loop
+async def test_who_is_cancelled_in_the_middle_leaves_nothing_and_the_next_goes_on(
+    postgres: str, schema: str, times: int
+) -> None:
+    """Also who is cancelled again while it is rolled back."""
+    async with polling(at(postgres, schema)) as store, connected(postgres, search_path=schema) as db:
+        async with stuck(db, store) as keeping:
+            for _ in range(times):
+                keeping.cancel()
+                await asyncio.sleep(0)
+            with pytest.raises(asyncio.CancelledError):
+                await keeping
+            assert await all_rows(store) == {}
+
+        assert brief(await keep(store, event())) == ["insert events e"]
+
+
+# --- who polls ---
+
+
+@pytest.mark.usefixtures("impatient")
+@in_loop
+async def test_who_lost_the_connection_and_finds_another_one_polling_is_told(
+    place: Place, postgres: str, schema: str
+) -> None:
+    async with polling(at(postgres, schema)) as store, place.opens() as other, connected(postgres) as db:
+        (target,) = await add(store, found("a"))
+        await db.execute("SELECT pg_terminate_backend($1)", process_of(store))
+        await other.claim(WALL)
+
+        for _ in range(2):
+            with pytest.raises(PollingStoreError, match="another process polls postgresql://") as error:
+                await store.write([ran(target, runs=5)])
+            assert not error.value.transient
+        assert (await other.find("race", "a")) == target
+
+        await other.close()
+        with pytest.raises(PollingStoreError, match=r"another process polled .* while the connection was") as error:
+            await store.write([ran(target, runs=5)])
+        assert not error.value.transient
+
+
+@pytest.mark.usefixtures("impatient")
+@in_loop
+async def test_our_own_old_connection_is_no_other_process(place: Place, postgres: str, schema: str) -> None:
+    """The server may not have noticed that it broke."""
+    async with polling(at(postgres, schema)) as store:
+        old, store._link._db = store._link._db, None
+
+        assert brief(await keep(store, event())) == ["insert events e"]
+
+        with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):
+            await old.execute("SELECT 1")
+        async with place.opens() as other:
+            with pytest.raises(PollingStoreError, match="another process polls"):
+                await other.claim(WALL)
+
+
+@in_loop
+async def test_what_was_closed_stays_closed(place: Place) -> None:
+    async with place.opens() as store:
+        await store.claim(WALL)
+        await store.close()
+
+        for call in (lambda: keep(store, event()), store.span, lambda: store.claim(WALL)):
+            with pytest.raises(PollingStoreError):
+                await call()
+        await store.close()
+
+
+@pytest.mark.parametrize("after", [1, 7, 25])
+def test_kill_9_leaves_rows_and_changes_that_agree_and_another_may_poll_at_once(
+    postgres: str, schema: str, after: int
+) -> None:
+    url = at(postgres, schema)
+
+    async def check() -> list[int]:
+        async with polling(url) as store:
+            changes = await all_changes(store)
+            assert replayed(changes) == await all_rows(store)
+            return [each.seq for each in changes]
+
+    numbers: list[int] = []
+    for _ in range(2):
+        killed([Path(postgres_polling_killed.__file__), url], after=after)
+        before, numbers = numbers, asyncio.run(check())
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(numbers) > len(before)
