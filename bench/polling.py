@@ -29,6 +29,7 @@ from sanderling.clock import SystemClock
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.polling.books import Books, Heard
+from sanderling.polling.measures import Measures
 from sanderling.polling.schedule import Entry, Schedule
 from sanderling.stores.polling import PollingStore, Query
 from sanderling.stores.sqlite_polling import open_sqlite_polling
@@ -89,6 +90,22 @@ class _Server:
         return web.json_response(["1"])
 
 
+class _Listening:
+    """Notes how late accelerated runs were, and passes everything on."""
+
+    def __init__(self, measures: Measures, late: list[float]) -> None:
+        self._measures = measures
+        self._late = late
+
+    def ran(self, kind: str, code: str, *, late: float, seconds: float, accelerated: bool) -> None:
+        if accelerated:
+            self._late.append(late)
+        self._measures.ran(kind, code, late=late, seconds=seconds, accelerated=accelerated)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._measures, name)
+
+
 async def _ours(origin: str) -> list[float]:
     """How late each run of a turn was."""
     clock = SystemClock()
@@ -97,17 +114,13 @@ async def _ours(origin: str) -> list[float]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         guard = GuardRules(private=True, raw_addresses=True)
         http = await stack.enter_async_context(Http(HttpRules(), guard, clock=clock))
-        system = await stack.enter_async_context(polling(folder, source(origin, live=10.0), http, clock, 100.0))
+        system = await stack.enter_async_context(polling(folder, source({"live": 10.0}, origin), http, clock, 100.0))
 
         async def script() -> None:
             while not system.measures.runs:
                 await clock.sleep(0.05)
             await clock.sleep(0.5)
-            ran = system.measures.ran
-            system.measures.ran = lambda kind, code, **how: (  # type: ignore[method-assign]
-                late.append(how["late"]) if how["accelerated"] else None,
-                ran(kind, code, **how),
-            )[1]
+            system.poller.measures = system.keeper.measures = _Listening(system.measures, late)  # type: ignore[assignment]  # it stands where they do
             await system.tools.store.promote(Query(kind="live"), 3600.0)
             system.books.poke()
             # The first run may come before, and the last must be over.
@@ -154,7 +167,7 @@ async def scale(report: Report) -> None:
     """Select and reschedule what is due of a million targets; then promote a tenth of them."""
     clock = FakeClock()
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
-        described = source(many=INTERVAL)
+        described = source({"many": INTERVAL})
         store = await open_sqlite_polling(Path(folder) / "polling.db", described.schema, EVENT, at_once)
         await _fill(store, clock)
         schedule = Schedule(lambda _: "host", Random(1))

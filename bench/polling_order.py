@@ -104,7 +104,7 @@ def ours(reserve: int) -> Waits:
         clock = LoopClock()
         upstream = Upstream(clock, TOOK, {"live": LIVE, "fast": FAST, "slow": SLOW})
         with tempfile.TemporaryDirectory() as folder:
-            async with polling(Path(folder), source(**INTERVALS), upstream, clock, 1000.0) as system:
+            async with polling(Path(folder), source(INTERVALS), upstream, clock, 1000.0) as system:
                 await system.live.set("scheduler.concurrency", "1")
                 await system.live.set("scheduler.liveIdleMs", "200")
 

@@ -27,7 +27,7 @@ async def at_once(work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 -
     return work(*args)
 
 
-def source(origin: str = ORIGIN, **kinds: float) -> JsonSource:
+def source(kinds: dict[str, float], origin: str = ORIGIN) -> JsonSource:
     """A source with these kinds and how many seconds each is usually apart; `live` can be active, every 200 ms."""
     described = {
         name: {"url": f"{origin}/{name}/{{id}}", "seconds": seconds, "ids_url": f"{origin}/ids/{name}"}

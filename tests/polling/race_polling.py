@@ -10,8 +10,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from sanderling.stores.sqlite_polling import open_sqlite_polling
-
 from sanderling.apis.trackside import Trackside
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules
@@ -21,6 +19,7 @@ from sanderling.polling.control import PollingControl
 from sanderling.polling.system import PollingSystem, Tools
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.polling import Change, Op, PollingStore
+from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.race import BEGAN, RaceDay, RaceRules

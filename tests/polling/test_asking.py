@@ -3,6 +3,7 @@
 import json  # another writer than the one that is tested
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -57,7 +58,7 @@ def ask(upstream: Upstream, each: Entry) -> tuple[Answer, Memory]:
     return run_virtual(main())
 
 
-def match(**given: object) -> Entry:
+def match(**given: Any) -> Entry:  # noqa: ANN401 - of a Target
     return entry(1, kind="match", source_id="1", **given)
 
 

@@ -11,7 +11,7 @@ from sanderling.polling.schedule import Entry, Schedule
 
 def run(made: Schedule, each: Entry, until: float, took: float = 0.0, **how: float) -> list[float]:
     """When it ran up to then, each run taking so long."""
-    ran = []
+    ran: list[float] = []
     while True:
         at = made.next_at()
         if at is None or at > until:

@@ -21,6 +21,7 @@ from sanderling.cli.polling_run import Gear, Given, Ran, run_polling
 from sanderling.cli.polling_screen import fitting
 from sanderling.cli.polling_summary import punctuality
 from sanderling.clock import Clock, ScaledClock
+from sanderling.stores.documents import Document
 from sanderling.stores.polling import Op, PollingStore, Query
 from sanderling.task import Reply
 from sanderling.worlds.race import RaceDay, RaceTally, demo
@@ -40,7 +41,7 @@ class Proof:
     """What is stored, beside what the upstream says."""
 
     rows: int
-    differ: int  # rows that are not as the upstream has them
+    differ: int  # rows that are not as the upstream has them, or that it has not
     changes: int
     holes: int  # numbers of changes that are missing, or there twice
     adds_up: bool  # whether the changes, one after the other, make the rows
@@ -62,7 +63,7 @@ def demo_polling(
     """Poll a simulated race day: two races, each asked for every 200 ms while it is flown, and nothing is lost."""
     make_room(out, COMMAND, "--out")
     mark(out, COMMAND)
-    with explained(Given(Place(out=out))):
+    with explained(COMMAND):
         stopped = run(_run(out, options, ScaledClock(SPEED), as_json=json))
     if stopped:
         raise KeyboardInterrupt
@@ -78,8 +79,8 @@ async def _run(out: Path, options: Options, clock: ScaledClock, *, as_json: bool
         screen.note(f"A simulated race day on this machine; nothing leaves it. Time passes {SPEED:g}x.")
         ending = _Ending(day, clock)
         ran = await run_polling(given, gear, options, clock, screen, until=ending.wait)
-        now = clock.wall() - day.began
-        proof = await _prove(given, gear.source, day, now)
+        # Whoever ends it early ends it in the middle of something: then the upstream has gone on.
+        proof = await _prove(given, gear.source, None if ran.signals else day, clock.wall())
     story = Story(ran, proof, server.tally, day)
     screen.end(story.words(out), story.document(out))
     if not proof.ok:
@@ -96,28 +97,34 @@ class _Ending:
         await self.clock.sleep(self.day.over + AFTER - (self.clock.wall() - self.day.began))
 
 
-async def _prove(given: Given, source: PolledSource, day: RaceDay, now: float) -> Proof:
-    """Compare what is stored with what the upstream says now."""
+async def _prove(given: Given, source: PolledSource, day: RaceDay | None, wall: float) -> Proof:
+    """Compare what is stored with its changes, and with what the upstream says now."""
     async with opened(given.place, source.schema, source.name) as (store, _):
         rows = await _rows(store, source)
-        changes, made = await _replayed(store)
+        numbers, made = await _replayed(store)
         differ = 0
-        for target in await store.list(Query(most=1000)):
+        for target in await store.list(Query(most=1000)) if day else ():
             wanted = Wanted(target.kind, target.source_id, target.event, target.only)
             url = source.task(wanted).url
-            body = day.document("/" + url.split("/", 3)[3], now)
-            if body is None:
-                continue
-            document = source.read(wanted, Reply(200, (), body, url, 0.0))
-            differ += sum(1 for row in document.rows if rows.get(row.table, {}).get(row.key) != dict(row.values))
-    numbers = [seq for seq, _ in changes]
+            body = day.document("/" + url.split("/", 3)[3], wall - day.began) if day else None
+            if body is not None:
+                differ += _differ(rows, source.read(wanted, Reply(200, (), body, url, 0.0)))
     return Proof(
         rows=sum(map(len, rows.values())),
         differ=differ,
-        changes=len(changes),
+        changes=len(numbers),
         holes=len(set(range(1, len(numbers) + 1)) ^ set(numbers)) + len(numbers) - len(set(numbers)),
         adds_up=made == rows,
     )
+
+
+def _differ(rows: Tables, document: Document) -> int:
+    """How many rows of a document are not stored as it has them, and how many are stored that it has not."""
+    other = sum(1 for row in document.rows if rows.get(row.table, {}).get(row.key) != dict(row.values))
+    for whole in document.whole:
+        stored = rows.get(whole.table, {}).items()
+        other += sum(1 for key, row in stored if row[whole.column] == whole.parent and key not in whole.keys)
+    return other
 
 
 async def _rows(store: PollingStore, source: PolledSource) -> Tables:
@@ -130,13 +137,13 @@ async def _rows(store: PollingStore, source: PolledSource) -> Tables:
     return {name: rows for name, rows in tables.items() if rows}
 
 
-async def _replayed(store: PollingStore) -> tuple[list[tuple[int, str]], Tables]:
-    """All changes, and the rows that they add up to."""
-    found: list[tuple[int, str]] = []
+async def _replayed(store: PollingStore) -> tuple[list[int], Tables]:
+    """The numbers of all changes, and the rows that they add up to."""
+    found: list[int] = []
     tables: Tables = {}
-    while page := await store.changes(found[-1][0] if found else 0, 1000):
+    while page := await store.changes(found[-1] if found else 0, 1000):
         for change in page:
-            found.append((change.seq, change.op))
+            found.append(change.seq)
             table = tables.setdefault(change.table, {})
             if change.op is Op.DELETE:
                 table.pop(change.key, None)
@@ -174,23 +181,16 @@ class Story:
 
     def words(self, out: Path) -> Iterator[str]:
         """The same as lines; those that are indented must not be broken."""
-        last = self.ran.last
+        last, early = self.ran.last, bool(self.ran.signals)
         yield ""
         yield (
-            f"Polled a race day of {duration(last.seconds)} in {duration(last.seconds / SPEED)} of yours: "
-            f"{count(self.tally.asked, 'request')}, {count(self.proof.changes, 'change')}."
+            f"{'Ended early: polled' if early else 'Polled'} a race day for {duration(last.seconds)} of its time, "
+            f"{duration(last.seconds / SPEED)} of yours: {count(self.tally.asked, 'request')}."
         )
-        for number, heat in enumerate(self.day.heats, 1):
-            flown = (heat.end - heat.start) / 1000
-            yield (
-                f"Race {number} was flown for {duration(flown)} and asked for {self._asked(heat.id):,} times: every "
-                "200 ms while it was flown, every 10 s before and after."
-            )
+        if not early:
+            yield from self._races()
         yield from punctuality(self.ran)
-        yield (
-            f"{count(self.proof.rows, 'row')} stored, {self.proof.differ or 'none'} other than the upstream has them. "
-            f"The changes, numbered from 1 without a hole, {'add' if self.proof.adds_up else 'do not add'} up to them."
-        )
+        yield from self._proven(early=early)
         yield ""
         yield "To look at the targets and settings; and to serve a larger day, to poll by hand:"
         yield ""
@@ -199,3 +199,21 @@ class Story:
         yield f"    sanderling polling settings --out {where}"
         yield "    sanderling world race --preset day"
         yield ""
+
+    def _races(self) -> Iterator[str]:
+        for number, heat in enumerate(self.day.heats, 1):
+            flown = (heat.end - heat.start) / 1000
+            yield (
+                f"Race {number} was flown for {duration(flown)} and asked for {self._asked(heat.id):,} times: every "
+                "200 ms while it was flown, every 10 s before and after."
+            )
+
+    def _proven(self, *, early: bool) -> Iterator[str]:
+        proof = self.proof
+        numbered = f"numbered from 1 to {proof.changes:,} with {proof.holes or 'no'} holes"
+        yield (
+            f"The {count(proof.changes, 'change')}, {numbered}, {'add' if proof.adds_up else 'do not add'} up to the "
+            f"{count(proof.rows, 'row')} that are stored."
+        )
+        if not early:
+            yield f"Compared with the upstream, {proof.differ or 'none'} of these rows are other than it has them."

@@ -49,7 +49,7 @@ def run(  # noqa: PLR0913 - flags, in groups
     clock = SystemClock()
     gear = Gear.make(given, clock)
     screen = fitting(json=json, logs=options.log_format is not None)
-    with explained(given):
+    with explained(again(given)):
         ran = run_loop(run_polling(given, gear, options, clock, screen))
     screen.end(words(given, ran), summarise(given, ran))
     if signal.SIGINT in ran.signals:
@@ -68,7 +68,7 @@ def full(
     clock = SystemClock()
     gear = Gear.make(given, clock)
     screen = fitting(json=json, logs=options.log_format is not None)
-    with explained(given):
+    with explained(again(given, "full")):
         ran, done = run_loop(run_full(given, gear, options, clock, screen))
     lines, document = fetched(ran, done)
     screen.end(lines, document)
@@ -79,8 +79,11 @@ def full(
 
 
 @contextmanager
-def explained(given: Given) -> Iterator[None]:
-    """Say what ends a run from outside: a disk that is full, a database that is another's, or a second Ctrl-C."""
+def explained(onward: str) -> Iterator[None]:
+    """Say what ends a run from outside: a disk that is full, a database that is another's, or a second Ctrl-C.
+
+    `onward` is the command that goes on with it.
+    """
     try:
         yield
     except KNOWN as error:
@@ -92,9 +95,7 @@ def explained(given: Given) -> Iterator[None]:
         first = _first(wanted)
         raise CommandError(str(first), first.code if isinstance(first, CommandError) else 1) from None
     except (asyncio.CancelledError, KeyboardInterrupt):
-        raise CommandError(
-            f"stopped at once; what was kept is safe. Go on with:\n\n    {again(given)}\n", 130
-        ) from None
+        raise CommandError(f"stopped at once; what was kept is safe. Go on with:\n\n    {onward}\n", 130) from None
 
 
 def _first(group: BaseException) -> BaseException:

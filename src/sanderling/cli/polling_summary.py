@@ -45,11 +45,11 @@ def _late(late: Late) -> dict[str, float | None]:
     }
 
 
-def again(given: Given) -> str:
+def again(given: Given, verb: str = "run") -> str:
     """The command that goes on with this. What was set is in the database, and is not said again."""
     upstream = replace(given.upstream, trackside=shown(given.upstream.trackside))
     telling = replace(given.telling, queue=shown(given.telling.queue))
-    return f"sanderling polling run{flags_of(_place(given), upstream, telling)}"
+    return f"sanderling polling {verb}{flags_of(_place(given), upstream, telling)}"
 
 
 def _place(given: Given) -> Place:

@@ -24,8 +24,10 @@ from sanderling.polling.status import published
 from sanderling.stores.polling import Counts, PollingStore, Query, Target
 
 WIDE = 120  # columns from which on ids are shown as a whole
-FILE = 250  # columns of what is no terminal
-RIGHT = ("every", "due", "runs", "missed")
+FILE = 500  # columns of what is no terminal
+NARROWEST = 10  # columns of the status
+COLUMNS = ("kind", "id", "every", "due", "runs", "missed", "changed", "status")
+RIGHT = COLUMNS[2:6]
 
 
 def targets(  # noqa: PLR0913 - flags
@@ -62,7 +64,7 @@ def targets(  # noqa: PLR0913 - flags
         return
     console = printer()
     if found:
-        console.print(table(found, wall, whole=console.width >= WIDE))
+        console.print(table(found, wall, console.width))
     console.print(_summed(found, counts) + asleep(place, wall), style="dim" if found else "")
 
 
@@ -97,15 +99,18 @@ def document(target: Target, wall: float) -> dict[str, object]:
     return {**found, "digest": target.digest.hex(), "interval": target.interval, "due_in": target.next_due - wall}
 
 
-def table(found: Sequence[Target], wall: float, *, whole: bool) -> Table:
-    """Targets for people; with `whole`, all of their ids."""
+def table(found: Sequence[Target], wall: float, width: int) -> Table:
+    """Targets for people. Where there is too little room, ids are shorter, and the status is cut."""
+    length = None if width >= WIDE else enough(found)
+    rows = [list(map(printable, _cells(target, wall, length))) for target in found]
+    *others, _ = zip(COLUMNS, *rows, strict=True)
+    room = max(NARROWEST, width - sum(max(map(len, column)) + 2 for column in others))
     made = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("kind", "id", *RIGHT, "changed", "status"):
+    for name in COLUMNS:
         made.add_column(name, justify="right" if name in RIGHT else "left", no_wrap=True)
-    length = None if whole else enough(found)
-    for target in found:
+    for target, row in zip(found, rows, strict=True):
         style = "dim" if not target.wanted else "green" if _live(target, wall) else "red" if target.failures else ""
-        made.add_row(*map(printable, _cells(target, wall, length)), style=style)
+        made.add_row(*row[:-1], row[-1] if len(row[-1]) <= room else f"{row[-1][: room - 1]}…", style=style)
     return made
 
 
@@ -141,7 +146,13 @@ def _due(target: Target, wall: float) -> str:
     if target.interval <= 0:
         return "off"
     left = target.next_due - wall
-    return f"in {left:.1f} s" if left > 0 else f"{duration(-left)} late" if left < -1 else "now"
+    return (
+        f"in {f'{left:.1f} s' if left < 100 else duration(left)}"
+        if left > 0
+        else f"{duration(-left)} late"
+        if left < -1
+        else "now"
+    )
 
 
 def settings(

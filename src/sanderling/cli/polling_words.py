@@ -72,7 +72,7 @@ def told(status: PollingStatus) -> str:
     parts = [f"{count(status.changed, 'row')} changed"]
     if status.followers:
         parts.append(f"{status.followers:,} follow the stream")
-    parts += [f"{each.name} is {count(each.behind, 'change')} behind" for each in status.subscribers]
+    parts += [f"{each.name} is {count(each.behind, 'change')} behind" for each in status.subscribers if each.behind]
     return ", ".join(parts)
 
 

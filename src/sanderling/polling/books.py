@@ -179,6 +179,7 @@ class Books:
                 log.info("target_created", kind=target.kind, target=target.source_id, seconds=target.interval)
             if target.promote is not None or self._is_near(target):
                 entry = self.enter(target, anew=True)
+                self.note(entry)  # it may be due at another time now
         else:
             self._update(entry, target)
         if entry is not None and target.promote is not None:
@@ -193,7 +194,7 @@ class Books:
         return not target.failures and target.next_due - self.wall(self._clock.now()) > target.interval
 
     def _update(self, entry: Entry, target: Target) -> None:
-        now = self._clock.now()
+        now, at = self._clock.now(), entry.at
         if (entry.event, entry.only) != (target.event, target.only):
             entry.event, entry.only = target.event, target.only
             forget(entry)
@@ -203,6 +204,8 @@ class Books:
         self.schedule.set_usual(entry, self._heard.usual_seconds(entry), now)
         if entry.weight != target.weight:
             self.schedule.reclass(entry, target.weight, now)
+        if entry.at != at:
+            self.note(entry)
 
     def _promote(self, entry: Entry, seconds: float) -> None:
         now = self._clock.now()

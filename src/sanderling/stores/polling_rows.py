@@ -126,8 +126,8 @@ def cascade(tables: Sequence[Table], delete: Iterable[Parent]) -> Generator[Aske
 
 
 def check_going(document: Document, going: Iterable[Parent]) -> None:
-    """Raises SourceError if something goes that the document itself has or needs: it would never come to rest."""
-    kept = {Parent(row.table, row.key) for row in document.rows}.union(document.needs)
+    """Raises SourceError if something goes that the document itself has: it would never come to rest."""
+    kept = {Parent(row.table, row.key) for row in document.rows}
     for each in going:
         if each in kept:
             raise _contradiction(each)

@@ -102,7 +102,7 @@ def target(row: Raw) -> Target:
         source_id=r[2],
         event=r[3],
         only=None if r[4] is None else _only(r[4]),
-        seconds=r[5],
+        seconds=r[5] if 0 <= r[5] < LONGEST_SECONDS else 0.0,
         priority=r[6],
         gone=r[7],
         enabled=r[8] != 0,
@@ -179,8 +179,8 @@ def write(db: sqlite3.Connection, runs: Sequence[Ran]) -> None:
 
 
 EDITS = f"""SELECT edit.number, edit.target, {", ".join(f"there.{quoted(name)}" for name in NAMES)}
-    FROM (SELECT number, target FROM polling_edits ORDER BY number LIMIT {MOST_EDITS}) AS edit
-    LEFT JOIN polling_targets AS there ON there.id = edit.target ORDER BY edit.number"""
+    FROM polling_edits AS edit LEFT JOIN polling_targets AS there ON there.id = edit.target
+    ORDER BY edit.number LIMIT {MOST_EDITS}"""
 
 
 def any_edits(db: sqlite3.Connection) -> bool:
@@ -247,7 +247,9 @@ def known(db: sqlite3.Connection) -> list[Known]:
 
 def _known(row: Raw) -> Known:
     number, kind, source_id, event, only, seconds, priority, gone = _read_known(row)
-    return Known(number, Found(kind, source_id, event, None if only is None else _only(only), seconds, priority), gone)
+    wanted = None if only is None else _only(only)
+    # A number that is no time will not be what is wanted, and be put right.
+    return Known(number, Found(kind, source_id, event, wanted, seconds, priority), gone)
 
 
 def apply(db: sqlite3.Connection, plan: Reconciliation, wall: float) -> None:

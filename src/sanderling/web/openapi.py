@@ -1,0 +1,161 @@
+"""The routes as an OpenAPI 3.1 document, made of the same table and types that requests are checked by. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from sanderling.web.access import HOOK_HEADER
+from sanderling.web.parsing import JSON
+from sanderling.web.problems import MEDIA_TYPE, Problem, title
+from sanderling.web.routes import Route
+
+VERSION = "3.1.0"
+STREAM = "text/event-stream"
+SCHEMA, RESPONSE = "#/components/schemas/{name}", "#/components/responses/{name}"
+# What any request may end with, wherever it goes.
+USUAL = (400, 405, 408, 413, 415, 500, 503)
+TOLD_IN: Mapping[int, str] = {401: "WWW-Authenticate", 405: "Allow", 503: "Retry-After"}
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the document says about the whole."""
+
+    title: str
+    version: str
+    description: str
+
+
+def document(about: About, routes: Iterable[Route], *, secured: bool) -> Json:
+    """The document; `secured` if there is a token."""
+    routes = tuple(routes)
+    schemas = _Schemas(routes)
+    paths: dict[str, Json] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, secured=secured)
+    statuses = sorted({status for route in routes for status in _statuses(route, secured=secured)})
+    components: Json = {
+        "schemas": schemas.shared,
+        "responses": {_name(status): _problem(status, schemas.of(Problem)) for status in statuses},
+    }
+    return {
+        "openapi": VERSION,
+        "info": {"title": about.title, "version": about.version, "description": about.description},
+        "paths": paths,
+        "components": components | ({"securitySchemes": _schemes()} if secured else {}),
+        "security": [{"token": []}] if secured else [],  # routes that differ say so
+    }
+
+
+class _Schemas:
+    """The schemas of all types that routes take and give."""
+
+    def __init__(self, routes: tuple[Route, ...]) -> None:
+        every = [route.types for route in routes]
+        bodies = [types.body for types in every if _fields(types.body)]
+        answers = [types.answer for types in every if types.answer is not web.StreamResponse]
+        shared = list(dict.fromkeys([Problem, *bodies, *answers]))
+        taken = list(dict.fromkeys(kind for types in every for kind in (types.path, types.query)))
+        schemas, self.shared = msgspec.json.schema_components(shared, ref_template=SCHEMA)
+        self._known = dict(zip(shared, schemas, strict=True))
+        # Parameters are described one by one, where they are taken; their types are not told to anyone.
+        schemas, parts = msgspec.json.schema_components(taken, ref_template=SCHEMA)
+        names = [schema["$ref"].rpartition("/")[2] for schema in schemas]
+        self._parameters = {kind: parts[name] for kind, name in zip(taken, names, strict=True)}
+        self.shared |= {name: part for name, part in parts.items() if name not in names}
+
+    def of(self, kind: Any) -> Json:  # noqa: ANN401 - whatever type a function returns
+        """The schema of a type, or where it is."""
+        schema: Json = self._known[kind]
+        return schema
+
+    def members(self, kind: type[msgspec.Struct]) -> Json:
+        """The schema of a struct itself."""
+        name = str(self._known[kind]["$ref"]).rpartition("/")[2] if kind in self._known else ""
+        schema: Json = self.shared[name] if name else self._parameters[kind]
+        return schema
+
+
+def _operation(route: Route, schemas: _Schemas, *, secured: bool) -> Json:
+    types = route.types
+    operation: Json = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "parameters": [
+            *_parameters("path", schemas.members(types.path)),
+            *_parameters("query", schemas.members(types.query)),
+        ],
+        "responses": {
+            str(route.status): _answer(route, schemas),
+            **{str(each): {"$ref": RESPONSE.format(name=_name(each))} for each in _statuses(route, secured=secured)},
+        },
+    }
+    if route.description:
+        operation["description"] = route.description
+    if _fields(types.body):
+        operation["requestBody"] = _body(route, schemas)
+    if secured and route.everyone:
+        operation["security"] = []
+    elif secured and route.hook:
+        operation["security"] = [{"token": []}, {"hook": []}]
+    return operation
+
+
+def _parameters(where: str, schema: Json) -> Iterator[Json]:
+    for name, its in schema["properties"].items():
+        said = dict(its)
+        description = {"description": said.pop("description")} if "description" in said else {}
+        yield {"name": name, "in": where, "required": name in schema["required"], "schema": said, **description}
+
+
+def _body(route: Route, schemas: _Schemas) -> Json:
+    kind = route.types.body
+    content: Json = {"schema": {**schemas.of(kind), **route.body_rule}}
+    if route.body_example is not None:
+        content["example"] = msgspec.to_builtins(route.body_example)
+    needed = bool(schemas.members(kind)["required"] or route.body_rule)
+    return {"required": needed, "content": {JSON: content}}
+
+
+def _answer(route: Route, schemas: _Schemas) -> Json:
+    answer = route.types.answer
+    stream = answer is web.StreamResponse
+    content: Json = {"schema": {"type": "string"} if stream else schemas.of(answer)}
+    if route.example is not None:
+        content["example"] = msgspec.to_builtins(route.example)
+    return {"description": "What was asked for.", "content": {STREAM if stream else JSON: content}}
+
+
+def _statuses(route: Route, *, secured: bool) -> tuple[int, ...]:
+    """Those of all problems that a route may end with."""
+    refused = () if secured and route.everyone else (401,) if secured else (403,)
+    return tuple(sorted({*USUAL, *route.problems, *refused}))
+
+
+def _problem(status: int, schema: Json) -> Json:
+    header = TOLD_IN.get(status)
+    return {
+        "description": title(status),
+        "content": {MEDIA_TYPE: {"schema": schema}},
+        **({"headers": {header: {"schema": {"type": "string"}}}} if header else {}),
+    }
+
+
+def _schemes() -> Json:
+    return {
+        "token": {"type": "http", "scheme": "bearer"},
+        "hook": {"type": "apiKey", "in": "header", "name": HOOK_HEADER},
+    }
+
+
+def _name(status: int) -> str:
+    return f"Problem{status}"
+
+
+def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(kind)
