@@ -190,7 +190,7 @@ class Consumer:
         notes += (*more, *size_notes(len(items), context.platform, context.content_count))
         if notes:
             self.measures.odd(context.platform, len(items))
-            log.warning("batch_is_odd", event=context.event_id, job=context.job_id, notes=notes[:10])
+            log.warning("batch_is_odd", message=context.event_id, job=context.job_id, notes=notes[:10])
         return items
 
     async def _fetched(self, envelope: Envelope) -> tuple[list[object], tuple[str, ...]]:
@@ -213,7 +213,7 @@ class Consumer:
         except ObjectError as error:
             if error.fault is Fault.MISSING:
                 raise LaterError(str(error)) from None
-            if error.fault is Fault.TOO_LARGE:
+            if error.fault is not Fault.DOWN:
                 raise PoisonError(str(error)) from None
             self.measures.objects_failed()
             raise

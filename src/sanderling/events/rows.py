@@ -18,7 +18,7 @@ RESULTS_EXCHANGE, RESULT_KEY = "results.inbound", "analyze.result"
 class Numbered(NamedTuple):
     """An item that is no post, and its place in the batch."""
 
-    index: int
+    place: int
     error: CrawlError
 
 
@@ -118,7 +118,7 @@ def error_rows(errors: Sequence[Numbered], context: Context, wall: float) -> lis
     return [
         ErrorRow(
             event_id=context.event_id,
-            item_index=index,
+            item_index=place,
             content_id=error.content_id,
             project_id=context.project_id,
             job_id=context.job_id,
@@ -130,7 +130,7 @@ def error_rows(errors: Sequence[Numbered], context: Context, wall: float) -> lis
             permalink=error.permalink,
             created_at=wall,
         )
-        for index, error in errors
+        for place, error in errors
     ]
 
 
