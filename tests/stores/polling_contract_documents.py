@@ -502,6 +502,9 @@ class DocumentsContract:
             Column("points", ColumnKind.REAL),
             Column("points", ColumnKind.BOOLEAN),
             Column("points", references="events"),
+            Column("name", references="events"),
+            Column("speed", ColumnKind.INTEGER),
+            Column("practice", ColumnKind.INTEGER),
         ],
     )
     @in_loop
@@ -510,7 +513,7 @@ class DocumentsContract:
             pass
 
         other = Schema((SCHEMA.tables[0], Table("pilots", (column,))))
-        with pytest.raises(PollingStoreError, match=r"pilots.*points") as error:
+        with pytest.raises(PollingStoreError, match=rf"pilots.*{column.name}") as error:
             async with place.opens(other):
                 pass
         assert not error.value.transient

@@ -247,6 +247,7 @@ class TargetsContract:
             assert await store.due(expected[5], WALL + 1, 100) == await store.due(expected[5], WALL + 1.5, 100)
             due = [(each.next_due, each.id) for each in await store.due(expected[5], WALL + 1, 100)]
             assert due == [each for each in expected[6:] if each[0] <= WALL + 1]
+            assert await store.due(expected[5], expected[5][0] - 0.5, 100) == []
 
     @in_loop
     async def test_only_what_is_wanted_is_due(self, place: Place) -> None:

@@ -108,7 +108,7 @@ async def _prove(given: Given, source: PolledSource, day: RaceDay | None, wall: 
             url = source.task(wanted).url
             body = day.document("/" + url.split("/", 3)[3], wall - day.began) if day else None
             if body is not None:
-                differ += _differ(rows, source.read(wanted, Reply(200, (), body, url, 0.0)))
+                differ += differing(rows, source.read(wanted, Reply(200, (), body, url, 0.0)))
     return Proof(
         rows=sum(map(len, rows.values())),
         differ=differ,
@@ -118,7 +118,7 @@ async def _prove(given: Given, source: PolledSource, day: RaceDay | None, wall: 
     )
 
 
-def _differ(rows: Tables, document: Document) -> int:
+def differing(rows: Tables, document: Document) -> int:
     """How many rows of a document are not stored as it has them, and how many are stored that it has not."""
     other = sum(1 for row in document.rows if rows.get(row.table, {}).get(row.key) != dict(row.values))
     for whole in document.whole:

@@ -200,11 +200,11 @@ async def pages(store: PollingStore, query: Query) -> AsyncIterator[Target]:
     """All targets of a query, each once, though whoever polls moves them about meanwhile."""
     seen: set[int] = set()
     while page := await store.list(query):
-        for target in page:
-            if target.id not in seen:
-                seen.add(target.id)
-                yield target
-        if len(page) < query.most:
+        new = [target for target in page if target.id not in seen]
+        seen.update(target.id for target in new)
+        for target in new:
+            yield target
+        if not new or len(page) < query.most:
             return
         query = replace(query, after=(page[-1].next_due, page[-1].id))
 

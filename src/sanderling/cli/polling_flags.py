@@ -16,7 +16,6 @@ from sanderling.apis.polled import PolledSource
 from sanderling.apis.polled_replies import LARGEST
 from sanderling.apis.trackside import Trackside
 from sanderling.cli import CommandError
-from sanderling.cli.sequence_flags import read
 from sanderling.clock import Clock
 from sanderling.fetch.guard import GuardRules, Refused, check_url
 from sanderling.fetch.http import Http, HttpRules
@@ -255,6 +254,14 @@ class Telling:
 def full_key(key: str) -> str:
     """The key of a setting, whether or not it was given with the part that all of them have."""
     return key if key.lower().startswith(PREFIX) else f"{PREFIX}{key}"
+
+
+def read(flag: str, path: Path) -> str:
+    """What a small file holds, without the blanks around it. Raises CommandError."""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{flag}: cannot read {path} ({type(error).__name__})", code=2) from None
 
 
 def _section(path: Path) -> Mapping[str, object]:

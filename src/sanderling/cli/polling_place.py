@@ -53,9 +53,9 @@ class Place:
 USUAL = Place()
 
 
-def shown(url: str | None) -> str | None:
+def shown(url: str) -> str:
     """A URL as it may be shown: with the user, without the password, and without options that hold secrets."""
-    if url is None or "://" not in url:
+    if "://" not in url:
         return url
     scheme, _, rest = url.partition("://")
     where, query, options = rest.partition("?")

@@ -32,7 +32,7 @@ from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics
 from sanderling.observe.metrics_polling import PollingMetrics
 from sanderling.polling.control import Ingested, PollingControl
 from sanderling.polling.discovery import DiscoveryError
-from sanderling.polling.feed import Trimmed
+from sanderling.polling.feed import Feed, Trimmed
 from sanderling.polling.measures import Late
 from sanderling.polling.sinks import Sink
 from sanderling.polling.status import PollingStatus, publish
@@ -301,6 +301,10 @@ async def _tell(now: Running) -> None:
     feed = now.system.feed
     while not feed.closed:
         with suppress(Trimmed):  # more changed than is kept: what comes now is enough to look at
-            async with aclosing(feed.follow(feed.newest)) as batches:
-                async for batch in batches:
-                    now.screen.tell(batch)
+            await _follow(feed, now.screen)
+
+
+async def _follow(feed: Feed, screen: Screen) -> None:
+    async with aclosing(feed.follow(feed.newest)) as batches:
+        async for batch in batches:
+            screen.tell(batch)

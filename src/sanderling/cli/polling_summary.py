@@ -1,16 +1,17 @@
 """What came of a run of `sanderling polling`, in words and as JSON."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import fields
 from math import inf
 from typing import Any
 
 from sanderling.cli.pages_summary import count, duration
+from sanderling.cli.polling_flags import Telling, Upstream
 from sanderling.cli.polling_place import Place, shown
 from sanderling.cli.polling_run import Given, Ran
 from sanderling.cli.polling_words import lateness, targets, troubles
-from sanderling.cli.sequence_place import flags_of
 from sanderling.polling.control import Ingested
 from sanderling.polling.measures import ACCELERATED, USUAL, Late
 
@@ -47,13 +48,18 @@ def _late(late: Late) -> dict[str, float | None]:
 
 def again(given: Given, verb: str = "run") -> str:
     """The command that goes on with this. What was set is in the database, and is not said again."""
-    upstream = replace(given.upstream, trackside=shown(given.upstream.trackside))
-    telling = replace(given.telling, queue=shown(given.telling.queue))
-    return f"sanderling polling {verb}{flags_of(_place(given), upstream, telling)}"
+    return f"sanderling polling {verb}{flags_of(given.place, given.upstream, given.telling)}"
 
 
-def _place(given: Given) -> Place:
-    return replace(given.place, database=shown(given.place.database))
+def flags_of(*given: Place | Upstream | Telling) -> str:
+    """What to type behind a command to get these flags again; a password is not shown."""
+    said: list[str] = []
+    for flags in given:
+        for field in fields(flags):
+            value, name = getattr(flags, field.name), f"--{field.name.replace('_', '-')}"
+            if value != field.default:
+                said += [name] if value is True else [name, shown(str(value))]
+    return "".join(f" {shlex.quote(word)}" for word in said)
 
 
 def words(given: Given, ran: Ran) -> Iterator[str]:
@@ -70,7 +76,7 @@ def words(given: Given, ran: Ran) -> Iterator[str]:
     yield "Go on with, and look at what is due:"
     yield ""
     yield f"    {again(given)}"
-    yield f"    sanderling polling targets{flags_of(_place(given))}"
+    yield f"    sanderling polling targets{flags_of(given.place)}"
     yield ""
 
 
@@ -83,7 +89,7 @@ def punctuality(ran: Ran) -> Iterator[str]:
 
 def fetched(ran: Ran, done: Iterable[Ingested]) -> tuple[list[str], dict[str, Any]]:
     """What a full fetch brought, in words and as JSON."""
-    all_of_it = list(done)
+    all_of_it = {(each.kind, each.source_id): each for each in done}.values()
     kinds = Counter(each.kind for each in all_of_it)
     failed = [each for each in all_of_it if not each.ok]
     listed = ", ".join(f"{kind} {number:,}" for kind, number in kinds.items())

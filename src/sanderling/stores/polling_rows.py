@@ -118,10 +118,9 @@ def cascade(tables: Sequence[Table], delete: Iterable[Parent]) -> Generator[Aske
         going.setdefault(each.table, set()).add(each.key)
     for table in tables:
         for column in table.columns:
-            if column.references in going:
-                found = yield Asked(table.name, column.name, frozenset(going[column.references]))
-                if found:
-                    going.setdefault(table.name, set()).update(found)
+            if keys := going.get(column.references or ""):
+                found = yield Asked(table.name, column.name, frozenset(keys))
+                going.setdefault(table.name, set()).update(found)
     return [Parent(table.name, key) for table in reversed(tables) for key in sorted(going.get(table.name, ()))]
 
 

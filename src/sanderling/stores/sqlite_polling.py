@@ -258,8 +258,8 @@ class SqlitePolling:
 
 
 def _make_file(path: Path) -> None:
-    """If there is none, with small pages: that cannot be changed any more when it has tables."""
-    if path.exists():
+    """If there is none yet, with small pages: that cannot be changed any more when it has tables."""
+    if path.exists() and path.stat().st_size:  # an empty one is just being made by somebody else
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as db:

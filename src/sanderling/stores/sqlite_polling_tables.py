@@ -26,7 +26,7 @@ NOTE = """INSERT INTO polling_edits (target) SELECT {0}.id
 NOTE_REPLACED = """INSERT INTO polling_edits (target) SELECT id FROM polling_targets AS there
     WHERE kind = new.kind AND source_id = new.source_id
     AND NOT EXISTS (SELECT 1 FROM polling_edits WHERE target = there.id)"""
-# What discovery and admins write. That a promotion was taken, or taken back, is no news.
+# What discovery and admins write.
 EDITED = (
     "kind",
     "source_id",
@@ -38,6 +38,7 @@ EDITED = (
     "enabled",
     "set_seconds",
     "set_priority",
+    "promote",
 )
 DIFFERS = " OR ".join(f"old.{name} IS NOT new.{name}" for name in EDITED)
 
@@ -86,9 +87,8 @@ OWN = (
     f"CREATE TRIGGER polling_targets_replaced BEFORE INSERT ON polling_targets BEGIN {NOTE_REPLACED}; END",
     f"CREATE TRIGGER polling_targets_inserted AFTER INSERT ON polling_targets BEGIN {NOTE.format('new')}; END",
     f"CREATE TRIGGER polling_targets_deleted AFTER DELETE ON polling_targets BEGIN {NOTE.format('old')}; END",
-    f"""CREATE TRIGGER polling_targets_updated AFTER UPDATE OF {", ".join(EDITED)}, promote ON polling_targets
-        WHEN {DIFFERS} OR (new.promote IS NOT NULL AND old.promote IS NOT new.promote)
-        BEGIN {NOTE.format("new")}; END""",
+    f"""CREATE TRIGGER polling_targets_updated AFTER UPDATE OF {", ".join(EDITED)} ON polling_targets
+        WHEN {DIFFERS} BEGIN {NOTE.format("new")}; END""",
     "CREATE TABLE polling_settings (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE polling_positions (name TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID",
     """CREATE TABLE polling_changes (

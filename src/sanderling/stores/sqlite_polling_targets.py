@@ -197,7 +197,7 @@ def take_edits(db: sqlite3.Connection, wall: float) -> Edits:
     promoted |= {now.id for before, now in zip(there, settled, strict=True) if now.next_due != before.next_due}
     written = [(each.next_due, each.until, each.id) for each in settled if each.id in promoted]
     db.executemany("UPDATE polling_targets SET promote = NULL, next_due = ?, until = ? WHERE id = ?", written)
-    if edited:
+    if edited:  # at last, so that what was just written is not noted
         db.execute("DELETE FROM polling_edits WHERE number <= ?", (edited[-1][0],))
     return Edits(tuple(settled), tuple(row[1] for row in edited if row[2] is None))
 
