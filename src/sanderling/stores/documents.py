@@ -163,7 +163,7 @@ class Schema:
                 yield Parent(column.references, value)
 
 
-class Waiting(SourceError):
+class Waiting(SourceError):  # noqa: N818 - nothing went wrong
     """A document needs a row which is not stored yet: not now, and nobody's failure."""
 
     def __init__(self, parent: Parent) -> None:
