@@ -128,7 +128,7 @@ def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path, terminal: tuple
                 seen += await to_thread(os.read, ours, 65536)
             assert await process.wait() == 130
         text = seen.decode()
-        assert "how often it was asked for, each second" in text
+        assert "asked for, second by second" in text
         assert "Ended early" in text
         assert "with no holes" in text
 

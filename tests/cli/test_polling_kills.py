@@ -97,7 +97,7 @@ async def listening(folder: Path) -> AsyncIterator[tuple[Listeners, list[str]]]:
 
 async def killed_soon(process: Process, server: Server, rng: Random) -> int | None:
     """Kill it in the middle of the race, somewhere in a write, or between two."""
-    end = server.now + rng.uniform(0.5, 1.5)
+    end = server.now + rng.uniform(0.4, 0.9)
     await until(lambda: server.now > end)
     await asyncio.sleep(rng.random() * 0.2)
     process.kill()

@@ -154,6 +154,9 @@ def test_an_id_may_be_given_by_its_beginning(house: House) -> None:
     assert house("pause", "race", "7bdfa").out == "paused 1 target\n"
     assert [each["source_id"] for each in house.listed("--paused")] == [RACES[0]]
 
+    assert house("resume", "race", RACES[0]).out == "resumed 1 target\n"
+    assert house.listed("--paused") == []
+
     several = house("pause", "race", "7bdf")
     assert several.code == 2
     assert several.err == f"sanderling: 2 ids begin with '7bdf', expected one: {RACES[1]}, {RACES[0]}\n"

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -16,7 +17,7 @@ from sanderling.cli.polling_news import TOGETHER, News, lines, notable
 from sanderling.cli.polling_run import overall
 from sanderling.cli.polling_screen import Frame, KindPace, Logged, Plain, Terminal, Unseen, chosen, fitting
 from sanderling.cli.polling_strips import LONGEST, Strip, Strips, spread
-from sanderling.cli.polling_words import lateness, line, milliseconds, now, often, punctual, troubles
+from sanderling.cli.polling_words import host, lateness, line, milliseconds, now, often, punctual, troubles
 from sanderling.observe.histogram import Histogram
 from sanderling.polling.measures import Late
 from sanderling.polling.status import AcceleratedStatus, PollingStatus, TargetCounts
@@ -70,7 +71,9 @@ def test_the_frame_says_who_is_live_how_often_each_is_asked_for_and_what_changed
     assert re.search(r"^     event  ·+  every 10 s$", text, re.MULTILINE)
     assert re.search(r"^      race  [·▁-█]+  every 200 ms: live$", text, re.MULTILINE)
     assert re.search(r"^   results  [·▁-█]+  switched off$", text, re.MULTILINE)
-    assert "      runs  492, " in text
+    assert "      runs  492, 5.4 a second; 2 failed, 3 missed" in seen
+    assert "      late  live runs by 2.0 ms at the median, 99 of 100 by 11 ms at most" in seen
+    assert "      host  answers in 60 ms; growing" in seen
     assert "      0:05  race e3559bae: laps +2 (4.50 s, 5.25 s)" in seen
 
 
@@ -98,7 +101,7 @@ def test_nothing_jumps_from_frame_to_frame() -> None:
     after = frame(STATUS, changes=tuple(change(source_id=str(number)) for number in range(6)))
 
     def places(seen: list[str]) -> list[str]:
-        return [each[:10].strip() for each in seen[:13]]
+        return [each[:10].strip() for each in seen[:14]]
 
     assert places(before) == places(after)
     # What is empty at the end is not printed, so the note says where that is.
@@ -334,6 +337,12 @@ def test_lateness_is_that_of_the_live_ones_if_there_are_any() -> None:
     assert punctual(status(late={"usual": late["usual"]})).startswith("runs by 100 ms")
     assert punctual(status(late={})) == "no runs lately"
     assert "live runs 1.0 ms late" in line(status(late=late))
+
+
+def test_of_a_host_that_was_not_asked_nothing_is_known() -> None:
+    assert host(status(limiter=None)) == "not asked yet"
+    assert STATUS.limiter is not None
+    assert host(status(limiter=replace(STATUS.limiter, latency=None, why="closed for 3 s"))) == "closed for 3 s"
 
 
 def test_a_refusal_of_our_own_guard_says_which_flag_lifts_it() -> None:

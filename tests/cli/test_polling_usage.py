@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from command_line import called
 
+from sanderling.cli import polling_place
 from sanderling.cli.polling_flags import Pace, Telling, Upstream
 from sanderling.cli.polling_place import Place, shown
 from sanderling.cli.polling_run import Given
@@ -84,6 +85,7 @@ def test_all_commands_are_listed() -> None:
         (["promote", "race", "--for", "1ms"], "--for is '1ms', expected milliseconds from 1000"),
         (["set", "race"], "nothing to set; expected --interval or --priority"),
         (["set", "race", "--interval", "10ms"], "--interval is '10ms', expected milliseconds from 50"),
+        (["set", "race", "--priority", "1001"], "--priority is '1001', expected -1000 to 1000, or 'default'"),
         (["set", "race", "--priority", "x"], "--priority is 'x', expected -1000 to 1000, or 'default'"),
         (["purge"], "this removes all rows and targets; say --yes if that is what you want"),
     ],
@@ -150,7 +152,8 @@ def test_a_database_of_another_source_is_left_alone() -> None:
     assert "polling/polling.db is of the source 'trackside', expected 'scores'" in done.err
 
 
-def test_a_database_server_that_is_down_is_said_at_once_by_who_only_looks() -> None:
+def test_a_database_server_that_is_down_is_said_at_once_by_who_only_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polling_place, "AGAIN", 1e6)  # whoever waited would wait for long
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from sanderling.cli.pages_summary import clock_face, printable
 from sanderling.cli.polling_news import MOST, News, lines
 from sanderling.cli.polling_strips import Strips
-from sanderling.cli.polling_words import line, now, often, punctual, runs, targets, told, troubles
+from sanderling.cli.polling_words import host, line, now, often, punctual, runs, targets, told, troubles
 from sanderling.cli.screen import Silent, Wordy, ascii_of, drawable
 from sanderling.polling.status import PollingStatus
 from sanderling.stores.polling import Change
@@ -22,10 +22,10 @@ SAY_EVERY = 10  # frames between plain lines: five seconds, of the people who wa
 NAME = 10  # columns of what a line is about
 PACE = 28  # columns of how often a kind is asked for
 WIDEST, NARROWEST = 60, 8  # columns of a strip
-CAPTION = "how often it was asked for, each second"
+CAPTION = "asked for, second by second"
 MOST_KINDS = 10
 MOST_CHANGES = 10_000  # that a frame takes in; of more, the last ones
-OTHER_LINES = 10  # of the picture, beside kinds and troubles
+OTHER_LINES = 11  # of the picture, beside kinds and troubles
 MOST_TROUBLES = 3
 
 
@@ -194,6 +194,7 @@ class Terminal:
         yield Text()
         yield _line("runs", runs(status))
         yield _line("late", punctual(status))
+        yield _line("host", host(status))
         yield from self._wrong(status)
         yield _line("changes", told(status))
 

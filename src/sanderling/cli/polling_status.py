@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from sanderling.cli import CommandError
 from sanderling.cli.pages_summary import clock_face, duration, printable
 from sanderling.cli.polling_place import USUAL, Place
-from sanderling.cli.polling_words import now, punctual, runs, targets, told, troubles
+from sanderling.cli.polling_words import host, now, punctual, runs, targets, told, troubles
 from sanderling.clock import SystemClock
 from sanderling.polling.status import PollingStatus, published
 
@@ -62,8 +62,7 @@ def words(found: PollingStatus, wall: float, where: str) -> Iterator[str]:
     yield _line("runs", runs(found))
     yield _line("late", punctual(found))
     yield _line("changes", f"{told(found)}; the newest is number {found.newest:,}")
-    if found.limiter is not None:
-        yield _line("host", found.limiter.why)
+    yield _line("host", host(found))
     for trouble in troubles(found):
         yield _line("trouble", trouble)
 

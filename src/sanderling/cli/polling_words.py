@@ -67,6 +67,14 @@ def runs(status: PollingStatus) -> str:
     return f"{status.ran:,}, {status.rate:,.1f} a second; {status.failed:,} failed, {missed:,} missed"
 
 
+def host(status: PollingStatus) -> str:
+    """How the host is, and what the limiter makes of it."""
+    view = status.limiter
+    if view is None:
+        return "not asked yet"
+    return view.why if view.latency is None else f"answers in {milliseconds(view.latency)}; {view.why}"
+
+
 def told(status: PollingStatus) -> str:
     """How much changed, and who was told."""
     parts = [f"{count(status.changed, 'row')} changed"]

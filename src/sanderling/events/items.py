@@ -181,7 +181,7 @@ def _comment(raw: Object, post_id: str, place: int) -> Comment | None:
 
 def _place_id(context: Context, index: int) -> str:
     """An id for an item that has none: whenever the message comes again, the same."""
-    batch = f"{context.job_id}\0{context.batch_index}"
+    batch = f"{context.job_id}\0{context.platform}\0{context.batch_index}"
     source = batch if context.job_id and context.batch_index is not None else context.event_id
     return f"item-{hashlib.sha256(source.encode('utf-8', 'replace')).hexdigest()[:24]}-{index}"
 

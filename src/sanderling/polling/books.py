@@ -199,6 +199,8 @@ class Books:
             entry.event, entry.only = target.event, target.only
             forget(entry)
             self.schedule.promote(entry, now)
+        if not (target.digest or target.etag or target.modified):
+            forget(entry)  # rows of its document went along with another's
         entry.fixed = target.set_seconds is not None
         entry.base = target.interval
         self.schedule.set_usual(entry, self._heard.usual_seconds(entry), now)

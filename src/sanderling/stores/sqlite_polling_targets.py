@@ -62,7 +62,7 @@ class Reader:
         if types in self._good:
             return row
         read = tuple(self._legible(value, *holds) for value, holds in zip(row, self._holds, strict=True))
-        if read == row:
+        if tuple(map(type, read)) == types:
             self._good.add(types)
         return read
 
