@@ -11,6 +11,7 @@ import os
 import resource
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
@@ -28,6 +29,7 @@ from polling_parts import EVENT, at_once, inserted, percentile, polling, source
 from sanderling.clock import SystemClock
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
+from sanderling.flow.desk import desk_in
 from sanderling.polling.books import Books, Heard
 from sanderling.polling.measures import Measures
 from sanderling.polling.schedule import Entry, Schedule
@@ -114,7 +116,9 @@ async def _ours(origin: str) -> list[float]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         guard = GuardRules(private=True, raw_addresses=True)
         http = await stack.enter_async_context(Http(HttpRules(), guard, clock=clock))
-        system = await stack.enter_async_context(polling(folder, source({"live": 10.0}, origin), http, clock, 100.0))
+        desk = desk_in(stack.enter_context(ThreadPoolExecutor(1, "disk")))  # as the command has it
+        parts = polling(folder, source({"live": 10.0}, origin), http, clock, 100.0, desk)
+        system = await stack.enter_async_context(parts)
 
         async def script() -> None:
             while not system.measures.runs:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from sanderling.apis.json_source import JsonSource
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher, Sends
+from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.polling.system import PollingSystem, Tools
@@ -60,16 +61,16 @@ class Upstream:
 
 @asynccontextmanager
 async def polling(
-    folder: Path, described: JsonSource, sends: Sends, clock: Clock, rps: float
+    folder: Path, described: JsonSource, sends: Sends, clock: Clock, rps: float, desk: Desk = at_once
 ) -> AsyncIterator[PollingSystem]:
-    """A system of real parts, opened; its database is in the folder."""
+    """A system of real parts, opened; its database is in the folder, and is written at the desk."""
     async with AsyncExitStack() as stack:
-        store = await open_sqlite_polling(folder / "polling.db", described.schema, described.name, at_once)
+        store = await open_sqlite_polling(folder / "polling.db", described.schema, described.name, desk)
         stack.push_async_callback(store.close)
         pace = PaceRules(initial_rps=rps, min_rps=1.0, max_rps=rps)
         limiter = Limiter(LimiterRules(pace), clock=clock, rng=Random(1))
         fetcher = Fetcher(sends, limiter, clock=clock, follow=False, retry=False)
-        tools = Tools(described, fetcher, limiter, Memory(2**28), store, at_once)
+        tools = Tools(described, fetcher, limiter, Memory(2**28), store, desk)
         system = PollingSystem(tools, clock=clock, rng=Random(1))
         await system.open()
         yield system

@@ -112,11 +112,13 @@ class PollingControl:
 
     async def _all(self, query: Query) -> list[Target]:
         """All pages, before any of them runs: that moves due times, and so the pages."""
-        found: list[Target] = []
+        found: dict[int, Target] = {}
         while page := await self._store.list(query):
-            found += page
+            found |= {target.id: target for target in page}
+            if len(page) < query.most:
+                break
             query = msgspec.structs.replace(query, after=(page[-1].next_due, page[-1].id))
-        return found
+        return list(found.values())
 
     async def _ingest(self, target: Target) -> Ingested:
         system = self._system

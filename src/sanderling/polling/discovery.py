@@ -45,6 +45,11 @@ class DiscoveryLoop:
         self._clock = clock
         self._desk = desk  # a hundred thousand targets take longer than a live one may be late
         self._one = asyncio.Lock()
+        self._hurry = asyncio.Event()
+
+    def look(self) -> None:
+        """Look now, and from then on as often as the settings say."""
+        self._hurry.set()
 
     async def run(self, store: PollingStore) -> None:
         """Look at once, and then on a grid, until cancelled."""
@@ -53,9 +58,14 @@ class DiscoveryLoop:
             if not self.settings.enabled:
                 await self._clock.sleep(IDLE)
                 continue
+            self._hurry.clear()
             await self._try(store)
             point = next_point(point, self.settings.full, self._clock.now())
-            await self._clock.sleep(point - self._clock.now())
+            timer = self._clock.call_later(point - self._clock.now(), self._hurry.set)
+            try:
+                await self._hurry.wait()
+            finally:
+                timer.cancel()
 
     async def _try(self, store: PollingStore) -> None:
         try:

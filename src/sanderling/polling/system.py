@@ -137,6 +137,8 @@ class PollingSystem:
         self.books.poke()
 
     def _settings(self, settings: PollingSettings) -> None:
+        if settings.full != self.discovery.settings.full:
+            self.discovery.look()
         self.poller.settings = self.discovery.settings = self.activity.settings = settings
         self.schedule.jitter = settings.jitter
         self.poller.adapter.tune(settings)

@@ -64,7 +64,7 @@ SETTING = SettingView(
     key="scheduler.raceActiveMs",
     value="250",
     default="200",
-    meaning="How often each race is asked for while it is active; 0 for no more often than usual.",
+    meaning="How often race is asked for while it is active; 0 for no more often than usual.",
     set=True,
 )
 SETTINGS = SettingList(settings=(SETTING,))
