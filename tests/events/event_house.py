@@ -75,7 +75,7 @@ class House:
         async with asyncio.timeout(seconds):
             await self.system.run(watch())
 
-    def rows(self, question: str) -> list[tuple[object, ...]]:
+    def rows(self, question: str) -> list[tuple[Any, ...]]:
         """What the database has."""
         with sqlite3.connect(self.folder / "events.db") as db:
             return db.execute(question).fetchall()

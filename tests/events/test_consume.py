@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from event_house import QUICK, House, awaited, everything, house
@@ -18,11 +19,11 @@ from sanderling.worlds.social_presets import demo, hostile
 from sanderling.worlds.social_truth import Fate
 
 
-def posts_of(here: House) -> Counter[tuple[object, ...]]:
+def posts_of(here: House) -> Counter[tuple[Any, ...]]:
     return Counter(here.rows("SELECT project_id, platform, post_id FROM post_analytics"))
 
 
-def errors_of(here: House) -> Counter[tuple[object, ...]]:
+def errors_of(here: House) -> Counter[tuple[Any, ...]]:
     return Counter(here.rows("SELECT event_id, item_index FROM crawl_errors"))
 
 
@@ -33,7 +34,7 @@ def check(here: House, first: int, end: int) -> None:
     assert set(posts.values()) <= {1}
     assert set(errors.values()) <= {1}
     assert (len(posts), len(errors)) == (totals.posts, totals.errors)
-    codes = Counter(dict(here.rows("SELECT error_code, count(*) FROM crawl_errors GROUP BY error_code")))
+    codes: Counter[str] = Counter(dict(here.rows("SELECT error_code, count(*) FROM crawl_errors GROUP BY error_code")))
     assert codes == totals.codes
     platforms = dict(here.rows("SELECT platform, count(*) FROM post_analytics GROUP BY platform"))
     assert platforms == dict(totals.platforms)
@@ -65,7 +66,9 @@ async def test_what_may_be_had_later_is_asked_of_the_crawler_once_more(tmp_path:
         await here.consume()
         asked = [json.loads(body) for body in await everything(here.retries)]
         again = Counter(item["error_code"] for each in asked for item in each["payload"]["items"])
-        stored = Counter(dict(here.rows("SELECT error_code, count(*) FROM crawl_errors GROUP BY error_code")))
+        stored: Counter[str] = Counter(
+            dict(here.rows("SELECT error_code, count(*) FROM crawl_errors GROUP BY error_code"))
+        )
         assert again["RATE_LIMITED"] == stored["RATE_LIMITED"] > 0
         assert "CONTENT_REMOVED" not in again
 
@@ -122,7 +125,6 @@ async def test_a_canary_takes_its_share_and_the_rest_waits(tmp_path: Path) -> No
         async def widen() -> None:
             await asyncio.sleep(1.5)
             new = here.rows("SELECT count(*) FROM processed_events WHERE mode = 'new'")[0][0]
-            assert isinstance(new, int)
             assert 5 < new < 30
             write_modes(tmp_path, Modes())
 
@@ -178,7 +180,8 @@ async def test_to_stop_during_an_outage_leaves_the_messages_to_others(tmp_path: 
         async def down(_batch: Batch) -> Kept:
             raise AnalyticsError("the server is gone")
 
-        keep, here.store.keep = here.store.keep, down  # type: ignore[method-assign]
+        keep = here.store.keep
+        here.store.keep = down  # type: ignore[method-assign, assignment]
 
         async def stop() -> None:
             await asyncio.sleep(0.5)

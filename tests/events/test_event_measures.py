@@ -1,6 +1,8 @@
 """What is counted of real batches: under names that are ours, in bounded memory, and read off in one piece."""
 
 import asyncio
+from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 import pytest
@@ -30,8 +32,10 @@ def kept(*several: Digested) -> EventsCounts:
     return seen.counts()
 
 
-def occurred(counts: object) -> dict[object, int]:
-    assert isinstance(counts, dict)
+K = TypeVar("K")
+
+
+def occurred(counts: Mapping[K, int]) -> dict[K, int]:
     return {name: number for name, number in counts.items() if number}
 
 

@@ -149,6 +149,7 @@ def test_those_who_add_at_once_make_whole_batches() -> None:
         async with asyncio.TaskGroup() as group:
             for number in range(23):
                 group.create_task(play.sink.add(item(number)))
+        assert play.sink.tally.batches == 4
         await play.sink.flush()
         assert {post.id for post in await play.consumed() if isinstance(post, Post)} == {
             str(7_000_000_000_000_000_000 + number) for number in range(23)

@@ -11,6 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 import structlog
+from fake_events import READINGS as EVENTS
 from fake_polling import READINGS as POLLING
 from fake_sequence import READINGS as SEQUENCE
 from fake_snapshot import READINGS, Seen, Snapshot
@@ -19,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sanderling.observe import logs
 from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics, PagesMetrics, PortError, on_loop, serve
+from sanderling.observe.metrics_events import EventsMetrics
 from sanderling.observe.metrics_polling import PollingMetrics
 from sanderling.observe.metrics_repos import RepoMetrics
 from sanderling.observe.metrics_sequence import SequenceMetrics
@@ -48,6 +50,7 @@ def _everything() -> CollectorRegistry:
     RepoMetrics(registry, lambda: READINGS)
     SequenceMetrics(registry, lambda: SEQUENCE)
     PollingMetrics(registry, lambda: POLLING)
+    EventsMetrics(registry, lambda: EVENTS)
     return registry
 
 

@@ -1,4 +1,5 @@
 import asyncio
+import hashlib
 import os
 import random
 import sys
@@ -7,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Self
 from urllib.parse import urlsplit
 
 import aio_pika
@@ -15,18 +15,22 @@ import aiormq
 import pytest
 from pamqp.common import FieldValue
 from queue_contract import DELAY, EMPTY, Opens, QueueContract, drained, keys, letters, played, script, settled, taken
+from rabbitmq_proxy import Proxy
 from services.process import Missing, private_folder
 from services.rabbitmq import start
 
 from sanderling.clock import SystemClock
 from sanderling.stores import rabbitmq as rabbitmq_module
-from sanderling.stores import rabbitmq_wire
-from sanderling.stores.queue import Delivery, Depth, Letter, QueueError, WholeQueue, open_queue
-from sanderling.stores.rabbitmq import DELAYS, RabbitmqQueue
+from sanderling.stores import rabbitmq_messages, rabbitmq_wire
+from sanderling.stores.analytics import OutboxMessage
+from sanderling.stores.queue import Binding, Delivery, Depth, Letter, QueueError, WholeQueue, open_queue
+from sanderling.stores.rabbitmq import DELAYS, Intake, RabbitmqQueue
+from sanderling.stores.rabbitmq_topic import RabbitmqTopic
 from sanderling.stores.rabbitmq_wire import broker
 
 SHORT = (DELAY, 1.0)
 NOBODY: Mapping[str, str] = {}
+DATA = "data.collected"
 
 
 @pytest.fixture
@@ -63,89 +67,6 @@ class TestRabbitmqQueue(QueueContract):
 # --- a server that comes and goes ---
 
 
-class Proxy:
-    """Stands between us and the server, and can cut, refuse or fall silent."""
-
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._host, self._port = parts.hostname or "", parts.port or 5672
-        self._login = parts.netloc.rpartition("@")[0]
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._serving: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
-        self._speaks = asyncio.Event()
-        self._speaks.set()
-        self.refuses = False
-        self.cut_after = sys.maxsize  # bytes to the server
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        self._server.close()
-        self.cut()
-        if self._serving:
-            await asyncio.wait(self._serving, timeout=5)
-
-    @property
-    def url(self) -> str:
-        assert self._server is not None
-        return f"amqp://{self._login}@127.0.0.1:{self._server.sockets[0].getsockname()[1]}/"
-
-    def cut(self) -> None:
-        """End all connections."""
-        self._speaks.set()
-        self.cut_after = sys.maxsize
-        for writer in self._writers:
-            writer.transport.abort()
-
-    def silence(self) -> None:
-        """Connections stay, and nothing goes through them to the server."""
-        self._speaks.clear()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.refuses:
-            writer.transport.abort()
-            return
-        there, back = await asyncio.open_connection(self._host, self._port)
-        self._writers |= {writer, back}
-        task = asyncio.current_task()
-        assert task is not None
-        self._serving.add(task)
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._carry(reader, back, self._pass))
-                group.create_task(self._carry(there, writer, None))
-        finally:
-            self._writers -= {writer, back}
-            self._serving.discard(task)
-            writer.transport.abort()
-            back.transport.abort()
-
-    async def _pass(self, size: int) -> None:
-        await self._speaks.wait()
-        self.cut_after -= size
-        if self.cut_after < 0:
-            self.cut()
-
-    @staticmethod
-    async def _carry(
-        reader: asyncio.StreamReader, writer: asyncio.StreamWriter, may: Callable[[int], Awaitable[None]] | None
-    ) -> None:
-        try:
-            while data := await reader.read(1024):
-                if may is not None:
-                    await may(len(data))
-                writer.write(data)
-                await writer.drain()
-        except ConnectionError:
-            pass
-        finally:
-            writer.close()
-
-
 Play = Callable[[RabbitmqQueue, Proxy], Awaitable[None]]
 
 
@@ -167,9 +88,9 @@ def weather(rabbitmq: str, name: str) -> Callable[[Play], None]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aiormq.Connection, "READER_CLOSE_TIMEOUT", 0.1)
+    monkeypatch.setattr(rabbitmq_wire, "CONNECT_SECONDS", 0.5)
     for module in (rabbitmq_module, rabbitmq_wire):
-        monkeypatch.setattr(module, "CONNECT_SECONDS", 0.5)
-    monkeypatch.setattr(rabbitmq_module, "ANSWER_SECONDS", 0.5)
+        monkeypatch.setattr(module, "ANSWER_SECONDS", 0.5)
 
 
 AWAY = r"no RabbitMQ answers at amqp://127.0.0.1:\d+/ \(.*\). What was confirmed is safe; the rest will be tried again"
@@ -266,8 +187,8 @@ def test_a_letter_is_not_confirmed_because_the_client_gave_up(weather: Callable[
         proxy.silence()
 
         def give_up() -> None:
-            assert queue._sender is not None
-            transport = queue._sender.connection.transport
+            assert queue._publisher.link is not None
+            transport = queue._publisher.link.connection.transport
             assert transport is not None
             transport.connection._reader_task.cancel()  # type: ignore[attr-defined] # as its heartbeat does
 
@@ -325,7 +246,7 @@ def test_a_replay_that_is_cut_loses_nothing(weather: Callable[[Play], None]) -> 
 
 
 def test_letters_survive_a_restart_of_the_server() -> None:
-    """Those that are ready, delayed and dead."""
+    """Those that are ready, delayed and dead; and what was sent to an exchange, and who waits for it there."""
 
     async def before(queue: WholeQueue) -> None:
         await queue.publish(letters(0, 4))
@@ -337,15 +258,27 @@ def test_letters_survive_a_restart_of_the_server() -> None:
         assert {each.key: each.tries for each in await taken(queue, 3)} == {"0": 1, "2": 0, "3": 0}
         assert [each.key for each in await queue.dead(9)] == ["1"]
 
+    async def also(url: str, number: int) -> list[bytes]:
+        queue, topic = open_queue(url, "bound", SystemClock(), binding=Binding("events", DATA)), RabbitmqTopic(url)
+        if number == 0:
+            await queue.depth()
+        said = OutboxMessage(exchange="events", routing_key=DATA, body=b"%d" % number)
+        assert await topic.send([said]) == []
+        await topic.close()
+        found = [each.body for each in await taken(queue, number + 1)]
+        await queue.close()
+        return found
+
     with ExitStack() as stack:
         folder = Path(stack.enter_context(private_folder()))
-        for play in (before, after):
+        for number, play in enumerate((before, after)):
             with ExitStack() as life:
                 try:
                     url = life.enter_context(start(folder)).url
                 except Missing as why:
                     pytest.skip(str(why))
                 played(partial(RabbitmqQueue, url, "letters", SystemClock(), delays=(3.0,)), play)
+                assert asyncio.run(also(url, number)) == [b"0", b"1"][: number + 1]
 
 
 # --- what operators do ---
@@ -459,7 +392,7 @@ def test_the_delivery_of_another_queue_is_a_mistake(opens: Opens) -> None:
 
 
 def test_many_letters_are_more_than_one_window(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rabbitmq_wire, "WINDOW_BYTES", 10_000)
+    monkeypatch.setattr(rabbitmq_messages, "WINDOW_BYTES", 10_000)
     sent = [Letter(str(number), bytes(number * 10)) for number in range(600)]
 
     async def play(queue: WholeQueue) -> list[Delivery]:
@@ -558,3 +491,148 @@ def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPa
 
     with pytest.raises(QueueError, match=r"not installed: pip install 'sanderling\[rabbitmq\]'"):
         open_queue("amqp://host", "letters", SystemClock())
+
+
+# --- what other programs send ---
+
+
+@pytest.fixture
+def exchange(rabbitmq: str) -> Iterator[str]:
+    """Nobody else's; whoever needs it makes it."""
+    exchange = f"sanderling-test-{uuid.uuid4().hex}"
+    yield exchange
+    asyncio.run(delete_exchange(rabbitmq, exchange))
+
+
+async def delete_exchange(url: str, exchange: str) -> None:
+    async with asyncio.timeout(20), await aio_pika.connect(url) as connection:
+        await (await connection.channel()).exchange_delete(exchange)
+
+
+@pytest.fixture
+def bound(rabbitmq: str, name: str, exchange: str) -> Opens:
+    intake = Intake(Binding(exchange, DATA), prefetch=3)
+    return lambda: RabbitmqQueue(rabbitmq, name, SystemClock(), delays=SHORT, intake=intake)
+
+
+async def sent(url: str, exchange: str, messages: list[tuple[str, aio_pika.Message]]) -> None:
+    """By a program that knows nothing of us."""
+    async with await aio_pika.connect(url) as connection:
+        channel = await connection.channel()
+        there = await channel.declare_exchange(exchange, aio_pika.ExchangeType.TOPIC, durable=True)
+        for key, message in messages:
+            await there.publish(message, key)
+
+
+def test_messages_under_the_key_arrive_and_others_do_not(bound: Opens, rabbitmq: str, exchange: str) -> None:
+    keys_sent = [DATA, "project.created", "data", "data.collected.again", DATA, "analysis.finished"]
+
+    async def play(queue: WholeQueue) -> list[bytes]:
+        await queue.depth()
+        messages = [(key, aio_pika.Message(f"{key} {place}".encode())) for place, key in enumerate(keys_sent)]
+        await sent(rabbitmq, exchange, messages)
+        await queue.publish([Letter("ours", b"ours")])
+        return [each.body for each in await drained(queue)]
+
+    assert played(bound, play) == [b"data.collected 0", b"data.collected 4", b"ours"]
+
+
+def test_what_others_have_made_is_used_and_bound(bound: Opens, rabbitmq: str, name: str, exchange: str) -> None:
+    """They made both, as the services did that were here first; what they sent waits already."""
+
+    async def before() -> None:
+        async with await aio_pika.connect(rabbitmq) as connection:
+            channel = await connection.channel()
+            there = await channel.declare_exchange(exchange, aio_pika.ExchangeType.TOPIC, durable=True)
+            queue = await channel.declare_queue(name, durable=True, arguments={"x-queue-type": "classic"})
+            await queue.bind(there, DATA)
+            await there.publish(aio_pika.Message(b"early"), DATA)
+
+    async def play(queue: WholeQueue) -> None:
+        await sent(rabbitmq, exchange, [(DATA, aio_pika.Message(b"late"))])
+        early, late = await taken(queue, 2)
+        assert (early.body, late.body) == (b"early", b"late")
+        await queue.later(early, DELAY, "why")
+        await queue.bury(late, "why")
+        assert [(each.body, each.tries) for each in await taken(queue, 1)] == [(b"early", 1)]
+        assert [each.body for each in await queue.dead(9)] == [b"late"]
+
+    asyncio.run(before())
+    played(bound, play)
+
+
+def test_a_queue_that_was_deleted_is_bound_again(bound: Opens, rabbitmq: str, name: str, exchange: str) -> None:
+    async def play(queue: WholeQueue) -> list[bytes]:
+        await queue.depth()
+        await delete(rabbitmq, name)
+        assert await queue.take(1, 0.1) == []
+        await queue.depth()
+        await sent(rabbitmq, exchange, [(DATA, aio_pika.Message(b"after"))])
+        return [each.body for each in await taken(queue, 1)]
+
+    assert played(bound, play) == [b"after"]
+
+
+def test_a_message_of_others_keeps_its_key_whenever_it_comes(bound: Opens, rabbitmq: str, exchange: str) -> None:
+    named = aio_pika.Message(b"named", message_id="evt_abc123")
+    nameless = [aio_pika.Message(body, message_id="x" * 201) for body in (b"one", b"two")]
+    odd = aio_pika.Message(b"odd", headers={"x-key": "a\nb"}, message_id="evt_other")
+
+    async def play(queue: WholeQueue) -> None:
+        await queue.depth()
+        await sent(rabbitmq, exchange, [(DATA, named), (DATA, nameless[0]), (DATA, nameless[1])])
+        first = {each.body: each.key for each in await taken(queue, 3)}
+        await queue.close()
+        again = await taken(queue, 3)
+        assert {each.body: each.key for each in again} == first
+        assert first[b"named"] == "evt_abc123"
+        assert first[b"one"] == f"body-{hashlib.sha256(b'one').hexdigest()[:32]}" != first[b"two"]
+        for each in again:
+            await queue.later(each, DELAY, "why")
+        later = await taken(queue, 3)
+        assert {each.body: each.key for each in later} == first
+        await queue.done(later)
+        await sent(rabbitmq, exchange, [(DATA, odd)])
+        assert keys(await taken(queue, 1))[0].startswith("body-")
+
+    played(bound, play)
+
+
+def test_no_more_are_handed_out_than_may_be_undone(bound: Opens) -> None:
+    async def play(queue: WholeQueue) -> None:
+        await queue.publish(letters(0, 7))
+        first = await taken(queue, 3)
+        assert await queue.take(9, 0.3) == []
+        await queue.done(first[:2])
+        assert keys(await taken(queue, 2)) == ["3", "4"]
+
+    played(bound, play)
+
+
+def test_an_exchange_of_another_kind_is_refused(bound: Opens, rabbitmq: str, exchange: str) -> None:
+    async def play(queue: WholeQueue) -> None:
+        async with await aio_pika.connect(rabbitmq) as connection:
+            channel = await connection.channel()
+            await channel.declare_exchange(exchange, aio_pika.ExchangeType.FANOUT, durable=True)
+        with pytest.raises(QueueError, match=r"has an exchange of that name with other settings \(.*fanout"):
+            await queue.depth()
+
+    played(bound, play)
+
+
+def test_what_feeds_a_queue_is_said_when_it_is_opened(rabbitmq: str, name: str, exchange: str) -> None:
+    async def play(queue: WholeQueue) -> list[str]:
+        await queue.depth()
+        await sent(rabbitmq, exchange, [(DATA, aio_pika.Message(b"1", message_id=str(number))) for number in range(3)])
+        first = await taken(queue, 2)
+        assert await queue.take(9, 0.3) == []
+        return keys(first)
+
+    opens = partial(open_queue, rabbitmq, name, SystemClock(), binding=Binding(exchange, DATA), prefetch=2)
+    assert played(opens, play) == ["0", "1"]
+
+
+@pytest.mark.parametrize("intake", [(None, 0), (None, 65_536), (Binding("", DATA), 1), (Binding("e", "k" * 256), 1)])
+def test_an_intake_that_cannot_be_is_a_mistake(intake: tuple[Binding | None, int]) -> None:
+    with pytest.raises(ValueError, match="expected 1 to"):
+        Intake(*intake)

@@ -187,7 +187,9 @@ class Consumer:
         else:
             items, more = await self._fetched(envelope)
         context = envelope.context
-        notes += (*more, *size_notes(len(items), context.platform, context.content_count))
+        notes += more
+        if envelope.mode == "new":  # others are single posts, as a rule
+            notes += size_notes(len(items), context.platform, context.content_count)
         if notes:
             self.measures.odd(context.platform, len(items))
             log.warning("batch_is_odd", message=context.event_id, job=context.job_id, notes=notes[:10])

@@ -1,7 +1,7 @@
 """The metrics, read when Prometheus asks, so that the road itself pays nothing for being watched.
 
 Those of a crawl of repos are in `metrics_repos`, of ids in `metrics_sequence`, of polling in
-`metrics_polling`.
+`metrics_polling`, of events in `metrics_events`.
 
 Terms. A *snapshot* is what the limiter says of itself at one moment. A *scrape* is Prometheus asking for it over HTTP.
 

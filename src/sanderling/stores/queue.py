@@ -75,6 +75,13 @@ class Dead(NamedTuple):
     at: float  # seconds since 1970
 
 
+class Binding(NamedTuple):
+    """What else is put into a queue of a server: messages of other programs to a topic exchange, under such a key."""
+
+    exchange: str
+    routing_key: str
+
+
 class Queue(Protocol):
     """Letters on their way. All methods raise QueueError; all end within seconds, whatever the other side does."""
 
@@ -117,10 +124,21 @@ class WholeQueue(Queue, DeadLetters, Protocol):
     """Both sides of a queue."""
 
 
-def open_queue(url: str, name: str, clock: Clock, environment: Mapping[str, str] = os.environ) -> WholeQueue:
+def open_queue(
+    url: str,
+    name: str,
+    clock: Clock,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    binding: Binding | None = None,
+    prefetch: int | None = None,
+) -> WholeQueue:
     """The queue `name` at `url`: a file of that name in `sqlite:FOLDER`, or of an `amqp://` or `amqps://` server.
 
     A file is opened here, a server reached with the first call: ask for the `depth` to know. Raises QueueError.
+
+    `prefetch` is how many letters a server hands to this process before it is told that some are done. Both, it and
+    `binding`, mean nothing to a file: nobody but us puts letters there, and they are taken as they are asked for.
     """
     if not NAME.fullmatch(name):
         raise QueueError(f"{name[:100]!r} cannot be the name of a queue; expected letters, digits, '.', '-' and '_'")
@@ -134,12 +152,13 @@ def open_queue(url: str, name: str, clock: Clock, environment: Mapping[str, str]
         shown = kind if kind in ("sqlite", "redis", "http", "https") else "that"
         raise QueueError(f"{shown!r} is no queue with a place; {EXPECTED}")
     try:
-        from sanderling.stores.rabbitmq import RabbitmqQueue  # noqa: PLC0415 - an extra, which need not be there
+        from sanderling.stores.rabbitmq import PREFETCH, Intake, RabbitmqQueue  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("aio_pika", "aiormq"):
             raise
         raise QueueError(MISSING) from None
-    return RabbitmqQueue(url, name, clock, environment=environment)
+    intake = Intake(binding, PREFETCH if prefetch is None else prefetch)
+    return RabbitmqQueue(url, name, clock, environment=environment, intake=intake)
 
 
 def checked(letters: Sequence[Letter]) -> dict[str, bytes]:

@@ -2,7 +2,7 @@
 
 | queue | type | what |
 |---|---|---|
-| `NAME` | classic, durable | letters that are ready; messages of other programs are taken too |
+| `NAME` | classic, durable | letters that are ready; messages of other programs are taken too (`Binding`) |
 | `NAME.later.5s`, `.30s`, `.300s`, `.1800s` | quorum | letters that come back after so long |
 | `NAME.dead` | classic, durable | letters that were given up |
 
@@ -18,6 +18,8 @@ Tricky bits:
 - What is published and what is taken goes over two connections: a server short of memory stops to read from those who
   publish, and must go on to hear what is done.
 - A server says of nobody else what they have taken, so `depth` knows only what this process has.
+- A queue that other programs have made is used, if it is durable, classic and without settings. So is a topic exchange
+  that is durable.
 - To look at dead letters is to take them and to give them back, all those before the page too. While one looks, others
   see fewer; and one that is buried twice is there twice.
 """
@@ -27,39 +29,59 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from aio_pika import Message
-from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
+from aio_pika.abc import AbstractIncomingMessage
 
 from sanderling.clock import Clock
-from sanderling.stores.queue import Dead, Delivery, Depth, Letter, QueueError, checked
-from sanderling.stores.rabbitmq_wire import (
-    AGAIN,
-    ANSWER_SECONDS,
-    CONNECT_SECONDS,
+from sanderling.stores.queue import Binding, Dead, Delivery, Depth, Letter, QueueError, checked
+from sanderling.stores.rabbitmq_messages import (
     WINDOW,
-    Link,
-    RefusedError,
+    Parcel,
     acknowledge,
-    broker,
-    connect,
     dead_of,
     key_of,
     message_of,
-    plainly,
     publish,
     tries_of,
     windows,
+)
+from sanderling.stores.rabbitmq_wire import (
+    AGAIN,
+    ANSWER_SECONDS,
+    Layout,
+    Link,
+    Publisher,
+    RefusedError,
+    broker,
+    plainly,
 )
 
 DELAYS = (5.0, 30.0, 300.0, 1800.0)
 # Taken and not done, or here and not taken: some 40 MB of usual letters.
 PREFETCH = 500
+MOST_PREFETCH = 65_535  # which the protocol has place for
 # A page of dead letters ends with the one that makes it larger.
 PAGE_BYTES = 64 << 20
 # How long a taker waits before it looks again for a server that is gone.
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What a queue is fed from besides what we publish, and how many letters are handed to us before any is done."""
+
+    binding: Binding | None = None
+    prefetch: int = PREFETCH
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.prefetch <= MOST_PREFETCH:
+            raise ValueError(f"prefetch is {self.prefetch}, expected 1 to {MOST_PREFETCH:,}")
+        for name in self.binding or ():
+            if not 1 <= len(name.encode()) <= 255:
+                raise ValueError(f"{name[:50]!r} is nothing to bind to, expected 1 to 255 bytes")
 
 
 class Inbox:
@@ -111,13 +133,13 @@ class RabbitmqQueue:
         *,
         environment: Mapping[str, str] = os.environ,
         delays: Sequence[float] = DELAYS,
+        intake: Intake | None = None,
     ) -> None:
         self._broker = broker(url, environment)
-        self._name, self._dead_name = name, f"{name}.dead"
-        self._later_names = {seconds: f"{name}.later.{seconds:g}s" for seconds in sorted(delays)}
+        self._intake = intake or Intake()
+        self._queues = Layout(name, tuple(sorted(delays)), self._intake.binding)
         self._clock = clock
-        self._sender: Link | None = None
-        self._sending = asyncio.Lock()
+        self._publisher = Publisher(self._broker, f"sanderling {name}", self._queues.declare)
         self._inbox: Inbox | None = None
         self._receiving = asyncio.Lock()
         self._news = asyncio.Event()
@@ -126,7 +148,7 @@ class RabbitmqQueue:
     async def publish(self, letters: Sequence[Letter]) -> None:
         """Return when the server has them all on disk. After an error it may have some."""
         bodies = checked(letters)
-        await self._send(self._name, [message_of(key, body) for key, body in bodies.items()])
+        await self._send(self._queues.name, [message_of(key, body) for key, body in bodies.items()])
 
     async def take(self, most: int, wait: float) -> list[Delivery]:
         """Up to `most` letters; waits up to `wait` seconds for the first, and longer to reach the server.
@@ -160,25 +182,24 @@ class RabbitmqQueue:
 
     async def later(self, delivery: Delivery, seconds: float, why: str) -> None:
         """Count a failed try, and deliver it again after the next delay that is not shorter, or the longest."""
-        to = next((name for delay, name in self._later_names.items() if delay >= seconds), None)
         message = message_of(delivery.key, delivery.body, delivery.tries + 1, why)
-        await self._move(delivery, to or [*self._later_names.values()][-1], message)
+        await self._move(delivery, self._queues.later(seconds), message)
 
     async def bury(self, delivery: Delivery, why: str) -> None:
         """Put it among the dead letters."""
         message = message_of(delivery.key, delivery.body, delivery.tries, why, self._clock.wall())
-        await self._move(delivery, self._dead_name, message)
+        await self._move(delivery, self._queues.dead, message)
 
     async def depth(self) -> Depth:
         """How many letters there are; as taken count only those that this process has taken."""
-        async with self._channel() as channel:
-            counts = await self._declare(channel)
+        async with self._publisher.channel() as channel:
+            counts = await self._queues.declare(channel)
         inbox = self._inbox if self._inbox and self._inbox.link.alive else None
         return Depth(
-            ready=counts[self._name] + (len(inbox.waiting) if inbox else 0),
+            ready=counts[self._queues.name] + (len(inbox.waiting) if inbox else 0),
             taken=len(inbox.taken) if inbox else 0,
-            delayed=sum(counts[name] for name in self._later_names.values()),
-            dead=counts[self._dead_name],
+            delayed=sum(counts[name] for name in self._queues.laters),
+            dead=counts[self._queues.dead],
         )
 
     async def dead(self, limit: int, after: str = "") -> list[Dead]:
@@ -194,7 +215,7 @@ class RabbitmqQueue:
                     size += len(message.body)
                 seen.add(key)
         if after and after not in seen:
-            raise QueueError(f"{self._dead_name} has no letter {after!r} any more; begin with the first page")
+            raise QueueError(f"{self._queues.dead} has no letter {after!r} any more; begin with the first page")
         return list(found.values())
 
     async def replay(self, keys: Collection[str] | None = None) -> int:
@@ -213,74 +234,21 @@ class RabbitmqQueue:
 
     async def close(self) -> None:
         """Let go of the connections; the server delivers to others what was taken and not done."""
-        links = [self._sender, self._inbox.link if self._inbox else None]
-        self._sender = self._inbox = None
-        for link in filter(None, links):
-            await link.close()
+        inbox, self._inbox = self._inbox, None
+        await self._publisher.close()
+        if inbox is not None:
+            await inbox.link.close()
 
     # Publishing.
 
-    @asynccontextmanager
-    async def _channel(self) -> AsyncIterator[AbstractChannel]:
-        """The channel to publish on. Whatever goes wrong with it, the next one who asks gets a new one."""
-        link = await self._link()
-        try:
-            with plainly(self._broker.place):
-                async with asyncio.timeout(ANSWER_SECONDS):
-                    yield link.channel
-        except BaseException:
-            if self._sender is link:
-                self._sender = None
-            await link.close()
-            raise
-
-    async def _link(self) -> Link:
-        with plainly(self._broker.place):
-            # Also who waits for others to connect waits no longer than that.
-            async with asyncio.timeout(CONNECT_SECONDS), self._sending:
-                if self._sender and not self._sender.alive:
-                    lost, self._sender = self._sender, None
-                    await lost.close()
-                self._sender = self._sender or await self._connect()
-                return self._sender
-
-    async def _connect(self) -> Link:
-        """A link to queues that exist."""
-        link = await connect(self._broker, f"sanderling {self._name}")
-        try:
-            with plainly(self._broker.place):
-                async with asyncio.timeout(ANSWER_SECONDS):
-                    await self._declare(link.channel)
-        except BaseException:
-            await link.close()
-            raise
-        return link
-
-    async def _declare(self, channel: AbstractChannel) -> dict[str, int]:
-        """Make the queues that are not there; say how many letters wait in each."""
-        arguments: dict[str, dict[str, str | int]] = {self._name: {}, self._dead_name: {}}
-        for seconds, name in self._later_names.items():
-            arguments[name] = {
-                "x-queue-type": "quorum",
-                "x-message-ttl": int(1000 * seconds),
-                "x-dead-letter-exchange": "",
-                "x-dead-letter-routing-key": self._name,
-                "x-dead-letter-strategy": "at-least-once",
-                "x-overflow": "reject-publish",  # which that strategy needs; there is no limit to overflow
-            }
-        counts = {}
-        for name, settings in arguments.items():
-            queue = await channel.declare_queue(name, durable=True, arguments={**settings})
-            counts[name] = queue.declaration_result.message_count or 0
-        return counts
-
     async def _send(self, to: str, messages: Sequence[Message]) -> None:
-        for some in windows(messages):
-            async with self._channel() as channel:
-                returned = await publish(channel.default_exchange, to, some)
+        for some in windows(messages, lambda message: message.body_size):
+            async with self._publisher.channel() as channel:
+                parcels = [Parcel(channel.default_exchange, to, message) for message in some]
+                returned = await publish(parcels)
                 if returned:  # somebody has deleted the queue
-                    await self._declare(channel)
-                    returned = await publish(channel.default_exchange, to, returned)
+                    await self._queues.declare(channel)
+                    returned = await publish([parcels[place] for place in returned])
             if returned:
                 raise QueueError(f"RabbitMQ at {self._broker.place} has no queue {to} to put letters in. {AGAIN}")
 
@@ -316,16 +284,16 @@ class RabbitmqQueue:
 
     async def _subscribe(self, inbox: Inbox | None) -> Inbox:
         """Have letters delivered to `inbox`, or to a new one."""
-        inbox = inbox or Inbox(await self._connect(), self._news)
+        inbox = inbox or Inbox(await self._publisher.connect(), self._news)
         channel = inbox.link.channel
         try:
             with plainly(self._broker.place):
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    await self._declare(channel)  # what was deleted
-                    await channel.set_qos(prefetch_count=PREFETCH)
+                    await self._queues.declare(channel)  # what was deleted
+                    await channel.set_qos(prefetch_count=self._intake.prefetch)
                     (await channel.get_underlay_channel()).on_consumer_cancel_callbacks.add(inbox.cancel)
                     channel.close_callbacks.add(inbox.cancel)
-                    queue = await channel.get_queue(self._name, ensure=False)
+                    queue = await channel.get_queue(self._queues.name, ensure=False)
                     inbox.fed = True
                     await queue.consume(inbox.arrive)
         except BaseException:
@@ -355,12 +323,12 @@ class RabbitmqQueue:
 
         They come over a connection of their own: when that closes, those not acknowledged go back to their places.
         """
-        link = await self._connect()
+        link = await self._publisher.connect()
         try:
             with plainly(self._broker.place):
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    left = (await self._declare(link.channel))[self._dead_name]
-                queue = await link.channel.get_queue(self._dead_name, ensure=False)
+                    left = (await self._queues.declare(link.channel))[self._queues.dead]
+                queue = await link.channel.get_queue(self._queues.dead, ensure=False)
 
                 async def next_one() -> AbstractIncomingMessage | None:
                     nonlocal left
@@ -372,13 +340,13 @@ class RabbitmqQueue:
             await link.close()
 
     async def _revive(self, messages: Sequence[AbstractIncomingMessage]) -> int:
-        await self._send(self._name, [message_of(key_of(each), each.body) for each in messages])
+        await self._send(self._queues.name, [message_of(key_of(each), each.body) for each in messages])
         async with asyncio.timeout(ANSWER_SECONDS):
             await acknowledge(messages)
         return len(messages)
 
     def __repr__(self) -> str:
-        return f"<RabbitmqQueue {self._name} at {self._broker.place}>"
+        return f"<RabbitmqQueue {self._queues.name} at {self._broker.place}>"
 
 
 def _mark(delivery: Delivery) -> Mark:

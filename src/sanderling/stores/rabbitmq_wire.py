@@ -1,4 +1,4 @@
-"""What goes over the wire to a RabbitMQ: where that is, a connection with a channel, messages, and what goes wrong.
+"""The wire to a RabbitMQ: where that is, connections, the queues of a name, and what goes wrong.
 
 A server is `amqp://user:password@host:5672/vhost`, or `amqps://` with TLS. The password may also come from
 RABBITMQ_PASSWORD, or from the file that RABBITMQ_PASSWORD_FILE names; it is never shown.
@@ -6,25 +6,26 @@ RABBITMQ_PASSWORD, or from the file that RABBITMQ_PASSWORD_FILE names; it is nev
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import aio_pika
-from aio_pika import DeliveryMode, Message
-from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractExchange, AbstractIncomingMessage
-from aio_pika.exceptions import CONNECTION_EXCEPTIONS, PublishError
+from aio_pika import ExchangeType
+from aio_pika.abc import AbstractChannel, AbstractConnection
+from aio_pika.exceptions import CONNECTION_EXCEPTIONS
 from aiormq.exceptions import (
     AuthenticationError,
     ChannelAccessRefused,
+    ChannelNotFoundEntity,
     ChannelPreconditionFailed,
     InvalidFrameError,
     ProbableAuthenticationError,
 )
 
-from sanderling.stores.queue import EXPECTED, LONGEST_WHY, Dead, QueueError
+from sanderling.stores.queue import EXPECTED, Binding, QueueError
 
 PORTS = {"amqp": 5672, "amqps": 5671}
 # A caller waits no longer than this for a server that is gone: its own retries are the better place to wait.
@@ -36,9 +37,6 @@ CLOSE_SECONDS = 3.0
 # A peer that vanished without a word is noticed after some three of these, by us and by the server.
 HEARTBEAT_SECONDS = 10
 LONGEST_REASON = 300
-# On the way and not confirmed, in letters and in bytes; a confirm of each by itself costs four times as much.
-WINDOW, WINDOW_BYTES = 200, 8 << 20
-
 AGAIN = "What was confirmed is safe; the rest will be tried again."
 
 
@@ -111,6 +109,17 @@ def _password(environment: Mapping[str, str]) -> str:
     return environment.get("RABBITMQ_PASSWORD", "guest")
 
 
+class _Connection(aio_pika.Connection):
+    """One that fails to connect is closed at once: the client would do so when it is forgotten, in whatever thread."""
+
+    async def connect(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the client's
+        try:
+            await super().connect(timeout)
+        except BaseException:
+            await self.close()
+            raise
+
+
 async def connect(server: Broker, name: str) -> Link:
     """A new link, which operators see under `name`. Raises QueueError."""
     # What they log of an error, with all its traces, we report in a line.
@@ -127,12 +136,115 @@ async def connect(server: Broker, name: str) -> Link:
                 ssl=server.tls,
                 heartbeat=HEARTBEAT_SECONDS,
                 name=name,
+                connection_class=_Connection,
             )
             try:
                 return Link(connection, await connection.channel(on_return_raises=True))
             except BaseException:
                 await _close(connection)
                 raise
+
+
+class Publisher:
+    """A link to publish on, which is made anew when the last one broke; each is prepared before it is used."""
+
+    def __init__(
+        self, server: Broker, name: str, prepare: Callable[[AbstractChannel], Awaitable[object]] | None = None
+    ) -> None:
+        self.link: Link | None = None
+        self._server = server
+        self._name = name
+        self._prepare = prepare
+        self._turn = asyncio.Lock()
+
+    @asynccontextmanager
+    async def channel(self) -> AsyncIterator[AbstractChannel]:
+        """The channel to publish on. Whatever goes wrong with it, the next one who asks gets a new one."""
+        link = await self._alive()
+        try:
+            with plainly(self._server.place):
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    yield link.channel
+        except BaseException:
+            if self.link is link:
+                self.link = None
+            await link.close()
+            raise
+
+    async def connect(self) -> Link:
+        """A new link, for whoever needs one apart."""
+        link = await connect(self._server, self._name)
+        if self._prepare is None:
+            return link
+        try:
+            with plainly(self._server.place):
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await self._prepare(link.channel)
+        except BaseException:
+            await link.close()
+            raise
+        return link
+
+    async def close(self) -> None:
+        """Let go of the link; the next one who asks gets a new one."""
+        link, self.link = self.link, None
+        if link is not None:
+            await link.close()
+
+    async def _alive(self) -> Link:
+        with plainly(self._server.place):
+            # Also who waits for others to connect waits no longer than that.
+            async with asyncio.timeout(CONNECT_SECONDS), self._turn:
+                if self.link is not None and not self.link.alive:
+                    await self.close()
+                self.link = self.link or await self.connect()
+                return self.link
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The queues that letters of one name are in, and what else is put into the first."""
+
+    name: str
+    delays: tuple[float, ...]  # seconds, the shortest first
+    binding: Binding | None = None
+
+    @property
+    def dead(self) -> str:
+        """The queue of letters that were given up."""
+        return f"{self.name}.dead"
+
+    @property
+    def laters(self) -> list[str]:
+        """The queues of letters that come back, the soonest first."""
+        return [f"{self.name}.later.{seconds:g}s" for seconds in self.delays]
+
+    def later(self, seconds: float) -> str:
+        """The one with the next delay that is not shorter, or the longest."""
+        fits = (name for delay, name in zip(self.delays, self.laters, strict=True) if delay >= seconds)
+        return next(fits, self.laters[-1])
+
+    async def declare(self, channel: AbstractChannel) -> dict[str, int]:
+        """Make the queues that are not there; say how many letters wait in each."""
+        # The first has no settings at all: so it is the same as the one that other programs make of that name.
+        arguments: dict[str, dict[str, str | int]] = {self.name: {}, self.dead: {}}
+        for seconds, name in zip(self.delays, self.laters, strict=True):
+            arguments[name] = {
+                "x-queue-type": "quorum",
+                "x-message-ttl": int(1000 * seconds),
+                "x-dead-letter-exchange": "",
+                "x-dead-letter-routing-key": self.name,
+                "x-dead-letter-strategy": "at-least-once",
+                "x-overflow": "reject-publish",  # which that strategy needs; there is no limit to overflow
+            }
+        counts = {}
+        for name, settings in arguments.items():
+            queue = await channel.declare_queue(name, durable=True, arguments={**settings})
+            counts[name] = queue.declaration_result.message_count or 0
+        if self.binding is not None:
+            exchange = await channel.declare_exchange(self.binding.exchange, ExchangeType.TOPIC, durable=True)
+            await (await channel.get_queue(self.name, ensure=False)).bind(exchange, self.binding.routing_key)
+        return counts
 
 
 async def _close(connection: AbstractConnection) -> None:
@@ -156,8 +268,9 @@ def plainly(place: str) -> Iterator[None]:
     except (AuthenticationError, ProbableAuthenticationError) as error:
         raise RefusedError(f"RabbitMQ at {place}: user or password are wrong; see RABBITMQ_PASSWORD") from error
     except ChannelPreconditionFailed as error:
+        what = "an exchange" if "for exchange" in str(error) else "a queue"
         raise RefusedError(
-            f"RabbitMQ at {place} has a queue of that name with other settings ({_reason(error)}). "
+            f"RabbitMQ at {place} has {what} of that name with other settings ({_reason(error)}). "
             "Delete that one, or choose another name."
         ) from error
     except ChannelAccessRefused as error:
@@ -167,7 +280,9 @@ def plainly(place: str) -> Iterator[None]:
             raise QueueError(f"what answers at {place} is no RabbitMQ ({_reason(error)}). {AGAIN}") from error
         raise RefusedError(f"RabbitMQ at {place} has no vhost of that name, or not for this user") from error
     except CONNECTION_EXCEPTIONS as error:
-        raise QueueError(f"no RabbitMQ answers at {place} ({_reason(error)}). {AGAIN}") from error
+        known = isinstance(error, ChannelNotFoundEntity)
+        found = f"RabbitMQ at {place} does not have that" if known else f"no RabbitMQ answers at {place}"
+        raise QueueError(f"{found} ({_reason(error)}). {AGAIN}") from error
 
 
 def _reason(error: BaseException) -> str:
@@ -175,85 +290,3 @@ def _reason(error: BaseException) -> str:
     nobody = "nobody listens there" if isinstance(error, StopAsyncIteration) else type(error).__name__
     said = str(error) or nobody
     return said if len(said) <= LONGEST_REASON else f"{said[:LONGEST_REASON]}…"
-
-
-async def publish(exchange: AbstractExchange, to: str, messages: Sequence[Message]) -> list[Message]:
-    """Return when all are confirmed; gives those for which there is no queue."""
-    confirmed = 0
-    returned: list[Message] = []
-    troubles: list[BaseException] = []
-
-    async def one(message: Message) -> None:
-        nonlocal confirmed
-        try:
-            await exchange.publish(message, to, mandatory=True)
-            confirmed += 1
-        except PublishError:
-            returned.append(message)
-        except CONNECTION_EXCEPTIONS as error:
-            troubles.append(error)
-
-    async with asyncio.TaskGroup() as group:
-        for message in messages:
-            group.create_task(one(message))
-    if troubles:
-        raise troubles[0]
-    # A task that the client has cancelled is no error to its group.
-    if confirmed + len(returned) < len(messages):
-        raise ConnectionError(f"{len(messages) - confirmed} of {len(messages)} letters were not confirmed")
-    return returned
-
-
-async def acknowledge(messages: Sequence[AbstractIncomingMessage]) -> None:
-    """Have the server forget these. It does not answer."""
-    for message in messages:
-        if message.delivery_tag is not None:
-            await message.channel.basic_ack(message.delivery_tag, wait=message is messages[-1])
-
-
-def windows(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """As many at a time as may be on their way."""
-    some: list[Message] = []
-    size = 0
-    for message in messages:
-        some.append(message)
-        size += message.body_size
-        if len(some) >= WINDOW or size >= WINDOW_BYTES:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
-
-
-def message_of(key: str, body: bytes, tries: int = 0, why: str = "", buried_at: float | None = None) -> Message:
-    """A message that survives the server."""
-    # The key is no message_id: by that the client tells which of those on their way came back, so all must differ.
-    headers: dict[str, str | int] = {"x-key": key, "x-retry-count": tries}
-    if why:
-        headers["x-why"] = why[:LONGEST_WHY]
-    if buried_at is not None:
-        headers["x-buried-at"] = int(1000 * buried_at)  # milliseconds, since the client cuts a float short
-    return Message(body, headers={**headers}, delivery_mode=DeliveryMode.PERSISTENT)
-
-
-def key_of(message: AbstractIncomingMessage) -> str:
-    """Of a message of somebody else it may be empty."""
-    return str(message.headers.get("x-key") or message.message_id or "")
-
-
-def tries_of(message: AbstractIncomingMessage) -> int:
-    """How many failed."""
-    tries = message.headers.get("x-retry-count")
-    return tries if isinstance(tries, int) and tries > 0 else 0
-
-
-def dead_of(message: AbstractIncomingMessage) -> Dead:
-    """What is known of one that was given up."""
-    at = message.headers.get("x-buried-at")
-    return Dead(
-        key=key_of(message),
-        body=message.body,
-        why=str(message.headers.get("x-why") or ""),
-        tries=tries_of(message),
-        at=at / 1000 if isinstance(at, int) else 0.0,
-    )

@@ -1,0 +1,245 @@
+"""What `events` counts, for the metrics and for people, and how it went lately."""
+
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from sanderling.clock import Clock
+from sanderling.events.analysis.sentiment import Label
+from sanderling.events.batches import expected_size
+from sanderling.events.digest import Digested
+from sanderling.events.envelopes import EVENT_TYPE
+from sanderling.events.lately import Lately, Minute, Share, ShortError, Spans
+from sanderling.events.rows import RESULT_KEY, RETRY_KEY
+from sanderling.events.taxonomy import RULES
+from sanderling.observe.histogram import Histogram
+from sanderling.observe.metrics_events import (
+    BATCH_BUCKETS,
+    EVENT_BUCKETS,
+    FETCH_BUCKETS,
+    WORK_BUCKETS,
+    EventsCounts,
+)
+from sanderling.outcome import Category
+
+OTHER = "other"  # for every name that is not ours; each label value costs Prometheus memory
+PLATFORMS = ("tiktok", "youtube", "facebook", "instagram", OTHER)
+REASONS = ("too short", "spam keyword", "spam", "seeding", OTHER)  # why a post is not analysed
+MODES = ("new", "legacy", "inline")
+KEYS = (RETRY_KEY, RESULT_KEY, EVENT_TYPE)  # of what goes out
+SUCCESS, ERROR = "success", "error"  # what an item is
+STATUSES = ("success", "partial", "failed", "empty")  # of a batch: all, some or none of its items are posts
+# The usual sizes are 20 and 50; who is short by a few is told from who has next to nothing.
+SIZES, RANGES = (1, 10, 20, 50, 100), ("0", "1-9", "10-19", "20-49", "50-99", "100+")
+
+LATELY = 30  # seconds that speed is taken over; a batch a second is much, and one in ten seconds is not nothing
+MINUTES = 60  # that are remembered one by one
+MOST_RECENT = 20  # errors that are remembered
+
+
+def platform_label(platform: str) -> str:
+    """The platform, if it is one that we know."""
+    return platform if platform in PLATFORMS else OTHER
+
+
+def code_label(code: str) -> str:
+    """The code in our spelling, if it is one that we know."""
+    if code in RULES:
+        return code
+    known = code.strip().upper().replace("-", "_").replace(" ", "_")
+    return known if known in RULES else OTHER
+
+
+class Measures:
+    """Counts of one process."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began = clock.now()
+        # What begins at 0 is seen to rise; a series that begins with its first count is not.
+        self._messages: Counter[str] = Counter()
+        self._processed: Counter[str] = Counter(dict.fromkeys(PLATFORMS, 0))
+        self._items = Counter({(platform, status): 0 for platform in PLATFORMS for status in (SUCCESS, ERROR)})
+        self._codes: Counter[tuple[str, str]] = Counter()
+        self._categories = Counter({(each.value, platform): 0 for each in Category for platform in PLATFORMS})
+        self._mismatches: Counter[tuple[str, str, str]] = Counter()
+        self._odd: Counter[str] = Counter(dict.fromkeys(PLATFORMS, 0))
+        self._batches = Counter({(platform, status): 0 for platform in PLATFORMS for status in STATUSES})
+        self._modes: Counter[str] = Counter(dict.fromkeys(MODES, 0))
+        self._sentiments = Counter({(label.value, platform): 0 for label in Label for platform in PLATFORMS})
+        self._skipped: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
+        self._sent: Counter[str] = Counter(dict.fromkeys(KEYS, 0))
+        self._shares: dict[str, Share] = {}
+        self._connected = False
+        self._event_seconds, self._batch_seconds = Histogram(EVENT_BUCKETS), dict[str, Histogram]()
+        self._fetching, self._parsing, self._analysing = (
+            Histogram(bounds) for bounds in (FETCH_BUCKETS, WORK_BUCKETS, WORK_BUCKETS)
+        )
+        self._seconds, self._minutes = Spans(1, LATELY), Spans(60, MINUTES)
+        self._recent: deque[ShortError] = deque(maxlen=MOST_RECENT)
+
+    # Messages.
+
+    def received(self) -> None:
+        """Count a message that was taken. Each ends as processed, failed or postponed."""
+        self._messages["received"] += 1
+
+    def processed(self, platform: str, seconds: float) -> None:
+        """Count a message that is done, and how long it took from being taken."""
+        label = platform_label(platform)
+        self._processed[label] += 1
+        self._event_seconds.add(max(0.0, seconds))
+        self._batch_seconds.setdefault(label, Histogram(BATCH_BUCKETS)).add(max(0.0, seconds))
+
+    def failed(self) -> None:
+        """Count a message that was buried."""
+        self._messages["failed"] += 1
+
+    def duplicate(self) -> None:
+        """Count a message whose event was in the rows already; it is processed as well."""
+        self._messages["duplicate"] += 1
+
+    def postponed(self) -> None:
+        """Count a message that went back into the queue."""
+        self._messages["postponed"] += 1
+
+    def sent(self, routing_key: str, messages: int = 1) -> None:
+        """Count messages of the outbox that have arrived."""
+        self._sent[routing_key if routing_key in KEYS else OTHER] += messages
+
+    # What they speak of.
+
+    def connected(self, *, ok: bool) -> None:
+        """Note whether the queue answered."""
+        self._connected = ok
+
+    def objects_failed(self) -> None:
+        """Count a question to the object store that got no answer."""
+        self._messages["objects_failed"] += 1
+
+    @contextmanager
+    def fetching(self) -> Iterator[None]:
+        """Time how long a batch takes to come, and count it once it has."""
+        with self._timed(self._fetching):
+            yield
+        self._messages["fetched"] += 1
+
+    def parsing(self) -> AbstractContextManager[None]:
+        """Time how long it takes to unpack and read a batch."""
+        return self._timed(self._parsing)
+
+    def analysing(self) -> AbstractContextManager[None]:
+        """Time how long it takes to make rows of a batch."""
+        return self._timed(self._analysing)
+
+    @contextmanager
+    def _timed(self, histogram: Histogram) -> Iterator[None]:
+        """Count the seconds that something took, if it went well: what fails may do so at once."""
+        began = self._clock.now()
+        yield
+        histogram.add(self._clock.now() - began)
+
+    def odd(self, platform: str, items: int) -> None:
+        """Count a batch about which something was noted, which may be its size."""
+        label, usual = platform_label(platform), expected_size(platform)
+        self._odd[label] += 1
+        if usual is not None and items != usual:
+            self._mismatches[label, str(usual), RANGES[bisect_right(SIZES, items)]] += 1
+
+    def kept(self, done: Digested) -> None:
+        """Count a batch that is in the rows now, and all of its items."""
+        posts = Counter(platform_label(post.platform) for post in done.posts)
+        errors = Counter(platform_label(error.platform) for _, error in done.errors)
+        for platform in posts | errors:
+            self._items[platform, SUCCESS] += posts[platform]
+            self._items[platform, ERROR] += errors[platform]
+            self._shares.setdefault(platform, Share()).add(posts[platform], errors[platform])
+        self._batches[platform_label(done.batch.platform), _status(len(done.posts), len(done.errors))] += 1
+        self._modes[done.batch.mode if done.batch.mode in MODES else OTHER] += 1
+        self._count_errors(done)
+        minute = self._count_posts(done)
+        minute["errors"] = len(done.errors)
+        now, items = self._clock.now(), len(done.posts) + len(done.errors)
+        self._minutes.add(now, minute)
+        self._seconds.add(now, {"batches": 1, "items": items, "errors": len(done.errors)})
+
+    def _count_errors(self, done: Digested) -> None:
+        for _, error in done.errors:
+            platform = platform_label(error.platform)
+            self._codes[code_label(error.code), platform] += 1
+            self._categories[error.category.value, platform] += 1
+        wall = self._clock.wall()
+        self._recent.extend(ShortError.of(error, wall) for _, error in done.errors[-MOST_RECENT:])
+
+    def _count_posts(self, done: Digested) -> Counter[str]:
+        """Count how they were meant; one that nobody has judged is not neutral. The same for the minute."""
+        minute: Counter[str] = Counter()
+        for post, analysis in zip(done.posts, done.analyses, strict=True):
+            if analysis.skipped:
+                self._skipped[analysis.skipped if analysis.skipped in REASONS else OTHER] += 1
+                minute["skipped"] += 1
+            else:
+                self._sentiments[analysis.sentiment.value, platform_label(post.platform)] += 1
+                minute[analysis.sentiment.value.lower()] += 1
+        return minute
+
+    # How it went.
+
+    @property
+    def lately(self) -> Lately:
+        """How much a second was put into the rows lately."""
+        now = self._clock.now()
+        seconds = now - max(self._began, now // 1 - LATELY + 1)
+        counts = self._seconds.total(now)
+        return Lately(**{name: counts[name] / seconds for name in Lately.__struct_fields__}) if seconds else Lately()
+
+    @property
+    def minutes(self) -> tuple[Minute, ...]:
+        """The last minutes one by one, the oldest first, also those in which nothing came."""
+        now, counted = self._clock.now(), self._minutes.recent(self._clock.now())
+        ahead, last = self._clock.wall() - now, int(now // 60)
+        first = max(int(self._began // 60), last - MINUTES + 1)
+        starts = (60.0 * number for number in range(first, last + 1))
+        return tuple(Minute(at=float(round(start + ahead)), **counted.get(start, Counter())) for start in starts)
+
+    @property
+    def recent(self) -> tuple[ShortError, ...]:
+        """The last errors, the oldest first."""
+        return tuple(self._recent)
+
+    def counts(self) -> EventsCounts:
+        """All of it as it is now, for Prometheus; another thread may read that while this one goes on."""
+        return EventsCounts(
+            received=self._messages["received"],
+            processed=dict(self._processed),
+            failed=self._messages["failed"],
+            duplicates=self._messages["duplicate"],
+            postponed=self._messages["postponed"],
+            fetched=self._messages["fetched"],
+            objects_failed=self._messages["objects_failed"],
+            items=dict(self._items),
+            codes=dict(self._codes),
+            categories=dict(self._categories),
+            mismatches=dict(self._mismatches),
+            odd=dict(self._odd),
+            batches=dict(self._batches),
+            modes=dict(self._modes),
+            sentiments=dict(self._sentiments),
+            skipped=dict(self._skipped),
+            sent=dict(self._sent),
+            success_rate={platform: share.percent for platform, share in self._shares.items()},
+            connected=self._connected,
+            event_seconds=self._event_seconds.copy(),
+            fetch_seconds=self._fetching.copy(),
+            parse_seconds=self._parsing.copy(),
+            analysis_seconds=self._analysing.copy(),
+            batch_seconds={platform: found.copy() for platform, found in self._batch_seconds.items()},
+        )
+
+
+def _status(posts: int, errors: int) -> str:
+    """What came of a batch: one of STATUSES."""
+    if not errors:
+        return "success" if posts else "empty"
+    return "partial" if posts else "failed"

@@ -1,0 +1,193 @@
+"""What has to go out is sent: from the outbox of the database to exchanges, at least once, in order.
+
+A message is forgotten after the other side has it, and not before. Whoever is killed in between sends it once more,
+under the same id.
+
+What nobody waits for yet (a routing key to which no queue is bound) is a matter of its key. News of how a batch ended
+are for those who listen, and are dropped. Everything else stays in the outbox, is offered again now and then, and holds
+up nothing that goes elsewhere.
+
+Tricky bits:
+
+- Numbers are given when a message is written and seen when that is committed, so a lower one may show up later. Hence
+  each look begins with the first message there is. Only while something is left lying, some of them begin behind it.
+- Two processes that send from one outbox send everything twice. That does no harm, and no good either.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from sanderling.clock import Clock
+from sanderling.events.rows import RESULT_KEY
+from sanderling.limit.backoff import BackoffRules, delay
+from sanderling.observe import logs
+from sanderling.stores.analytics import AnalyticsError, Outbox, OutboxMessage
+from sanderling.stores.queue import QueueError
+from sanderling.stores.topic import Topic, unfit
+
+log = logs.get(__name__)
+
+MOST_NAMED = 3  # of keys that nobody waits for
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRules:
+    """How much at once, and how patiently. Times in seconds."""
+
+    batch: int = 200  # messages that are read, sent and forgotten together
+    every: float = 1.0  # between looks, if nobody wakes us: other processes write there, too
+    again: float = 30.0  # after which what nobody waited for is offered once more
+    flush: float = 5.0  # for what is left when we end
+    backoff: BackoffRules = field(default_factory=lambda: BackoffRules(base=0.5, longest=60.0))
+    droppable: Collection[str] = frozenset({RESULT_KEY})  # keys of what is dropped if nobody waits for it
+
+    def __post_init__(self) -> None:
+        if self.batch < 1 or not (self.every > 0 and self.again > 0 and self.flush >= 0):
+            raise ValueError(f"{self}, expected a batch from 1 up, times above 0 and a flush from 0 up")
+
+
+@dataclass(slots=True)
+class OutboxTally:
+    """What was done, for the metrics and for people."""
+
+    sent: Counter[str] = field(default_factory=Counter)  # by routing key
+    dropped: int = 0  # that nobody waits for
+    left: int = 0  # that are left lying in the outbox
+    failures: int = 0  # attempts after which it is not certain what arrived
+    trouble: str = ""  # why something does not go out, while it does not
+
+
+class OutboxSender:
+    """`run` until `stop`."""
+
+    def __init__(
+        self, outbox: Outbox, topic: Topic, clock: Clock, rng: random.Random, rules: OutboxRules | None = None
+    ) -> None:
+        self.tally = OutboxTally()
+        self.arrived: Callable[[str, int], object] = lambda _key, _count: None  # called for what has gone out, by key
+        self._outbox = outbox
+        self._topic = topic
+        self._clock = clock
+        self._rng = rng
+        self._rules = rules or OutboxRules()
+        self._stopping = False
+        self._news, self._end = asyncio.Event(), asyncio.Event()
+        self._failed = 0  # times in a row
+        self._after = 0  # behind all that is left lying
+        self._absent: set[tuple[str, str]] = set()  # exchanges and keys for which nobody waits
+        self._again = float("-inf")  # when to offer what is left lying
+
+    def __repr__(self) -> str:
+        return f"<OutboxSender, {self.tally}>"
+
+    def wake(self) -> None:
+        """There is something in the outbox: look now. While the other side is away this changes nothing."""
+        self._news.set()
+
+    def stop(self) -> None:
+        """Send what is there, for a few seconds, and end."""
+        self._stopping = True
+        self._news.set()
+        self._end.set()
+
+    async def run(self) -> None:
+        """Send what comes, until told to stop. Whatever happens is tried again, for ever."""
+        while not self._stopping:
+            self._news.clear()
+            if await self._tried():
+                await self._rest(self._rules.every, self._news)
+            else:
+                self._end.clear()
+                await self._rest(delay(self._rules.backoff, self._failed, self._rng), self._end)
+        if not self._failed:
+            await self._flush()
+
+    async def send_waiting(self) -> int:
+        """Send all that waits now, once; how many have gone out. Raises QueueError and AnalyticsError."""
+        self._again = float("-inf")
+        return await self._look(whole=True)
+
+    async def _flush(self) -> None:
+        try:
+            async with asyncio.timeout(self._rules.flush):
+                await self._tried(whole=True)
+        except TimeoutError:
+            log.warning("outbox_not_empty", why=f"not all of it went out within {self._rules.flush:g} s")
+
+    async def _tried(self, *, whole: bool = False) -> bool:
+        """Look, and say whether that went well."""
+        sent = self.tally.sent.total()
+        try:
+            await self._look(whole=whole)
+        except (QueueError, AnalyticsError) as error:
+            if not self._failed:
+                log.warning("outbox_fails", why=str(error))
+            self._failed = 1 if self.tally.sent.total() > sent else self._failed + 1
+            self.tally.failures += 1
+            self.tally.trouble = str(error)
+            return False
+        if self._failed:
+            log.info("outbox_goes_on")
+        self._failed = 0
+        self.tally.trouble = self._left_lying()
+        return True
+
+    async def _look(self, *, whole: bool) -> int:
+        """Go through the outbox once; unless all of it is wanted, no further than until we are to stop."""
+        now, gone = self._clock.now(), 0
+        after, again = self._after, self._again
+        if not self.tally.left or now >= again:
+            after, again = 0, now + self._rules.again
+            self._absent.clear()
+            self.tally.left = 0
+        self._again = float("-inf")  # if this one does not come to its end, the next begins anew
+        while messages := await self._outbox.waiting(after, self._rules.batch):
+            after = messages[-1].number
+            gone += await self._send(messages)
+            if self._stopping and not whole:
+                break
+        self._after, self._again = after, again
+        return gone
+
+    async def _send(self, messages: Sequence[OutboxMessage]) -> int:
+        """Send these and forget those that have arrived, or that need not; how many that were."""
+        offered = [
+            each for each in messages if not unfit(each) and (each.exchange, each.routing_key) not in self._absent
+        ]
+        returned = await self._topic.send(offered) if offered else []
+        lying = {each.number for each in returned if each.routing_key not in self._rules.droppable}
+        self._absent |= {(each.exchange, each.routing_key) for each in returned if each.number in lying}
+        gone = [each for each in offered if each.number not in lying]
+        if gone:
+            await self._outbox.sent([each.number for each in gone])
+        self._count(gone, {each.number for each in returned})
+        self.tally.left += len(messages) - len(gone)
+        return len(gone)
+
+    def _count(self, gone: Sequence[OutboxMessage], returned: Collection[int]) -> None:
+        arrived = Counter(each.routing_key for each in gone if each.number not in returned)
+        self.tally.sent += arrived
+        self.tally.dropped += len(gone) - arrived.total()
+        for key, count in arrived.items():
+            self.arrived(key, count)
+
+    def _left_lying(self) -> str:
+        if not self.tally.left:
+            return ""
+        keys = sorted({key for _, key in self._absent})
+        named = ", ".join(keys[:MOST_NAMED]) + (" and others" if len(keys) > MOST_NAMED else "")
+        why = f"nobody waits for {named}" if named else "they are larger than anybody takes, or badly addressed"
+        return f"{self.tally.left:,} messages are left in the outbox: {why}"
+
+    async def _rest(self, seconds: float, sooner: asyncio.Event) -> None:
+        """Return after so long, or sooner."""
+        if self._stopping:
+            return
+        timer = self._clock.call_later(seconds, sooner.set)
+        try:
+            await sooner.wait()
+        finally:
+            timer.cancel()

@@ -1,0 +1,185 @@
+"""How `events` stands, for whoever looks: the screen, the dashboard, and other processes through status.json."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from sanderling.events.lately import Lately, Minute, ShortError
+from sanderling.events.measures import ERROR, SUCCESS, Measures
+from sanderling.events.modes import Modes
+from sanderling.observe.metrics_events import EventsCounts, EventsReadings
+from sanderling.stores.queue import Depth
+from sanderling.stores.status_file import read_status, write_status
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What is not counted but asked for, or known to the system alone. Times are Unix seconds."""
+
+    running: bool = True
+    pid: int
+    wall: float
+    started: float
+    modes: Modes
+    modes_trouble: str = ""  # why the file of modes is not heeded, if it is not
+    trouble: str = ""  # what is not to be had, while it is not
+    queue: Depth | None  # None if it cannot be asked
+    outbox: int | None  # messages that wait to go out; None if the database cannot be asked
+    pool: int | None = None  # connections to the database; None if there is no such thing
+
+
+class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages by what they wait for."""
+
+    ready: int
+    taken: int
+    delayed: int
+    dead: int
+
+
+class PlatformStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What came from one platform."""
+
+    posts: int
+    errors: int
+    success_rate: float  # percent of its last items
+
+
+class EventsStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How it stands. Counts are those of this process; times are Unix seconds."""
+
+    running: bool  # as far as it could say: one that was killed did not
+    pid: int
+    wall: float
+    started: float
+    received: int  # messages that were taken
+    processed: int  # messages that are done
+    failed: int  # messages that were buried
+    duplicates: int  # of those that are done: their events were in the rows already
+    postponed: int  # messages that went back into the queue
+    active: int  # messages in hand
+    batches: int  # that are in the rows
+    posts: int
+    errors: int  # items that are no posts
+    lately: Lately  # a second
+    platforms: dict[str, PlatformStatus]  # those that something came from
+    categories: dict[str, int]  # of errors; without those that did not occur, as all below
+    codes: dict[str, int]
+    sentiments: dict[str, int]  # of posts that were analysed
+    skipped: dict[str, int]  # posts that were not, by the reason
+    minutes: tuple[Minute, ...]  # the last hour, the oldest first
+    modes: Modes
+    modes_trouble: str  # why the file of modes is not heeded, if it is not
+    trouble: str  # what is not to be had, while it is not; empty otherwise
+    queue: QueueStatus | None  # None if it cannot be asked
+    outbox: int | None  # messages that wait to go out; None if the database cannot be asked
+    sent: dict[str, int]  # messages that went out, by routing key
+    recent: tuple[ShortError, ...]  # the last errors, the oldest first
+
+    @property
+    def seconds(self) -> float:
+        """How long this process has run so far."""
+        return self.wall - self.started
+
+    @property
+    def items(self) -> int:
+        """Posts and errors."""
+        return self.posts + self.errors
+
+    @property
+    def error_rate(self) -> float:
+        """The share of errors among all items, from 0 to 1."""
+        return self.errors / self.items if self.items else 0.0
+
+    @property
+    def doing(self) -> str:
+        """What it is at, in a few words."""
+        if self.trouble:
+            return "waiting for what is not to be had"
+        if self.queue is None:
+            return "waiting for the queue"
+        if not (self.modes.new or self.modes.legacy or self.modes.inline):
+            return "all formats are switched off"
+        if self.active:
+            return f"at {self.active} batch{'es' * (self.active > 1)}"
+        return "waiting for messages"
+
+
+def status_of(measures: Measures, standing: Standing) -> EventsStatus:
+    """How it stands now."""
+    counts, queue = measures.counts(), standing.queue
+    return EventsStatus(
+        running=standing.running,
+        pid=standing.pid,
+        wall=standing.wall,
+        started=standing.started,
+        received=counts.received,
+        processed=sum(counts.processed.values()),
+        failed=counts.failed,
+        duplicates=counts.duplicates,
+        postponed=counts.postponed,
+        active=counts.active,
+        batches=sum(counts.batches.values()),
+        posts=sum(number for (_, status), number in counts.items.items() if status == SUCCESS),
+        errors=sum(number for (_, status), number in counts.items.items() if status == ERROR),
+        lately=measures.lately,
+        platforms=_platforms(counts),
+        categories=_by_first(counts.categories),
+        codes=_by_first(counts.codes),
+        sentiments=_by_first(counts.sentiments),
+        skipped=_occurred(counts.skipped),
+        minutes=measures.minutes,
+        modes=standing.modes,
+        modes_trouble=standing.modes_trouble,
+        trouble=standing.trouble,
+        queue=None if queue is None else QueueStatus(**queue._asdict()),
+        outbox=standing.outbox,
+        sent=_occurred(counts.sent),
+        recent=measures.recent,
+    )
+
+
+def readings_of(measures: Measures, standing: Standing) -> EventsReadings:
+    """The same for Prometheus."""
+    modes, queue = standing.modes, standing.queue
+    return EventsReadings(
+        counts=measures.counts(),
+        modes={"new": modes.new, "legacy": modes.legacy, "inline": modes.inline},
+        canary=modes.canary,
+        queue=None if queue is None else queue._asdict(),
+        outbox=standing.outbox,
+        pool=standing.pool,
+        trouble=bool(standing.trouble),
+    )
+
+
+def _platforms(counts: EventsCounts) -> dict[str, PlatformStatus]:
+    return {
+        platform: PlatformStatus(
+            posts=counts.items[platform, SUCCESS], errors=counts.items[platform, ERROR], success_rate=rate
+        )
+        for platform, rate in counts.success_rate.items()
+    }
+
+
+def _by_first(counts: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    """The same counts by their first label alone."""
+    together: Counter[str] = Counter()
+    for (first, _), number in counts.items():
+        together[first] += number
+    return _occurred(together)
+
+
+def _occurred(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: number for name, number in counts.items() if number}
+
+
+def publish(folder: Path, now: EventsStatus) -> None:
+    """Write status.json. Raises FolderError."""
+    write_status(folder, now)
+
+
+def published(folder: Path) -> EventsStatus | None:
+    """The status that was last written in this folder; None if there is none that can be read."""
+    return read_status(folder, EventsStatus)

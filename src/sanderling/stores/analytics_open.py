@@ -1,0 +1,32 @@
+"""Which database of `events` a URL means."""
+
+import importlib
+from pathlib import Path
+
+from sanderling.stores.analytics import EXPECTED, AnalyticsError, AnalyticsStore
+from sanderling.stores.sqlite_queue import Desk
+
+
+async def open_analytics(url: str, desk: Desk) -> AnalyticsStore:
+    """The database at `url`, which was reached; its tables are made where there is nothing of ours.
+
+    Raises AnalyticsError, also if its tables are of another revision.
+    """
+    # By name and only now: a command that needs neither should load neither, and asyncpg is an extra.
+    kind, _, path = url.partition(":")
+    store: AnalyticsStore
+    if kind == "sqlite" and path:
+        sqlite = importlib.import_module("sanderling.stores.analytics_sqlite")
+        store = await sqlite.open_sqlite_analytics(Path(path), desk)
+        return store
+    if kind not in ("postgresql", "postgres"):
+        raise AnalyticsError(f"{kind[:20]!r} is no kind of database; {EXPECTED}", transient=False)
+    try:
+        postgres = importlib.import_module("sanderling.stores.analytics_postgres")
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        message = "PostgreSQL needs asyncpg, which is not installed: pip install 'sanderling[postgres]'"
+        raise AnalyticsError(message, transient=False) from None
+    store = await postgres.open_postgres_analytics(url)
+    return store

@@ -1,0 +1,179 @@
+"""`events` in PostgreSQL, in the schema that `?schema=` of the URL names, or in `public`.
+
+`analytics_postgres_writing` has what is written, `analytics_postgres_tables` how the tables come about. A connection
+that breaks during a commit leaves open whether that was made: the error is transient then, as for any other break, and
+the same batch can be kept again and finds itself.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from typing import Any, TypeVar
+
+import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
+
+from sanderling.stores import analytics_postgres_writing as writing
+from sanderling.stores.analytics import Batch, Kept, OutboxMessage
+from sanderling.stores.analytics_postgres_tables import address_of, plainly, prepare
+from sanderling.stores.analytics_questions import Dialect, Question, Row, bounded
+from sanderling.stores.analytics_reading import AnalyticsReading, Budget
+from sanderling.stores.analytics_rows import UNWRITABLE, RefusedError
+from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, CROSSED, Address
+from sanderling.stores.postgres_server import SETTINGS as USUAL
+
+T = TypeVar("T")
+Work = Callable[[Any], Awaitable[T]]  # what is done with a connection within a transaction
+
+WRITERS, READERS = 6, 4  # five batches at once and whoever sends messages; and people who look
+TRIES = 5
+AT_ONCE = 50  # rows that are fetched at a time where they may be large
+SETTINGS = USUAL | {"lock_timeout": "30s", "jit": "off"}
+# What is written finds rows by key. Left to itself the server decides to read all of a table while that is small, and
+# sticks to it when it has grown: a batch of 50 posts took 45 ms of the server's time instead of 11.
+BY_INDEX = {"enable_seqscan": "off"}
+
+
+def _numbered(statement: str) -> str:
+    places = count(1)
+    return re.sub(r"\?", lambda _: f"${next(places)}", statement)
+
+
+DIALECT = Dialect(
+    seconds="extract(epoch FROM {0})::float8",
+    moment="to_timestamp({0})",
+    day="floor(extract(epoch FROM {0}) / 86400)::bigint",
+    keywords="jsonb_array_elements(keywords) AS item (value)",
+    keyword="""(CASE jsonb_typeof(item.value) WHEN 'string' THEN item.value #>> '{}'
+        ELSE item.value ->> 'keyword' END) COLLATE "C\"""",
+    aspect="""coalesce(item.value ->> 'aspect', '') COLLATE "C\"""",
+    numbered=_numbered,
+)
+
+
+class PostgresAnalytics(AnalyticsReading):
+    """See `open_postgres_analytics`."""
+
+    dialect = DIALECT
+
+    def __init__(self, writers: Any, readers: Any, at: Address) -> None:  # noqa: ANN401 - asyncpg has no types
+        self._writers = writers
+        self._readers = readers
+        self._at = at
+
+    async def keep(self, batch: Batch) -> Kept:
+        """Write all of it in one transaction, durably; nothing if the event was processed before."""
+        try:
+            return await self._change(partial(writing.keep, batch=batch))
+        except RefusedError:
+            return await self._change(partial(writing.keep_carefully, batch=batch))
+
+    async def forget_errors(self, before: float, most: int = 10_000) -> int:
+        """Remove errors that are older, up to so many at a time; how many that were."""
+        return await self._change(partial(writing.forget_errors, before=before, most=bounded(most)))
+
+    async def add(self, messages: Sequence[OutboxMessage]) -> None:
+        """Put them in, in one transaction."""
+        if messages:
+            await self._change(partial(writing.add, messages=messages))
+
+    async def sent(self, numbers: Sequence[int]) -> None:
+        """Forget these."""
+        if numbers:
+            await self._change(partial(writing.sent, numbers=numbers))
+
+    async def close(self) -> None:
+        """Let go of the connections; those that do not part in time are cut."""
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self._readers.close()
+                await self._writers.close()
+        except (OSError, asyncpg.InterfaceError, asyncpg.PostgresError):
+            self._readers.terminate()
+            self._writers.terminate()
+
+    def __repr__(self) -> str:
+        return f"<PostgresAnalytics {self._at.place}>"
+
+    async def _ask(self, *asked: Question) -> list[list[Row]]:
+        with plainly(self._at.place):
+            async with self._readers.acquire(timeout=ANSWER_SECONDS) as db:
+                if len(asked) == 1 and not asked[0].wide:
+                    return [await self._rows(db, asked[0])]
+                async with db.transaction(isolation="repeatable_read", readonly=True):
+                    return [await self._rows(db, each) for each in asked]
+
+    async def _rows(self, db: Any, asked: Question) -> list[Row]:  # noqa: ANN401 - no types
+        statement = self.dialect.numbered(asked.sql)
+        if asked.wide:
+            budget = Budget(self._at.place)
+            return [budget.spent(row) async for row in db.cursor(statement, *asked.values, prefetch=AT_ONCE)]
+        rows: list[Row] = await db.fetch(statement, *asked.values)
+        return rows
+
+    async def _change(self, work: Work[T]) -> T:
+        """Have it done in a transaction. Tried again if others were in the way."""
+        with plainly(self._at.place), _refusals(self._at.place):
+            return await self._tried(work)
+
+    async def _tried(self, work: Work[T]) -> T:
+        for _ in range(TRIES - 1):
+            try:
+                return await self._changed(work)
+            except asyncpg.PostgresError as error:
+                if error.sqlstate not in CROSSED:
+                    raise
+        return await self._changed(work)
+
+    async def _changed(self, work: Work[T]) -> T:
+        # Each statement must see what others have committed by then, whatever the server's default.
+        async with self._writers.acquire(timeout=ANSWER_SECONDS) as db, db.transaction(isolation="read_committed"):
+            return await work(db)
+
+
+@contextmanager
+def _refusals(place: str) -> Iterator[None]:
+    try:
+        yield
+    except UNWRITABLE as error:
+        raise RefusedError(f"{place} refuses it: {error}") from error
+
+
+async def _reset(db: Any) -> None:  # noqa: ANN401 - no types
+    """Nothing that we do outlives its transaction: to reset a connection would be one more question for each."""
+    if db.is_in_transaction():
+        await db.reset()
+
+
+async def open_postgres_analytics(url: str) -> PostgresAnalytics:
+    """The store at a URL like postgresql://user@host:5432/database?schema=name, whose tables are there or were made.
+
+    Raises AnalyticsError.
+    """
+    at = address_of(url)
+    with plainly(at.place):
+        writers, readers = _pool(at, WRITERS, BY_INDEX), _pool(at, READERS, {})
+        await writers
+        await readers
+        try:
+            async with readers.acquire() as db:
+                await prepare(db, at)
+        except BaseException:
+            writers.terminate()
+            readers.terminate()
+            raise
+    return PostgresAnalytics(writers, readers, at)
+
+
+def _pool(at: Address, most: int, settings: dict[str, str]) -> Any:  # noqa: ANN401 - no types
+    return asyncpg.create_pool(
+        at.dsn,
+        min_size=0,
+        max_size=most,
+        timeout=CONNECT_SECONDS,
+        command_timeout=ANSWER_SECONDS,
+        server_settings=SETTINGS | settings | {"search_path": at.schema},
+        reset=_reset,
+    )

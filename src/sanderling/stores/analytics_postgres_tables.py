@@ -1,0 +1,93 @@
+"""The tables of `events` in PostgreSQL: made, known again, and brought from one revision to another."""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
+
+from sanderling.stores.analytics import EXPECTED, AnalyticsError
+from sanderling.stores.analytics_migrate import OURS, VERSION_TABLE, check, known, steps
+from sanderling.stores.analytics_rows import RefusedError
+from sanderling.stores.postgres_server import CONNECT_SECONDS, SETTINGS, Address, Trouble, read_url, relations
+from sanderling.stores.postgres_server import plainly as plainly_of_server
+
+LONGEST_MESSAGE = 500  # characters: some quote what they were given
+# "SANA", and beside it the schema: two of those do not wait for each other.
+ALONE = "SELECT pg_advisory_xact_lock(1396788801, hashtext($1))"
+
+
+def raised(message: str, trouble: Trouble) -> AnalyticsError:
+    """The error of the port."""
+    if trouble is Trouble.REFUSED:
+        return RefusedError(message[:LONGEST_MESSAGE])
+    return AnalyticsError(message[:LONGEST_MESSAGE], transient=trouble in (Trouble.BUSY, Trouble.AWAY))
+
+
+def plainly(place: str) -> AbstractContextManager[None]:
+    """Turn whatever asyncpg raises into an AnalyticsError."""
+    return plainly_of_server(place, raised)
+
+
+def address_of(url: str) -> Address:
+    """Where a URL leads to. Raises AnalyticsError."""
+    return read_url(url, EXPECTED, raised)
+
+
+async def prepare(db: Any, at: Address) -> None:  # noqa: ANN401 - asyncpg has no types
+    """Make sure that the last revision is there; where there is nothing of ours, it is made. Raises AnalyticsError."""
+    found = await _revision(db, at)
+    if found is None:
+        await _migrate(at, "head")
+        found = await _revision(db, at)
+    check(found, at.place)
+
+
+async def revision(url: str) -> str | None:
+    """Which one the database at `url` is at; None if it has no tables of ours. Raises AnalyticsError."""
+    at = address_of(url)
+    with plainly(at.place):
+        db = await _connect(at)
+        try:
+            return known(await _revision(db, at), at.place)
+        finally:
+            await db.close(timeout=CONNECT_SECONDS)
+
+
+async def _revision(db: Any, at: Address) -> str | None:  # noqa: ANN401 - no types
+    there = await relations(db, at.schema)
+    found: str | None = None
+    if VERSION_TABLE in there:
+        found = await db.fetchval(f"SELECT version_num FROM {at.schema}.{VERSION_TABLE}")  # noqa: S608 - both checked
+    if found is None and (taken := there.intersection(OURS)):
+        message = f"{at.place} has a table {min(taken)} that is not ours; choose another with ?schema="
+        raise AnalyticsError(message, transient=False)
+    return found
+
+
+async def migrate(url: str, target: str) -> None:
+    """Bring the database at `url` to a revision, all of it or nothing. Raises AnalyticsError."""
+    await revision(url)
+    await _migrate(address_of(url), target)
+
+
+async def _migrate(at: Address, target: str) -> None:
+    run = steps()
+    with plainly(at.place):
+        async with run.over_server(await _connect(at)) as connection:
+            # Others wait, and then find it done.
+            await connection.exec_driver_sql(ALONE, (at.schema,))
+            await _make_schema(connection, at)
+            await connection.run_sync(run.run, at.place, target)
+
+
+async def _make_schema(connection: Any, at: Address) -> None:  # noqa: ANN401 - of a library that is not loaded yet
+    # Not "if not exists": that asks for the right to make one, also where there is one.
+    found = await connection.exec_driver_sql("SELECT 1 FROM pg_namespace WHERE nspname = $1", (at.schema,))
+    if not found.all():
+        await connection.exec_driver_sql(f"CREATE SCHEMA {at.schema}")
+
+
+async def _connect(at: Address) -> Any:  # noqa: ANN401 - no types
+    # Without a limit of time: a large table takes what it takes.
+    settings = SETTINGS | {"search_path": at.schema}
+    return await asyncpg.connect(at.dsn, timeout=CONNECT_SECONDS, server_settings=settings)

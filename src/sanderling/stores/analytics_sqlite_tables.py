@@ -1,0 +1,95 @@
+"""The SQLite file of `events`: made, known again, and brought from one revision to another."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from sanderling.stores.analytics import VERSION, AnalyticsError
+from sanderling.stores.analytics_migrate import VERSION_TABLE, check, known, steps
+from sanderling.stores.analytics_rows import UNWRITABLE, RefusedError
+from sanderling.stores.durable import FULL, FolderError
+from sanderling.stores.durable import plainly as plainly_of_disk
+from sanderling.stores.sqlite_file import BUSY_SECONDS, Kind, open_file
+
+OLDEST = (3, 35, 0)  # the first that gives back what it has inserted, and removes columns
+# The tables are made by the revisions.
+ANALYTICS = Kind("store of analytics", 0x53414E41, VERSION, ())  # "SANA"
+# What passes by itself, or when somebody makes room.
+PASSING = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def open_tables(path: Path) -> sqlite3.Connection:
+    """The file at `path`, made where there is none, if it is at the last revision. Raises AnalyticsError."""
+    if sqlite3.sqlite_version_info < OLDEST:
+        message = f"SQLite here is {sqlite3.sqlite_version}, expected {'.'.join(map(str, OLDEST))} or later"
+        raise AnalyticsError(message, transient=False)
+    with plainly(path):
+        db = open_file(path, ANALYTICS)
+        try:
+            found = _revision(db)
+            if found is None:
+                migrate(path, "head")
+                found = _revision(db)
+            check(found, path)
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+def revision(path: Path) -> str | None:
+    """Which one the file is at; None if it has no tables yet. Raises AnalyticsError, also if there is none."""
+    if not path.exists():
+        raise AnalyticsError(f"there is no {path}", transient=False)
+    with plainly(path), closing(open_file(path, ANALYTICS)) as db:
+        return known(_revision(db), path)
+
+
+def _revision(db: sqlite3.Connection) -> str | None:
+    there = db.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (VERSION_TABLE,)).fetchall()
+    rows = db.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchall() if there else []  # noqa: S608 - ours
+    return rows[0][0] if rows else None
+
+
+def migrate(path: Path, target: str) -> None:
+    """Bring the file at `path` to a revision, all of it or nothing; made where there is none. Raises AnalyticsError."""
+    run = steps()
+    with plainly(path):
+        open_file(path, ANALYTICS).close()
+        with run.over_file(_connect(path)) as connection:
+            # Others wait, and then find it done.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            run.run(connection, str(path), target)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # A table that goes must not take what refers to it along: it may be on its way to a new shape.
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    db.execute("PRAGMA foreign_keys = OFF")
+    return db
+
+
+@contextmanager
+def plainly(path: Path) -> Iterator[None]:
+    """Turn whatever the disk or SQLite raises into an AnalyticsError."""
+    try:
+        with plainly_of_disk(path), _refusals(path):
+            yield
+    except FolderError as error:
+        raise AnalyticsError(str(error), transient=_passes(error.__cause__)) from error
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.IntegrityError, sqlite3.DataError, *UNWRITABLE) as error:
+        raise RefusedError(f"{path} refuses it: {error}") from error
+
+
+def _passes(cause: BaseException | None) -> bool:
+    """Whether the same may go well later."""
+    if isinstance(cause, OSError):
+        return cause.errno in FULL
+    return getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in PASSING

@@ -1,0 +1,222 @@
+"""Objects in a folder: `FOLDER/bucket/key` is a file, and its metadata are in `FOLDER/bucket/key.meta.json`.
+
+Whoever likes may put files there by hand; they are objects without metadata.
+
+Tricky bits:
+
+- No symbolic link below the folder is followed, wherever it leads, and nothing but a plain file is read: each step is
+  opened from the one before it, so that nobody can put a link in its place meanwhile.
+- A body and its metadata are two files, which cannot change together. So the metadata name the body that they are of;
+  those of another body, of a writer that died between the two, are not believed.
+- What is being written is in `FOLDER/.incoming`, which can be no bucket, until it is whole.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from sanderling.stores.durable import write_pieces
+from sanderling.stores.objects import (
+    Fault,
+    Fetched,
+    Hands,
+    ObjectError,
+    check_metadata,
+    shown,
+    steps_of,
+    too_large,
+)
+
+BESIDE = ".meta.json"
+INCOMING = ".incoming"
+PIECE = 1 << 20
+MOST_BESIDE = 64 * 1024
+
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without O_NONBLOCK, to open a pipe would wait for somebody to write into it.
+FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
+FAULTS = {
+    errno.EISDIR: Fault.UNUSABLE,
+    errno.ENOTEMPTY: Fault.UNUSABLE,
+    errno.ELOOP: Fault.UNUSABLE,
+    errno.ENAMETOOLONG: Fault.UNUSABLE,
+    errno.EINVAL: Fault.UNUSABLE,
+    errno.ENXIO: Fault.UNUSABLE,  # a socket
+    errno.EACCES: Fault.REFUSED,
+    errno.EPERM: Fault.REFUSED,
+}
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What is beside a body."""
+
+    etag: str
+    metadata: dict[str, str]
+
+
+class LocalObjects:
+    """Objects in `folder`, which is made where there is none."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises ObjectError."""
+        self._folder = folder.absolute()
+        self._hands = Hands(f"file:{self._folder}")
+        with self._plainly(str(self._folder)):
+            self._folder.mkdir(parents=True, exist_ok=True)
+
+    def __repr__(self) -> str:
+        return f"<LocalObjects {self._folder}>"
+
+    async def get(self, bucket: str, key: str, most: int) -> Fetched:
+        """The object, if it has at most so many bytes."""
+        steps = _steps(bucket, key)
+        return await self._hands(self._get, steps, f"{shown(bucket, key)} in {self._folder}", most)
+
+    async def put(self, bucket: str, key: str, body: bytes, metadata: Mapping[str, str]) -> None:
+        """Return when it is on disk."""
+        steps = _steps(bucket, key)
+        check_metadata(metadata)
+        await self._hands(self._put, steps, f"{shown(bucket, key)} in {self._folder}", body, dict(metadata))
+
+    async def ping(self) -> None:
+        """Return if the folder is there."""
+        await self._hands(self._ping)
+
+    async def close(self) -> None:
+        """Let go of the threads."""
+        self._hands.let_go()
+
+    # What follows runs in threads.
+
+    def _get(self, steps: Sequence[str], where: str, most: int) -> Fetched:
+        *folders, name = steps
+        with self._plainly(where), self._opened(folders, where) as folder:
+            body = _read(folder, name, where, most)
+            etag = _etag(body)
+            return Fetched(body, _metadata(folder, name + BESIDE, etag), etag)
+
+    def _put(self, steps: Sequence[str], where: str, body: bytes, metadata: dict[str, str]) -> None:
+        *folders, name = steps
+        # Where a folder would have to be there is an object.
+        with self._plainly(where, absent=Fault.UNUSABLE), self._opened(folders, where, make=True) as folder:
+            # The metadata first: an object that is there has them from the beginning.
+            self._place(msgspec.json.encode(Beside(_etag(body), metadata)), folder, name + BESIDE)
+            self._place(body, folder, name)
+            os.fsync(folder)
+
+    def _ping(self) -> None:
+        where = str(self._folder)
+        with self._plainly(where), self._opened((), where):
+            pass
+
+    @contextmanager
+    def _opened(self, folders: Sequence[str], where: str, *, make: bool = False) -> Iterator[int]:
+        """A handle on the last of these, reached step by step."""
+        handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for name in folders:
+                if make:
+                    _make(name, handle)
+                inner = _step_into(handle, name, where)
+                os.close(handle)
+                handle = inner
+            yield handle
+        finally:
+            os.close(handle)
+
+    def _place(self, data: bytes, folder: int, name: str) -> None:
+        """Make a file hold these bytes, all of them or what it held before."""
+        incoming = self._folder / INCOMING
+        incoming.mkdir(exist_ok=True)
+        handle, path = tempfile.mkstemp(dir=incoming)
+        try:
+            try:
+                write_pieces(handle, [data])
+                os.fchmod(handle, 0o644)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            os.rename(path, name, dst_dir_fd=folder)
+        except BaseException:
+            Path(path).unlink(missing_ok=True)
+            raise
+
+    @contextmanager
+    def _plainly(self, where: str, absent: Fault = Fault.MISSING) -> Iterator[None]:
+        """Turn whatever the disk raises into an ObjectError."""
+        try:
+            yield
+        except OSError as error:
+            fault = absent if error.errno in ABSENT else FAULTS.get(error.errno or 0, Fault.DOWN)
+            if error.errno in ABSENT and not self._folder.is_dir():
+                raise ObjectError(f"{self._folder} is no folder any more", fault=Fault.DOWN) from error
+            raise ObjectError(f"{where}: {error.strerror or error}", fault=fault) from error
+
+
+def _steps(bucket: str, key: str) -> tuple[str, ...]:
+    steps = steps_of(bucket, key)
+    if steps[-1].endswith(BESIDE):
+        message = f"{shown(bucket, key)} ends in {BESIDE}, which are metadata of an object"
+        raise ObjectError(message, fault=Fault.UNUSABLE)
+    return steps
+
+
+def _step_into(folder: int, name: str, where: str) -> int:
+    try:
+        return os.open(name, FOLDER_FLAGS, dir_fd=folder)
+    except NotADirectoryError as error:
+        # The system has one word for a file and for a link that it was told not to follow.
+        if not stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise
+        message = f"{where} is behind a symbolic link, and none is followed"
+        raise ObjectError(message, fault=Fault.UNUSABLE) from error
+
+
+def _make(name: str, folder: int) -> None:
+    """Make a folder in another, durably, unless it is there."""
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=folder)
+        os.fsync(folder)
+
+
+def _read(folder: int, name: str, where: str, most: int) -> bytes:
+    handle = os.open(name, FILE_FLAGS, dir_fd=folder)
+    try:
+        found = os.fstat(handle)
+        if stat.S_ISDIR(found.st_mode):
+            raise ObjectError(f"{where} is a folder, expected a file", fault=Fault.MISSING)
+        if not stat.S_ISREG(found.st_mode):
+            raise ObjectError(f"{where} is no plain file", fault=Fault.UNUSABLE)
+        if found.st_size > most:
+            raise too_large(where, found.st_size, most)
+        body = bytearray()
+        # Somebody may still be writing: what it has now counts, and not what it had when we asked.
+        while piece := os.read(handle, PIECE):
+            body += piece
+            if len(body) > most:
+                raise too_large(where, len(body), most)
+        return bytes(body)
+    finally:
+        os.close(handle)
+
+
+def _etag(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=16).hexdigest()
+
+
+def _metadata(folder: int, name: str, etag: str) -> dict[str, str]:
+    """The metadata of this body; none if there are none, or they are of another."""
+    try:
+        beside = msgspec.json.decode(_read(folder, name, name, MOST_BESIDE), type=Beside)
+    except (FileNotFoundError, ObjectError, msgspec.MsgspecError, UnicodeDecodeError):
+        return {}
+    return beside.metadata if beside.etag == etag else {}

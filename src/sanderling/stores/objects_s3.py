@@ -1,0 +1,250 @@
+"""Objects of an S3 server, by its path-style addresses, through obstore.
+
+Tricky bits:
+
+- obstore heeds AWS_* variables even against what it is told, so whatever says where to go and who we are is said in
+  each of its spellings. Others, such as AWS_SERVER_SIDE_ENCRYPTION, are the operator's to set.
+- Its synchronous calls are used, in threads. Those for asyncio wake threads of their own, which may end the process
+  with SIGABRT if it ends just then.
+- Of an answer the size is known before its body is read; a body that is not read is dropped with its connection.
+- Where we may not list a bucket, Amazon says 403 for an object that is not there. That is REFUSED, not MISSING.
+"""
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from threading import Lock
+from urllib.parse import unquote, urlsplit
+
+import obstore
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import S3Store
+
+from sanderling.stores.objects import (
+    EXPECTED,
+    THREADS,
+    Fault,
+    Fetched,
+    Hands,
+    ObjectError,
+    check_metadata,
+    shown,
+    steps_of,
+    too_large,
+)
+
+# Seconds to connect, of silence, and of a whole exchange. One that fails is repeated once, unless much time has passed:
+# a connection that was kept may have died of a restart.
+CONNECT, SILENCE, EXCHANGE = 5.0, 10.0, 25.0
+RETRIES, RETRY_WITHIN = 1, 10.0
+PIECE = 1 << 20
+# Each has its connections; the names of buckets are a stranger's idea.
+MOST_BUCKETS = 16
+
+REGION = "us-east-1"
+ENDPOINTS = {"s3+http": "http", "s3+https": "https", "http": "http", "https": "https"}
+
+# Nobody gets anything with such keys, or at such an hour.
+LOCKED_OUT = frozenset(
+    {
+        "AuthorizationHeaderMalformed",
+        "ExpiredToken",
+        "InvalidAccessKeyId",
+        "InvalidToken",
+        "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+    }
+)
+# No later attempt goes otherwise.
+NEVER = frozenset(
+    {"InvalidArgument", "InvalidBucketName", "InvalidURI", "KeyTooLongError", "MethodNotAllowed", "NotImplemented"}
+)
+
+_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+_STATUS = re.compile(r"status code: (\d{3} [\w ]{0,40})")
+_KIND = re.compile(r"kind: (\w{1,20})")
+_ODD_METADATA = "contained non UTF-8 characters"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a server is, and who we are there; only `place` is ever shown."""
+
+    place: str
+    endpoint: str
+    region: str
+    key: str = field(repr=False)
+    secret: str = field(repr=False)
+    token: str = field(repr=False)
+
+
+def server(url: str, environment: Mapping[str, str]) -> Server:
+    """What `url` says. Raises ObjectError."""
+    # The URL may hold a secret, in the wrong place too: no message quotes it, or what is said of it.
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port is not None else ""
+    except ValueError:
+        raise _wrong("the URL of the object store is none") from None
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or REGION
+    if parts.scheme == "s3" and not parts.netloc:
+        host, scheme = f"s3.{region}.amazonaws.com", "https"
+    elif parts.scheme in ENDPOINTS and parts.hostname:
+        host, scheme = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname, ENDPOINTS[parts.scheme]
+    else:
+        raise _wrong("the URL of the object store names no host")
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise _wrong(f"the URL of {host} goes on behind its host; buckets are named elsewhere")
+    given = bool(parts.username)
+    return Server(
+        place=f"{parts.scheme}://{host}{port}" if parts.netloc else "s3:",
+        endpoint=f"{scheme}://{host}{port}",
+        region=region,
+        key=unquote(parts.username) if parts.username else _variable("AWS_ACCESS_KEY_ID", environment),
+        secret=unquote(parts.password) if parts.password else _variable("AWS_SECRET_ACCESS_KEY", environment),
+        # It belongs to the keys that stand beside it.
+        token="" if given else environment.get("AWS_SESSION_TOKEN", ""),
+    )
+
+
+def _wrong(what: str) -> ObjectError:
+    return ObjectError(f"{what}; {EXPECTED}, special characters as %2F", fault=Fault.UNUSABLE)
+
+
+def _variable(name: str, environment: Mapping[str, str]) -> str:
+    if path := environment.get(f"{name}_FILE"):
+        try:
+            found = Path(path).read_text().rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            message = f"{name}_FILE: cannot read {path} ({type(error).__name__})"
+            raise ObjectError(message, fault=Fault.UNUSABLE) from None
+    else:
+        found = environment.get(name, "")
+    if not found:
+        raise ObjectError(f"no keys for the object store: put them into its URL, or set {name}", fault=Fault.UNUSABLE)
+    return found
+
+
+class S3Objects:
+    """Objects at a URL like s3+http://key:secret@127.0.0.1:9000, which is reached when it is needed."""
+
+    def __init__(self, url: str, environment: Mapping[str, str] = os.environ) -> None:
+        """Raises ObjectError."""
+        self._server = server(url, environment)
+        self._hands = Hands(self._server.place)
+        self._buckets: OrderedDict[str, S3Store] = OrderedDict()
+        self._turn = Lock()
+
+    def __repr__(self) -> str:
+        return f"<S3Objects at {self._server.place}>"
+
+    async def get(self, bucket: str, key: str, most: int) -> Fetched:
+        """The object, if it has at most so many bytes."""
+        steps_of(bucket, key)
+        return await self._hands(self._get, bucket, key, most)
+
+    async def put(self, bucket: str, key: str, body: bytes, metadata: Mapping[str, str]) -> None:
+        """Return when the server has it."""
+        steps_of(bucket, key)
+        check_metadata(metadata)
+        await self._hands(self._put, bucket, key, body, dict(metadata))
+
+    async def ping(self) -> None:
+        """Return if the server answers, and knows us."""
+        try:
+            # Nobody has to make that bucket. That there is none, or none for us, is an answer to one who is known.
+            await self.get("sanderling-ping", "ping", 0)
+        except ObjectError as error:
+            if error.fault is Fault.DOWN:
+                raise
+
+    async def close(self) -> None:
+        """Let go of the threads and connections."""
+        self._hands.let_go()
+        with self._turn:
+            self._buckets.clear()
+
+    # What follows runs in threads.
+
+    def _get(self, bucket: str, key: str, most: int) -> Fetched:
+        where = f"{shown(bucket, key)} at {self._server.place}"
+        try:
+            found = obstore.get(self._bucket(bucket), key)
+            if found.meta["size"] > most:
+                raise too_large(where, found.meta["size"], most)
+            body = bytearray()
+            for piece in found.stream(min_chunk_size=PIECE):
+                body += piece
+                if len(body) > most:
+                    raise too_large(where, len(body), most)
+        except (BaseError, OSError) as error:
+            raise _plain(where, error) from None
+        # Theirs are headers, and begin with a capital.
+        metadata = {name: value for name, value in found.attributes.items() if name == name.lower()}
+        return Fetched(bytes(body), metadata, (found.meta["e_tag"] or "").strip('"'))
+
+    def _put(self, bucket: str, key: str, body: bytes, metadata: dict[str, str]) -> None:
+        try:
+            obstore.put(self._bucket(bucket), key, body, attributes=metadata, use_multipart=False)
+        except (BaseError, OSError) as error:
+            raise _plain(f"{shown(bucket, key)} at {self._server.place}", error) from None
+
+    def _bucket(self, name: str) -> S3Store:
+        with self._turn:
+            if name not in self._buckets:
+                self._buckets[name] = self._open(name)
+            self._buckets.move_to_end(name)
+            if len(self._buckets) > MOST_BUCKETS:
+                self._buckets.popitem(last=False)
+            return self._buckets[name]
+
+    def _open(self, name: str) -> S3Store:
+        there = self._server
+        # An empty one is worse than none, except for taking the place of one that is not ours.
+        tell_token = there.token or "AWS_SESSION_TOKEN" in os.environ
+        return S3Store(
+            name,
+            config={"session_token": there.token} if tell_token else None,
+            endpoint=there.endpoint,
+            aws_endpoint_url_s3=there.endpoint,
+            region=there.region,
+            access_key_id=there.key,
+            secret_access_key=there.secret,
+            skip_signature=False,
+            client_options={
+                "allow_http": there.endpoint.startswith("http:"),
+                "connect_timeout": timedelta(seconds=CONNECT),
+                "read_timeout": timedelta(seconds=SILENCE),
+                "timeout": timedelta(seconds=EXCHANGE),
+                "pool_max_idle_per_host": str(THREADS),
+            },
+            retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_WITHIN)},
+        )
+
+
+def _plain(where: str, error: Exception) -> ObjectError:
+    """What went wrong, without the pages that obstore says about it."""
+    said = str(error)
+    code = _first(_CODE, said)
+    if isinstance(error, FileNotFoundError):
+        return ObjectError(f"{where} is not there ({code or 'not found'})", fault=Fault.MISSING)
+    if _ODD_METADATA in said:
+        return ObjectError(f"{where} has metadata that are not ASCII", fault=Fault.UNUSABLE)
+    reason = code or _first(_STATUS, said) or _first(_KIND, said) or type(error).__name__
+    if code in LOCKED_OUT:
+        message = f"{where}: the server does not know our keys, or not now ({code}); see AWS_SECRET_ACCESS_KEY"
+        return ObjectError(message, fault=Fault.DOWN)
+    if code in NEVER:
+        return ObjectError(f"{where} cannot be ({code})", fault=Fault.UNUSABLE)
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        return ObjectError(f"{where} is not for us ({reason})", fault=Fault.REFUSED)
+    return ObjectError(f"{where} is not to be had now ({reason})", fault=Fault.DOWN)
+
+
+def _first(pattern: re.Pattern[str], said: str) -> str:
+    found = pattern.search(said)
+    return found[1].strip() if found else ""

@@ -1,0 +1,67 @@
+"""Processes that keep one batch after another until they are killed; and whether all that they left is whole."""
+
+import asyncio
+import subprocess
+import sys
+from contextlib import ExitStack
+
+from analytics_play import Place, all_errors, all_messages, all_posts, batch, comment, error, message, post
+
+from sanderling.stores.analytics import Batch
+from sanderling.stores.analytics_open import open_analytics
+
+POSTS = 20
+
+
+def numbered(number: int) -> Batch:
+    """Some of its posts are new and some are those of the batch before, crawled later."""
+    posts = [post(str(number * POSTS // 2 + n), crawled_at=1e9 + number) for n in range(POSTS)]
+    comments = [comment(of, f"{number}-{n}") for of in range(POSTS) for n in range(3)]
+    return batch(f"evt_{number}", posts, comments, [error(POSTS)], [message(str(number).encode())])
+
+
+async def keep_on(url: str, pause: float) -> None:
+    store = await open_analytics(url, asyncio.to_thread)
+    number = await store.depth()
+    while True:
+        await store.keep(numbered(number))
+        number += 1
+        print("kept", flush=True)  # noqa: T201 - for whoever wants to kill it
+        await asyncio.sleep(pause)
+
+
+def kill(url: str, *, after: int, crowd: int) -> None:
+    """Kill -9 so many processes that keep the same batches, wherever they are, when they have said so many lines."""
+    # Whoever waits for a SQLite file looks only now and then whether it is free.
+    command = [sys.executable, __file__, url, "0" if crowd == 1 else "0.02"]
+    with ExitStack() as stack:
+        popen = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(crowd)]  # noqa: S603 - ourselves
+        children = [stack.enter_context(child) for child in popen]
+        for child in children:
+            assert child.stdout is not None
+            for _ in range(after):
+                assert child.stdout.readline(), "it ended by itself"
+        for child in children:
+            child.kill()
+
+
+async def check(place: Place, least: int) -> None:
+    """Each batch is there with all that belongs to it, or not at all; also when it is kept once more."""
+    async with place.opens() as store:
+        messages = [int(each.body) async for each in all_messages(store)]
+        count = len(messages)
+        assert messages == [*range(count)]
+        assert count >= least
+        for number in range(max(0, count - 2), count + 1):
+            assert await store.processed(f"evt_{number}") == (number < count)
+            assert (await store.keep(numbered(number))).new == (number == count)
+        assert [row.event_id for row in await all_errors(store)] == sorted(f"evt_{n}" for n in range(count + 1))
+        for each in await all_posts(store):
+            newest = min(int(each.row.post_id) // (POSTS // 2), count)
+            assert each.row.event_id == f"evt_{newest}"
+        ((comments,),) = await place.sql("SELECT count(*) FROM post_comments")
+        assert comments == 3 * len(await all_posts(store)) == 3 * (POSTS // 2) * (count + 2)
+
+
+if __name__ == "__main__":
+    asyncio.run(keep_on(sys.argv[1], float(sys.argv[2])))

@@ -1,0 +1,489 @@
+import asyncio
+import re
+import resource
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sized
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import obstore
+import pytest
+from objects_contract import PACKED, PLENTY, ObjectsContract, Opens, fault, played
+from services.process import Missing, free_ports, private_folder, program, running
+from services.s3 import BUCKET, S3, hello
+
+from sanderling.stores import objects_s3
+from sanderling.stores.objects import Fault, ObjectError, Objects, open_objects
+from sanderling.stores.objects_s3 import S3Objects, server
+
+KEYS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "hidden"}
+NOBODY: Mapping[str, str] = {}
+
+
+def url_of(s3: S3) -> str:
+    login = f"{quote(s3.access_key_id, '')}:{quote(s3.secret_access_key, '')}"
+    return f"s3+{s3.endpoint.replace('://', f'://{login}@')}"
+
+
+@pytest.fixture
+def opens(s3: S3) -> Opens:
+    return lambda: open_objects(url_of(s3), NOBODY)
+
+
+@pytest.fixture
+def bucket(s3: S3) -> Iterator[str]:
+    """Nobody else's, in a server that may be somebody's; made with its first object, as SeaweedFS does."""
+    mine = replace(s3, bucket=f"sanderling-test-{uuid.uuid4().hex[:20]}")
+    hello(url_of(mine).removeprefix("s3+") + f"/{mine.bucket}", 10)
+    yield mine.bucket
+    store = mine.store()
+    for page in obstore.list(store):
+        obstore.delete(store, [each["path"] for each in page])
+
+
+class TestS3Objects(ObjectsContract):
+    pass
+
+
+def test_metadata_are_what_other_programs_read_and_write(opens: Opens, s3: S3, bucket: str) -> None:
+    theirs = replace(s3, bucket=bucket).store()
+    obstore.put(theirs, "theirs", b"1", attributes={"Content-Type": "application/json", "compressed": "TRUE"})
+
+    async def play(objects: Objects) -> dict[str, str]:
+        await objects.put(bucket, "ours", b"2", PACKED)
+        return dict((await objects.get(bucket, "theirs", PLENTY)).metadata)
+
+    assert played(opens, play) == {"compressed": "TRUE"}
+    assert PACKED.items() <= obstore.get(theirs, "ours").attributes.items()
+
+
+def test_more_buckets_than_are_kept_open_are_all_there(opens: Opens) -> None:
+    async def play(objects: Objects) -> None:
+        assert isinstance(objects, S3Objects)
+        for _ in range(2):
+            for number in range(objects_s3.MOST_BUCKETS + 5):
+                await fault(objects.get(f"no-such-bucket-{number}", "key", PLENTY), Fault.MISSING)
+        assert len(objects._buckets) == objects_s3.MOST_BUCKETS
+
+    played(opens, play)
+
+
+# --- a server that says odd things ---
+
+REPLY = """HTTP/1.1 {status}\r
+Content-Length: {size}\r
+ETag: "tag"\r
+Last-Modified: Fri, 05 Dec 2025 10:00:00 GMT\r
+{headers}\r
+"""
+ERROR = """<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>said</Message></Error>"""
+
+
+def reply(status: str, body: bytes = b"", headers: str = "", size: int | None = None) -> bytes:
+    head = REPLY.format(status=status, size=len(body) if size is None else size, headers=headers)
+    return head.encode("latin-1") + body
+
+
+def refusal(status: str, code: str) -> bytes:
+    return reply(status, ERROR.format(code=code).encode(), "Content-Type: application/xml\r\n")
+
+
+class Odd:
+    """An S3 server that says what it is told to, whoever asks for what."""
+
+    def __init__(self) -> None:
+        self.says: Callable[[asyncio.StreamWriter], Awaitable[None]] = silence
+        self.sent = 0
+        self.asked: list[str] = []
+        self._serving: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[str]:
+        async with await asyncio.start_server(self._serve, "127.0.0.1", 0) as listener:
+            yield f"s3+http://somebody:hidden@127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+            for task in self._serving:
+                task.cancel()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                self.asked.append(head.decode())
+                size = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
+                await reader.readexactly(int(size[1]) if size else 0)
+                await self.says(writer)
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._serving.discard(task)
+            writer.transport.abort()
+
+
+async def silence(writer: asyncio.StreamWriter) -> None:
+    del writer
+    await asyncio.Event().wait()
+
+
+def saying(*answers: bytes) -> Callable[[asyncio.StreamWriter], Awaitable[None]]:
+    """One after the other; the last again and again."""
+    left = list(answers)
+
+    async def say(writer: asyncio.StreamWriter) -> None:
+        writer.write(left.pop(0) if len(left) > 1 else left[0])
+        await writer.drain()
+
+    return say
+
+
+Play = Callable[[Objects, Odd], Awaitable[None]]
+
+
+def with_odd(play: Play) -> None:
+    async def run() -> None:
+        odd = Odd()
+        async with asyncio.timeout(60), odd.opened() as url:
+            objects = open_objects(url, NOBODY)
+            try:
+                await play(objects, odd)
+            finally:
+                await objects.close()
+
+    asyncio.run(run())
+
+
+def test_a_server_that_hangs_is_down_and_then_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects_s3, "SILENCE", 0.3)
+
+    async def play(objects: Objects, odd: Odd) -> None:
+        # Long before an exchange would have to be over.
+        async with asyncio.timeout(objects_s3.EXCHANGE / 2), asyncio.TaskGroup() as group:
+            for attempt in (objects.get("b", "k", PLENTY), objects.put("b", "k", b"x", {}), objects.ping()):
+                group.create_task(fault(attempt, Fault.DOWN))
+        odd.says = saying(reply("200 OK", b"body"))
+        assert (await objects.get("b", "k", PLENTY)).body == b"body"
+
+    with_odd(play)
+
+
+def test_a_server_that_drips_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects_s3, "EXCHANGE", 1.0)
+
+    async def drip(writer: asyncio.StreamWriter) -> None:
+        writer.write(reply("200 OK", size=1000))
+        while True:
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.sleep(0.1)
+
+    async def play(objects: Objects, odd: Odd) -> None:
+        odd.says = drip
+        await fault(objects.get("b", "k", PLENTY), Fault.DOWN)
+
+    with_odd(play)
+
+
+def test_of_an_object_of_a_gigabyte_nothing_is_read() -> None:
+    async def pour(writer: asyncio.StreamWriter) -> None:
+        writer.write(reply("200 OK", size=1 << 30))
+        while poured["size"] < 1 << 30:
+            writer.write(bytes(1 << 20))
+            await writer.drain()
+            poured["size"] += 1 << 20
+
+    poured = {"size": 0}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    async def play(objects: Objects, odd: Odd) -> None:
+        odd.says = pour
+        said = await fault(objects.get("b", "k", 64 << 20), Fault.TOO_LARGE)
+        assert "has 1,073,741,824 bytes, expected at most 67,108,864" in said
+
+    with_odd(play)
+    assert poured["size"] < 50 << 20  # what fits into the buffers of two sockets
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kB
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "said"),
+    [
+        (refusal("404 Not Found", "NoSuchKey"), Fault.MISSING, "is not there (NoSuchKey)"),
+        (refusal("404 Not Found", "NoSuchBucket"), Fault.MISSING, "(NoSuchBucket)"),
+        (reply("404 Not Found"), Fault.MISSING, "is not there (not found)"),
+        (refusal("403 Forbidden", "AccessDenied"), Fault.REFUSED, "is not for us (AccessDenied)"),
+        (refusal("403 Forbidden", "AllAccessDisabled"), Fault.REFUSED, "(AllAccessDisabled)"),
+        (reply("401 Unauthorized"), Fault.REFUSED, "(401 Unauthorized)"),
+        (refusal("403 Forbidden", "InvalidAccessKeyId"), Fault.DOWN, "does not know our keys"),
+        (refusal("403 Forbidden", "SignatureDoesNotMatch"), Fault.DOWN, "see AWS_SECRET_ACCESS_KEY"),
+        (refusal("400 Bad Request", "ExpiredToken"), Fault.DOWN, "(ExpiredToken)"),
+        (refusal("403 Forbidden", "RequestTimeTooSkewed"), Fault.DOWN, "(RequestTimeTooSkewed)"),
+        (refusal("400 Bad Request", "InvalidBucketName"), Fault.UNUSABLE, "cannot be (InvalidBucketName)"),
+        (refusal("400 Bad Request", "RequestTimeout"), Fault.DOWN, "(RequestTimeout)"),
+        (refusal("429 Too Many Requests", "SlowDown"), Fault.DOWN, "(SlowDown)"),
+        (refusal("503 Service Unavailable", "SlowDown"), Fault.DOWN, "is not to be had now (SlowDown)"),
+        (reply("500 Internal Server Error"), Fault.DOWN, "(500 Internal Server Error)"),
+        (refusal("301 Moved Permanently", "PermanentRedirect"), Fault.DOWN, ""),
+        (b"what is this?\r\n\r\n", Fault.DOWN, ""),
+        (reply("200 OK", b"x", "x-amz-meta-a: caf\xe9\r\n"), Fault.UNUSABLE, "has metadata that are not ASCII"),
+    ],
+)
+def test_what_a_server_says_is_told_in_a_line(answer: bytes, expected: Fault, said: str) -> None:
+    async def play(objects: Objects, odd: Odd) -> None:
+        odd.says = saying(answer)
+        told = await fault(objects.get("bucket", "folder/key", PLENTY), expected)
+        assert said in told
+        assert re.match(r"'bucket/folder/key' at s3\+http://127\.0\.0\.1:\d+\b", told)
+        assert "hidden" not in told + repr(objects)
+        assert len(told) < 200
+        assert told.isprintable()
+
+    with_odd(play)
+
+
+def test_a_body_that_ends_early_is_no_object() -> None:
+    async def half(writer: asyncio.StreamWriter) -> None:
+        writer.write(reply("200 OK", b"half", size=1000))
+        await writer.drain()
+        writer.transport.close()
+
+    async def play(objects: Objects, odd: Odd) -> None:
+        odd.says = half
+        await fault(objects.get("b", "k", PLENTY), Fault.DOWN)
+
+    with_odd(play)
+
+
+def test_one_stumble_is_nobodys_concern() -> None:
+    async def play(objects: Objects, odd: Odd) -> None:
+        odd.says = saying(refusal("503 Service Unavailable", "SlowDown"), reply("200 OK", b"body"))
+        assert (await objects.get("b", "k", PLENTY)).body == b"body"
+        assert len(odd.asked) == 2
+
+    with_odd(play)
+
+
+def test_one_who_is_known_and_may_do_little_is_answered() -> None:
+    async def play(objects: Objects, odd: Odd) -> None:
+        for code in ("AccessDenied", "InvalidBucketName"):
+            odd.says = saying(refusal("403 Forbidden", code))
+            await objects.ping()
+        odd.says = saying(refusal("403 Forbidden", "SignatureDoesNotMatch"))
+        await fault(objects.ping(), Fault.DOWN)
+
+    with_odd(play)
+
+
+# --- a server that comes and goes ---
+
+
+@contextmanager
+def weed(folder: Path, ports: list[int], secret: str) -> Iterator[None]:
+    """A SeaweedFS that has the same place and the same keys in every life."""
+    names = ("master", "volume", "filer", "s3", "admin")
+    command = [program("weed", before_path=str(Path(sys.executable).parent)), "mini", "-dir=.", "-ip=127.0.0.1"]
+    command += ["-ip.bind=127.0.0.1", "-master.telemetry=false", "-webdav=false", "-admin.ui=false"]
+    command += ["-s3.port.iceberg=0", "-s3.port.lance=0", f"-filer.localSocket={folder / 'filer.sock'}"]
+    command += [f"-s3.localSocket={folder / 's3.sock'}"]
+    command += [f"-{name}.port={port}" for name, port in zip(names, ports, strict=True)]
+    keys = {"PATH": "/usr/bin:/bin", "AWS_ACCESS_KEY_ID": "sanderling", "AWS_SECRET_ACCESS_KEY": secret}
+    url = f"http://sanderling:{secret}@127.0.0.1:{ports[3]}/{BUCKET}"
+    with running(command, lambda: hello(url, 5), folder=folder, environment=keys):
+        yield
+
+
+@asynccontextmanager
+async def alive(folder: Path, ports: list[int], secret: str) -> AsyncIterator[None]:
+    """The same, while others work."""
+    life = weed(folder, ports, secret)
+    await asyncio.to_thread(life.__enter__)
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(life.__exit__, None, None, None)
+
+
+class Load:
+    """Puts objects without end, each until it is there."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self.there: list[str] = []
+        self.faults: list[Fault] = []
+        self.over = False
+        self._news = asyncio.Event()
+
+    async def run(self, name: str) -> None:
+        number = 0
+        while not self.over:
+            try:
+                await self._objects.put(BUCKET, f"{name}/{number}", name.encode(), PACKED)
+            except ObjectError as error:
+                self.faults.append(error.fault)
+                await asyncio.sleep(0.05)
+            else:
+                self.there.append(f"{name}/{number}")
+                number += 1
+            self._news.set()
+
+    async def more(self, what: Sized, count: int) -> None:
+        wanted = len(what) + count
+        while len(what) < wanted:
+            self._news.clear()
+            await self._news.wait()
+
+
+def test_a_server_that_is_stopped_and_started_under_load_loses_nothing() -> None:
+    secret, ports = uuid.uuid4().hex, free_ports(5)
+
+    async def play(folder: Path) -> None:
+        objects = open_objects(f"s3+http://sanderling:{secret}@127.0.0.1:{ports[3]}", NOBODY)
+        load = Load(objects)
+        async with asyncio.timeout(100), asyncio.TaskGroup() as group:
+            async with alive(folder, ports, secret):
+                for name in ("a", "b", "c"):
+                    group.create_task(load.run(name))
+                await load.more(load.there, 50)
+            await load.more(load.faults, 3)
+            async with alive(folder, ports, secret):
+                await load.more(load.there, 50)
+                load.over = True
+                for key in load.there:
+                    found = await objects.get(BUCKET, key, PLENTY)
+                    assert (found.body, found.metadata) == (key[0].encode(), PACKED)
+        assert set(load.faults) == {Fault.DOWN}
+        await objects.close()
+
+    with private_folder() as folder:
+        try:
+            asyncio.run(play(Path(folder)))
+        except* Missing as why:
+            pytest.skip(str(why.exceptions[0]))
+
+
+# --- where it is, and who we are ---
+
+
+def test_a_url_says_where_and_who(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("from a file\n")
+    filed = {"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY_FILE": str(tmp_path / "secret")}
+    temporary = {**KEYS, "AWS_SESSION_TOKEN": "hidden token", "AWS_REGION": "eu-west-3"}
+
+    full = server("s3+https://me%40home:pa%2Fss@host.example:99/", temporary)
+    bare = server("s3+http://[::1]:9000", temporary)
+    amazon = server("s3:", filed)
+    usual = server("http://me@127.0.0.1:9000", KEYS)
+
+    assert (full.endpoint, full.place) == ("https://host.example:99", "s3+https://host.example:99")
+    assert (full.key, full.secret, full.token, full.region) == ("me@home", "pa/ss", "", "eu-west-3")
+    assert (bare.endpoint, bare.key, bare.secret) == ("http://[::1]:9000", "somebody", "hidden")
+    assert bare.token == "hidden token"  # noqa: S105 - one of ours
+    assert (amazon.endpoint, amazon.place) == ("https://s3.us-east-1.amazonaws.com", "s3:")
+    assert (amazon.key, amazon.secret) == ("me", "from a file")
+    assert (usual.endpoint, usual.key, usual.secret) == ("http://127.0.0.1:9000", "me", "hidden")
+    for each in (full, bare, amazon):
+        assert not re.search("hidden|pa/ss|from a file|somebody|me@home", repr(each))
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("s3+http://", "names no host"),
+        ("s3:hidden", "goes on behind its host"),
+        ("s3://hidden", "names no host"),
+        ("s3+http://u:hidden@host:port", "is none"),
+        ("s3+http://u:hidden/@host", "is none|goes on behind"),
+        ("s3+http://u:hidden@host/bucket", "goes on behind its host; buckets are named elsewhere"),
+        ("s3+http://u:hidden@host?region=x", "goes on behind its host"),
+    ],
+)
+def test_what_is_no_url_of_a_server_is_refused(url: str, expected: str) -> None:
+    with pytest.raises(ObjectError, match=rf"({expected}).*; expected file:FOLDER, s3\+http://") as refused:
+        open_objects(url, KEYS)
+    assert "hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, "set AWS_ACCESS_KEY_ID"),
+        ({"AWS_ACCESS_KEY_ID": "me"}, "set AWS_SECRET_ACCESS_KEY"),
+        ({"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY_FILE": "/no/where"}, "_FILE: cannot read /no/where"),
+    ],
+)
+def test_without_keys_it_is_said_where_to_put_them(environment: Mapping[str, str], expected: str) -> None:
+    with pytest.raises(ObjectError, match=expected):
+        open_objects("s3+http://127.0.0.1:1", environment)
+
+
+def test_where_nobody_listens_nobody_answers() -> None:
+    said = played(
+        lambda: open_objects("s3+http://u:hidden@127.0.0.1:1", NOBODY),
+        lambda objects: fault(objects.ping(), Fault.DOWN),
+    )
+
+    assert re.search(r"at s3\+http://127.0.0.1:1 is not to be had now \(Connect\)", said)
+    assert "hidden" not in said
+
+
+def test_the_environment_of_somebody_else_changes_nothing(
+    s3: S3, bucket: str, opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "AWS_SESSION_TOKEN": "theirs",
+        "AWS_ACCESS_KEY_ID": "theirs",
+        "AWS_SECRET_ACCESS_KEY": "theirs",
+        "AWS_SKIP_SIGNATURE": "true",
+        "AWS_ENDPOINT": "http://127.0.0.1:1",
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+        "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1",
+        "AWS_BUCKET": "theirs",
+        "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true",
+        "AWS_REGION": "xx-theirs-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    del s3
+
+    async def play(objects: Objects) -> bytes:
+        await objects.ping()
+        await objects.put(bucket, "key", b"body", PACKED)
+        return (await objects.get(bucket, "key", PLENTY)).body
+
+    assert played(opens, play) == b"body"
+
+
+def test_wrong_keys_are_said_and_not_shown(s3: S3) -> None:
+    wrong = url_of(replace(s3, secret_access_key="hidden"))  # noqa: S106 - none
+    place = urlsplit(s3.endpoint).netloc
+
+    said = played(lambda: open_objects(wrong, NOBODY), lambda objects: fault(objects.ping(), Fault.DOWN))
+
+    assert f"{place}: the server does not know our keys" in said
+    assert "hidden" not in said
+
+
+def test_a_process_that_used_it_ends_well(s3: S3) -> None:
+    """Whatever threads the client has, none may take the process down with it."""
+    script = (
+        "import asyncio, sys\n"
+        "from sanderling.stores.objects import open_objects\n"
+        "async def main():\n"
+        "    objects = open_objects(sys.argv[1])\n"
+        "    await objects.ping()\n"
+        "asyncio.run(main())\n"
+    )
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", script, url_of(s3)], timeout=60, check=False)  # noqa: S603 - ours
+        assert ended.returncode == 0
+
+
+def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "sanderling.stores.objects_s3")
+    monkeypatch.setitem(sys.modules, "obstore", None)  # which means: not there
+
+    with pytest.raises(ObjectError, match=r"not installed: pip install 'sanderling\[s3\]'"):
+        open_objects("s3+http://host", KEYS)
