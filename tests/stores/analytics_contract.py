@@ -16,7 +16,6 @@ from analytics_contract_reading import ReadingContract
 from analytics_contract_refusals import RefusalsContract
 from analytics_play import (
     NOW,
-    PROJECT,
     TABLES,
     Place,
     all_errors,
