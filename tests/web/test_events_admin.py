@@ -67,6 +67,9 @@ async def test_modes_are_switched_all_at_once_and_are_in_the_file(tmp_path: Path
     [
         ({}, "VAL_002"),
         ({"new": True, "legacy": True, "inline": True}, "VAL_002"),
+        ({"new": True, "legacy": True, "canary": 1}, "VAL_002"),
+        ({"new": True, "inline": True, "canary": 1}, "VAL_002"),
+        ({"legacy": True, "inline": True, "canary": 1}, "VAL_002"),
         ({"new": True, "legacy": True, "inline": True, "canary": 1.01}, "VAL_001"),
         ({"new": True, "legacy": True, "inline": True, "canary": -0.01}, "VAL_001"),
         ({"new": True, "legacy": True, "inline": True, "canary": None}, "VAL_001"),
@@ -164,6 +167,23 @@ async def test_a_page_after_a_letter_that_has_gone_is_gone_but_not_where_the_que
     assert "evt_9" in gone.data["detail"]
     assert [(each.status, each.data["error"]["code"]) for each in away] == [(503, "SYS_001")] * 2
     assert all("connection refused" in each.data["detail"] for each in away)
+
+
+@in_loop
+async def test_a_queue_that_was_away_for_a_moment_is_not_taken_for_a_letter_that_has_gone() -> None:
+    class Blinking(FakeLetters):
+        async def dead(self, limit: int, after: str = "") -> list[Dead]:
+            trouble, self.trouble = self.trouble, None
+            if trouble is not None:
+                raise trouble
+            return await super().dead(limit, after)
+
+    letters = Blinking(*LETTERS)
+    letters.trouble = QueueError("localhost:5672: connection reset")
+    async with events_house(letters=letters) as opened:
+        answer = await opened.ask("GET", f"{EVENTS}/dead")
+
+    assert answer.status == 503
 
 
 @in_loop
