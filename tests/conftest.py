@@ -1,7 +1,9 @@
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
+import structlog
 from hypothesis import settings
 
 # They assert too, and should say as much as a test when they fail.
@@ -16,3 +18,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # No deadline: the machine may be busy with something else. The same examples every time where nobody watches.
 settings.register_profile("suite", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("suite")
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    """Whatever a test makes of the log, a level that it is set to for one, ends with it."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)

@@ -67,11 +67,9 @@ def test_metadata_that_are_not_of_this_body_are_not_believed(opens: Opens, folde
 def test_metadata_are_no_objects(opens: Opens) -> None:
     async def play(objects: Objects) -> None:
         await objects.put("bucket", "key", b"body", {"a": "b"})
-        for attempt in (
-            objects.get("bucket", f"key{BESIDE}", PLENTY),
-            objects.put("bucket", f"key{BESIDE}", b"", {}),
-        ):
-            await fault(attempt, Fault.UNUSABLE)
+        for name in (f"key{BESIDE}", f"new{BESIDE}/key"):
+            await fault(objects.get("bucket", name, PLENTY), Fault.UNUSABLE)
+            await fault(objects.put("bucket", name, b"", {}), Fault.UNUSABLE)
         assert (await objects.get("bucket", "key", PLENTY)).metadata == {"a": "b"}
 
     played(opens, play)

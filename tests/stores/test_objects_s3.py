@@ -17,7 +17,7 @@ from services.process import Missing, free_ports, private_folder, program, runni
 from services.s3 import BUCKET, S3, hello
 
 from sanderling.stores import objects_s3
-from sanderling.stores.objects import Fault, ObjectError, Objects, open_objects
+from sanderling.stores.objects import PATIENCE, Fault, ObjectError, Objects, open_objects
 from sanderling.stores.objects_s3 import S3Objects, server
 
 KEYS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "hidden"}
@@ -183,7 +183,8 @@ def test_a_server_that_drips_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def play(objects: Objects, odd: Odd) -> None:
         odd.says = drip
-        await fault(objects.get("b", "k", PLENTY), Fault.DOWN)
+        async with asyncio.timeout(PATIENCE / 2):
+            await fault(objects.get("b", "k", PLENTY), Fault.DOWN)
 
     with_odd(play)
 

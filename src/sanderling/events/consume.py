@@ -213,7 +213,7 @@ class Consumer:
         try:
             found = await self._at.objects.get(place.bucket, place.key, self._rules.most_raw)
         except ObjectError as error:
-            if error.fault is Fault.MISSING:
+            if error.fault in (Fault.MISSING, Fault.REFUSED):  # a policy may be mended
                 raise LaterError(str(error)) from None
             if error.fault is not Fault.DOWN:
                 raise PoisonError(str(error)) from None

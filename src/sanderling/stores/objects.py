@@ -181,5 +181,5 @@ class Hands:
             raise ObjectError(message, fault=Fault.DOWN) from None
 
     def let_go(self) -> None:
-        """Take no more work. What is being done comes to its end by itself."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Take no more work. What was begun or waits comes to its end by itself."""
+        self._threads.shutdown(wait=False)

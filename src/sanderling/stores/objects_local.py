@@ -164,8 +164,8 @@ class LocalObjects:
 
 def _steps(bucket: str, key: str) -> tuple[str, ...]:
     steps = steps_of(bucket, key)
-    if steps[-1].endswith(BESIDE):
-        message = f"{shown(bucket, key)} ends in {BESIDE}, which are metadata of an object"
+    if any(step.endswith(BESIDE) for step in steps[1:]):
+        message = f"{shown(bucket, key)} has {BESIDE} in it, which are metadata of an object"
         raise ObjectError(message, fault=Fault.UNUSABLE)
     return steps
 

@@ -220,6 +220,7 @@ class S3Objects:
                 "allow_http": there.endpoint.startswith("http:"),
                 "connect_timeout": timedelta(seconds=CONNECT),
                 "read_timeout": timedelta(seconds=SILENCE),
+                "timeout": timedelta(seconds=EXCHANGE),
                 "pool_max_idle_per_host": str(THREADS),
             },
             retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_WITHIN)},
