@@ -7,7 +7,6 @@ them promoted at once; and the order under twice the load (`polling_order.py`).
 
 import asyncio
 import logging
-import os
 import resource
 import tempfile
 import time
@@ -24,7 +23,7 @@ import uvloop
 from aiohttp import web
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # type: ignore[import-untyped]  # ships neither
 from harness import Report, at_least, at_most
-from polling_parts import EVENT, at_once, inserted, percentile, polling, source
+from polling_parts import EVENT, inserted, percentile, polling, source
 
 from sanderling.clock import SystemClock
 from sanderling.fetch.guard import GuardRules
@@ -170,9 +169,9 @@ def _date(moment: float) -> object:
 async def scale(report: Report) -> None:
     """Select and reschedule what is due of a million targets; then promote a tenth of them."""
     clock = FakeClock()
-    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1, "disk") as disk:
         described = source({"many": INTERVAL})
-        store = await open_sqlite_polling(Path(folder) / "polling.db", described.schema, EVENT, at_once)
+        store = await open_sqlite_polling(Path(folder) / "polling.db", described.schema, EVENT, desk_in(disk))
         await _fill(store, clock)
         schedule = Schedule(lambda _: "host", Random(1))
         heard = Heard(_usual, _usual, _nothing, _nothing, _nothing, lambda: None)
@@ -216,10 +215,19 @@ async def _spread(store: PollingStore, clock: FakeClock) -> None:
 
 async def _play(books: Books, schedule: Schedule, clock: FakeClock, steps: int) -> int:
     """Run what is due, as if it took no time; how many."""
+    async with asyncio.TaskGroup() as group:
+        ran = await _steps(books, schedule, clock, steps, group)
+    while books.pending:
+        await books.turn()
+    return ran
+
+
+async def _steps(books: Books, schedule: Schedule, clock: FakeClock, steps: int, group: asyncio.TaskGroup) -> int:
     ran = 0
     for _ in range(steps):
         clock.advance(STEP)
-        await books.turn()
+        turning = group.create_task(books.turn())  # the disk has a thread of its own, as in the command
+        await asyncio.sleep(0)
         now = clock.now()
         while True:
             more = schedule.wake(now)
@@ -233,8 +241,7 @@ async def _play(books: Books, schedule: Schedule, clock: FakeClock, steps: int) 
                 ran += 1
             if not more:
                 break
-    while books.pending:
-        await books.turn()
+        await turning
     return ran
 
 
