@@ -42,7 +42,7 @@ from sanderling.stores.queue import Dead, DeadLetters, QueueError
 from sanderling.stores.sqlite_queue import SqliteQueue
 from sanderling.web.access import Token
 from sanderling.web.app import AppRules
-from sanderling.web.events_admin import EventsControl
+from sanderling.web.events_admin import Controlled
 from sanderling.web.events_api import Behind, events_app
 from sanderling.web.events_posts import Rows
 from sanderling.web.serve import Address, ServeRules, serving
@@ -319,7 +319,7 @@ async def events_house(
     *,
     rows: Rows | None = None,
     letters: DeadLetters | None = None,
-    control: EventsControl | None = None,
+    control: Controlled | None = None,
     token: str | None = TOKEN,
     app: AppRules | None = None,
     serve: ServeRules | None = None,

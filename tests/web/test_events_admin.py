@@ -254,6 +254,18 @@ async def test_it_is_healthy_if_all_it_needs_is() -> None:
 
 
 @in_loop
+async def test_it_is_ready_if_all_it_needs_answers_and_says_no_more_to_everyone() -> None:
+    stranger = {"Authorization": ""}
+    async with events_house() as opened:
+        fine = await opened.ask("GET", "/ready", headers=stranger)
+        opened.control.parts["database"] = "postgresql at db: connection refused"
+        troubled = await opened.ask("GET", "/ready", headers=stranger)
+
+    assert (fine.status, troubled.status, troubled.headers["Retry-After"]) == (200, 503, "5")
+    assert b"db" not in troubled.body
+
+
+@in_loop
 async def test_what_is_wrong_is_told_in_short_and_without_passwords() -> None:
     control = FakeControl()
     control.parts = {

@@ -184,6 +184,6 @@ async def test_only_health_is_for_everyone() -> None:
             for method in methods
         }
 
-    assert {path for path, status in answers.items() if status != 401} == {"/health", f"{ANALYTICS}/health"}
+    assert {path for path, status in answers.items() if status != 401} == {"/health", "/ready", f"{ANALYTICS}/health"}
     assert answers[f"{ANALYTICS}/health"] == 200
     assert TOKEN not in msgspec.json.encode(served).decode()

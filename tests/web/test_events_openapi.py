@@ -47,7 +47,7 @@ def test_what_is_described_is_what_there_is() -> None:
     routed = {(route.method, route.resource.canonical) for route in APP.router.routes() if route.resource}
 
     assert described == routed
-    assert len(described) == len(TABLE) == 18
+    assert len(described) == len(TABLE) == 19
 
 
 @in_loop

@@ -196,6 +196,8 @@ OURS = ("Host", "127.0.0.1:8080")
         [("Host", "LocalHost:1")],
         [("Host", "[::1]")],
         [("Host", "[::1]:8080")],
+        [("Host", "127.0.0.2:8080")],
+        [("Host", "[::ffff:127.0.0.1]")],
         [OURS, ("Origin", "http://127.0.0.1:8080")],
         [("Host", "localhost:99"), ("Origin", "HTTP://LOCALHOST:99")],
         [OURS, ("Sec-Fetch-Site", "same-origin")],
@@ -222,6 +224,11 @@ def test_without_a_token_programs_on_this_machine_pass(headers: list[tuple[str, 
         pytest.param([("Host", "localhost.")], id="a dot"),
         pytest.param([("Host", "0.0.0.0")], id="all addresses"),  # noqa: S104
         pytest.param([("Host", "::1")], id="no brackets"),
+        pytest.param([("Host", "[127.0.0.1]")], id="brackets around the older kind"),
+        pytest.param([("Host", "[localhost]")], id="brackets around a name"),
+        pytest.param([("Host", "192.0.2.1:8080")], id="the address of another machine"),
+        pytest.param([("Host", "2130706433")], id="an address as one number"),
+        pytest.param([("Host", "0177.0.0.1")], id="an address in octal digits"),
         pytest.param([("Host", "localhost:\uff18\uff10")], id="digits that are not ASCII"),
         pytest.param([("Host", "user@localhost")], id="a user"),
         pytest.param([OURS, ("Origin", "https://evil.example")], id="a page elsewhere"),
@@ -242,6 +249,31 @@ def test_without_a_token_strangers_pages_do_not_pass(headers: list[tuple[str, st
 
     assert caught.value.problem.status == 403
     assert VARIABLE in caught.value.problem.detail
+
+
+LINK = (("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"))
+
+
+def test_who_follows_a_link_to_here_sees_what_everyone_may_and_nothing_else() -> None:
+    access = Access(None, FakeClock())
+
+    assert refusal(access, caller(OURS, *LINK), everyone=True) is None
+    assert refusal(access, caller(OURS, *LINK)) is not None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param([OURS, *LINK[:2], ("Sec-Fetch-Dest", "iframe")], id="in a frame"),
+        pytest.param([OURS, *LINK[:2]], id="nobody knows where"),
+        pytest.param([OURS, LINK[0], ("Sec-Fetch-Mode", "cors"), LINK[2]], id="by a script"),
+        pytest.param([OURS, *LINK, ("Sec-Fetch-Mode", "cors")], id="two modes"),
+        pytest.param([OURS, *LINK, ("Origin", "https://evil.example")], id="a form that is posted"),
+        pytest.param([("Host", "evil.example"), *LINK], id="DNS rebinding"),
+    ],
+)
+def test_what_only_looks_like_a_link_is_a_strangers_page(headers: list[tuple[str, str]]) -> None:
+    assert refusal(Access(None, FakeClock()), caller(*headers), everyone=True) is not None
 
 
 @pytest.mark.parametrize("peer", ["", "203.0.113.9", "10.0.0.1", "::", "::ffff:10.0.0.1", "fe80::1%eth0", "localhost"])

@@ -1,6 +1,7 @@
 """The door: which addresses it opens at, how many it lets in, how long it waits, and how it closes."""
 
 import asyncio
+import logging
 import socket
 
 import aiohttp
@@ -12,6 +13,7 @@ from structlog.testing import capture_logs
 
 from sanderling.clock import SystemClock
 from sanderling.web.access import SAFE_HEADERS, VARIABLE, AccessError, Token
+from sanderling.web.app import AppRules
 from sanderling.web.polling_api import polling_app
 from sanderling.web.serve import Address, AddressError, ServeRules, serving
 from sanderling.web.stream import Streams
@@ -67,6 +69,16 @@ async def test_without_a_token_it_opens_for_this_machine_only(host: str) -> None
 @in_loop
 async def test_without_a_token_any_address_of_this_machine_will_do(host: str) -> None:
     assert (await opened_at(host, token=None)).host.startswith("127.0.0.")
+
+
+@in_loop
+async def test_what_is_served_at_an_address_can_be_asked_for_there() -> None:
+    async with (
+        serving(an_app(), "127.0.0.2", 0, None) as address,
+        aiohttp.ClientSession() as session,
+        session.get(f"{address.url}/health") as answer,
+    ):
+        assert answer.status == 200
 
 
 @in_loop
@@ -181,6 +193,33 @@ async def test_a_connection_serves_several_requests() -> None:
         said = await raw(opened.address, one * 40 + head("GET /health HTTP/1.1"))
 
     assert said.count(b"HTTP/1.1 200 OK") == 41
+
+
+@pytest.mark.parametrize("who", [f"Authorization: Bearer {TOKEN}", "Authorization: none"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        pytest.param(b"Content-Encoding: gzip\r\nContent-Length: 6\r\n\r\ns3cret", id="no gzip"),
+        pytest.param(b"Content-Encoding: br\r\nContent-Length: 6\r\n\r\ns3cret", id="no brotli"),
+        pytest.param(b"Transfer-Encoding: chunked\r\n\r\ns3cret\r\n", id="no chunk"),
+        pytest.param(b"Transfer-Encoding: chunked\r\n\r\n6\r\ns3cretx\r\n", id="a chunk that is too long"),
+        pytest.param(b"Content-Length: 60\r\n\r\ns3cret", id="half of it"),
+    ],
+)
+@in_loop
+async def test_a_body_that_cannot_be_read_fills_no_log(who: str, rest: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """Also by who has no token: whoever can connect could fill the disk."""
+    sent = f"POST /promote HTTP/1.1\r\nHost: localhost\r\n{who}\r\nContent-Type: application/json\r\n".encode() + rest
+    app, serve = AppRules(body_seconds=0.05), ServeRules(lingering=0.05, idle=0.2)
+    async with house(app=app, serve=serve) as opened, asyncio.timeout(30):
+        with capture_logs() as lines:
+            said = await raw(opened.address, sent)
+        assert (await opened.ask("GET", "/health")).status == 200
+
+    assert 400 <= parsed(said).status < 500
+    assert {line["log_level"] for line in lines} <= {"debug", "warning"}  # the latter of a wrong token, in one for many
+    assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []  # those of the library
+    assert "s3cret" not in str(lines)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from looping import virtual
 from structlog.testing import capture_logs
 
 from sanderling.testing.virtual import LoopClock
-from sanderling.web.stream import Socket, Streams, TooSlow, alive, event
+from sanderling.web.stream import AT_ONCE, Socket, Streams, TooSlow, Turns, alive, event
 
 
 class Line:
@@ -224,6 +224,66 @@ async def test_a_line_that_stays_full_is_cut_whatever_little_was_written() -> No
 
     assert asyncio.get_running_loop().time() == 30
     assert (full.written, full.aborted, wire.busy) == ([b":\n\n"], True, False)
+
+
+# A thousand clients hear of the same change.
+
+
+@virtual
+async def test_only_a_few_streams_send_in_one_round_of_the_loop_and_each_in_its_turn() -> None:
+    opened, news, number = streams(), asyncio.Event(), 3 * AT_ONCE + 1
+    rounds: list[list[int]] = []
+
+    class Counted(Line):
+        def __init__(self, name: int) -> None:
+            super().__init__()
+            self.name = name
+
+        async def _send(self, data: bytes) -> None:
+            await super()._send(data)
+            rounds[-1].append(self.name)
+
+    async def told() -> AsyncGenerator[bytes, None]:
+        await news.wait()
+        yield b"a"
+
+    lines = [Counted(name) for name in range(number)]
+    async with asyncio.TaskGroup() as group:
+        running = [group.create_task(opened.run(line, told(), silent)) for line in lines]
+        await asyncio.sleep(1)
+        news.set()
+        while not all(task.done() for task in running):
+            rounds.append([])
+            await asyncio.sleep(0)
+
+    assert [len(each) for each in rounds if each] == [AT_ONCE, AT_ONCE, AT_ONCE, 1]
+    assert [name for each in rounds for name in each] == list(range(number))
+
+
+@virtual
+async def test_a_client_that_goes_while_it_waits_for_its_turn_holds_up_nobody() -> None:
+    turns = Turns()
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(turns.take()) for _ in range(3 * AT_ONCE)]
+        await asyncio.sleep(0)
+        for task in tasks[AT_ONCE : 2 * AT_ONCE]:
+            task.cancel()
+
+    assert [task.cancelled() for task in tasks] == [False] * AT_ONCE + [True] * AT_ONCE + [False] * AT_ONCE
+
+
+@virtual
+async def test_a_client_that_does_not_read_holds_up_nobody() -> None:
+    opened, stuck, lines = streams(), Line(room=1), [Line() for _ in range(2 * AT_ONCE)]
+
+    async with asyncio.TaskGroup() as group:
+        for line in (stuck, *lines):
+            group.create_task(opened.run(line, says(b"a", 1.0, b"b", 1.0, b"c"), silent))
+        await asyncio.sleep(5)
+        opened.close()
+
+    assert all(line.sent == [(0, b"a"), (1, b"b"), (2, b"c")] for line in lines)
+    assert stuck.sent == [(0, b"a")]
 
 
 @virtual

@@ -2,7 +2,8 @@
 
 A browser on this machine is a program on this machine, and it runs what strangers wrote. Without a token, a request
 must therefore name this machine in its Host header (a stranger's page that got our address by DNS rebinding names its
-own) and must not come from a page of another origin.
+own) and must not come from a page of another origin. Who follows a link from such a page to here sees what everyone
+may see: the page that had the link sees nothing of it.
 """
 
 import hmac
@@ -24,7 +25,7 @@ VARIABLE = "SANDERLING_TOKEN"
 HOOK_HEADER = "X-Sanderling-Token"  # for senders of webhooks that can set no Authorization
 SHORTEST, LONGEST = 16, 1024  # characters of a token
 QUIET_SECONDS = 10.0  # between two lines about wrong tokens
-NAMES = ("localhost", "127.0.0.1", "[::1]")
+NAMES = "localhost, 127.0.0.1, [::1]"  # and any other address of this machine only
 OWN_SITES = ("same-origin", "none")  # of Sec-Fetch-Site; "none" is a person who typed the address
 
 # For every answer. Nothing here is a page, so nothing of it may run, be guessed at, kept or told to others.
@@ -97,7 +98,7 @@ class Access:
     def check(self, caller: Caller, *, everyone: bool = False, hook: bool = False) -> None:
         """Let the caller pass, or raise. `everyone`: a route without secrets; `hook`: one that webhooks come to."""
         if self.token is None:
-            check_local(caller)
+            check_local(caller, links=everyone)
         elif not everyone:
             self._check_token(self.token, caller, hook=hook)
 
@@ -106,13 +107,13 @@ class Access:
         if given and all(token.equals(each) for each in given):
             return
         if given:
-            self._tell(caller.peer)
+            self.tell(caller.peer)
         found = "a wrong token" if given else "no token"
         challenge = 'Bearer realm="sanderling"' + (', error="invalid_token"' if given else "")
         expected = f"expected the header Authorization: Bearer TOKEN{f' or {HOOK_HEADER}: TOKEN' if hook else ''}"
         raise problem(401, f"found {found}, {expected}", {"WWW-Authenticate": challenge})
 
-    def _tell(self, peer: str) -> None:
+    def tell(self, peer: str) -> None:
         """Log wrong tokens without them, in one line for many: whoever guesses must not fill the disk."""
         self._refused += 1
         now = self._clock.now()
@@ -130,19 +131,19 @@ def bearers(headers: CIMultiDictProxy[str]) -> list[str]:
     return given
 
 
-def check_local(caller: Caller) -> None:
-    """Let pass what comes from a program on this machine, and not from a stranger's page in a browser."""
+def check_local(caller: Caller, *, links: bool = False) -> None:
+    """Let pass a program on this machine, and no page of a stranger; with `links`, who follows one on such a page."""
     if not is_loopback(caller.peer):
         raise _refusal("this request comes from another machine, and there is no token")
     hosts = caller.headers.getall("Host", [])
-    if len(hosts) != 1 or _name(hosts[0]) not in NAMES:
+    if len(hosts) != 1 or not _is_ours(hosts[0]):
         found = f"Host is {', '.join(hosts)[:100]!r}" if hosts else "there is no Host"
-        raise _refusal(f"{found}, expected one of {', '.join(NAMES)}")
+        raise _refusal(f"{found}, expected one of {NAMES}")
     for origin in caller.headers.getall("Origin", []):
         if origin.lower() != f"http://{hosts[0].lower()}":
             raise _refusal(f"Origin is {origin[:100]!r}, expected none, or that of this server")
     for site in caller.headers.getall("Sec-Fetch-Site", []):
-        if site.lower() not in OWN_SITES:
+        if site.lower() not in OWN_SITES and not (links and _is_link(caller.headers)):
             raise _refusal(f"Sec-Fetch-Site is {site[:100]!r}, expected one of {', '.join(OWN_SITES)}")
 
 
@@ -156,10 +157,20 @@ def is_loopback(address: str) -> bool:
     return (mapped or ip).is_loopback
 
 
-def _name(host: str) -> str:
-    """The name in a Host header, without the port."""
+def _is_link(headers: CIMultiDictProxy[str]) -> bool:
+    """Whether the browser goes here with all of its window, and tells nobody what it finds."""
+    wanted = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    return all(headers.getall(name, []) == [value] for name, value in wanted.items())
+
+
+def _is_ours(host: str) -> bool:
+    """Whether a Host header names this machine: by a word, or by an address, which nobody else can make mean us."""
     name, _, port = host.rpartition(":")
-    return (name if name and port.isdecimal() and port.isascii() else host).lower()
+    name = name if name and port.isdecimal() and port.isascii() else host
+    if name.lower() == "localhost":
+        return True
+    bracketed = name.startswith("[") and name.endswith("]")
+    return bracketed == (":" in name) and is_loopback(name[1:-1] if bracketed else name)
 
 
 def _refusal(found: str) -> ProblemError:

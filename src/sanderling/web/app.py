@@ -1,6 +1,6 @@
 """The house put together: the door, the routes, the same care for every answer, and a line in the log for each request.
 
-What every house has besides its own routes: `/health` and `/openapi.json`.
+What every API has besides its own routes: `/health` and `/openapi.json`.
 """
 
 import re
@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from sanderling.clock import Clock
 from sanderling.observe import logs
@@ -87,11 +88,26 @@ def application(
     rules: AppRules | None = None,
 ) -> web.Application:
     """An application with these routes, to be opened by `serving`. `translate`: the errors of the system behind it."""
-    rules = rules or AppRules()
-    app = web.Application(middlewares=[_watching(clock, translate), _admitting], client_max_size=LARGEST_BODY)
     table = (*OWN, *routes)
-    app[ROUTES], app[DESCRIPTION], app[STREAMS], app[CLOCK] = table, Description(about, table), streams, clock
-    for route in table:
+    app = furnished(table, streams, clock, _admitting, translate=translate, rules=rules)
+    app[DESCRIPTION] = Description(about, table)
+    return app
+
+
+def furnished(
+    routes: Sequence[Route],
+    streams: Streams,
+    clock: Clock,
+    door: Middleware,
+    *,
+    translate: Translate = lambda _: None,
+    rules: AppRules | None = None,
+) -> web.Application:
+    """An application with a door of its own: `door` lets a request pass to its route, or raises ProblemError."""
+    rules = rules or AppRules()
+    app = web.Application(middlewares=[_watching(clock, translate), door], client_max_size=LARGEST_BODY)
+    app[ROUTES], app[STREAMS], app[CLOCK] = routes, streams, clock
+    for route in routes:
         # By default a parameter takes no braces; ids may have any character, as long as a slash is encoded.
         path = _PARAMETER.sub(r"{\1:[^/]+}", route.path)
         app.router.add_route(route.method, path, handler(route, rules.body_seconds), expect_handler=_expected)
@@ -100,7 +116,7 @@ def application(
     return app
 
 
-def _watching(clock: Clock, translate: Translate) -> Any:  # noqa: ANN401 - aiohttp has no name for a middleware
+def _watching(clock: Clock, translate: Translate) -> Middleware:
     @web.middleware
     async def watch(request: web.Request, handler: Handler) -> web.StreamResponse:
         started = clock.now()
@@ -122,11 +138,16 @@ def _watching(clock: Clock, translate: Translate) -> Any:  # noqa: ANN401 - aioh
 async def _admitting(request: web.Request, handler: Handler) -> web.StreamResponse:
     route = route_of(request)
     request.app[ACCESS].check(
-        Caller(request.remote or "", request.headers),
+        caller_of(request),
         everyone=route is not None and route.everyone,
         hook=route is not None and route.hook,
     )
     return await handler(request)
+
+
+def caller_of(request: web.Request) -> Caller:
+    """Who sent it, as far as it says."""
+    return Caller(request.remote or "", request.headers)
 
 
 def route_of(request: web.Request) -> Route | None:
@@ -143,7 +164,10 @@ async def _expected(request: web.Request) -> None:
 
 
 async def _with_safe_headers(_request: web.Request, response: web.StreamResponse) -> None:
-    response.headers.update(SAFE_HEADERS)
+    for name, value in SAFE_HEADERS.items():
+        # The files of a page have their own, with which they may run; the server's name is never theirs.
+        if name == "Server" or name not in response.headers:
+            response.headers[name] = value
 
 
 async def _close_streams(app: web.Application) -> None:

@@ -22,7 +22,7 @@ log = logs.get(__name__)
 OK = "ok"
 
 
-class EventsControl(Protocol):
+class Controlled(Protocol):
     """What there must be behind the routes of health, status and modes."""
 
     async def health(self) -> Mapping[str, str]:
@@ -41,11 +41,17 @@ class EventsControl(Protocol):
 class HealthRoutes:
     """They answer."""
 
-    def __init__(self, control: EventsControl) -> None:
+    def __init__(self, control: Controlled) -> None:
         self._control = control
 
     async def analytics_health(self, asked: Asked[Nothing, Nothing, Nothing]) -> Answer[Alive]:
         """Whether it answers."""
+        return answer(asked, Alive())
+
+    async def ready(self, asked: Asked[Nothing, Nothing, Nothing]) -> Answer[Alive]:
+        """Whether the database, the object store and the queue answer."""
+        if any(said != OK for said in (await self._control.health()).values()):
+            raise problem(503, "not ready", {"Retry-After": "5"})  # everyone may ask this, so it says no more
         return answer(asked, Alive())
 
     async def detailed_health(self, asked: Asked[Nothing, Nothing, Nothing]) -> Answer[Parts]:
@@ -61,7 +67,7 @@ class HealthRoutes:
 class AdminRoutes:
     """They answer. Times are Unix seconds, as in status.json."""
 
-    def __init__(self, control: EventsControl) -> None:
+    def __init__(self, control: Controlled) -> None:
         self._control = control
 
     async def status(self, asked: Asked[Nothing, Nothing, Nothing]) -> Answer[EventsStatus]:

@@ -15,7 +15,7 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import DeadLetters, QueueError
 from sanderling.web import events_examples as examples
 from sanderling.web.app import DESCRIPTION, ROUTES, AppRules, application
-from sanderling.web.events_admin import AdminRoutes, DeadRoutes, EventsControl, HealthRoutes
+from sanderling.web.events_admin import AdminRoutes, Controlled, DeadRoutes, HealthRoutes
 from sanderling.web.events_envelope import VERSION, EventsDescription, enveloping
 from sanderling.web.events_posts import ErrorRoutes, PostRoutes, Rows, SumRoutes
 from sanderling.web.openapi import About
@@ -39,7 +39,7 @@ class Behind:
 
     rows: Rows
     letters: DeadLetters
-    control: EventsControl
+    control: Controlled
 
 
 def events_app(behind: Behind, clock: Clock, rng: Random, rules: AppRules | None = None) -> web.Application:
@@ -60,6 +60,7 @@ def _reading(behind: Behind) -> tuple[Route, ...]:
     posts, sums, errors = PostRoutes(behind.rows), SumRoutes(behind.rows), ErrorRoutes(behind.rows)
     health = HealthRoutes(behind.control)
     return (
+        Route("GET", "/ready", health.ready, everyone=True, example=examples.ALIVE),
         Route("GET", f"{ANALYTICS}/posts", posts.posts, example=examples.POSTS),
         Route("GET", f"{ANALYTICS}/posts/all", posts.all_posts),
         Route("GET", f"{ANALYTICS}/posts/{{id}}", posts.post, problems=(404,), example=examples.POST),

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Generic, TypeVar, cast
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 from msgspec import Struct
 from structlog.contextvars import bound_contextvars
 
@@ -175,7 +176,7 @@ def request_id(given: Sequence[str], rng: Random) -> str:
     return f"{rng.getrandbits(128):032x}"
 
 
-def enveloping(rng: Random) -> Any:  # noqa: ANN401 - aiohttp has no name for a middleware
+def enveloping(rng: Random) -> Middleware:
     """A middleware around all others: it knows the id of each request, and puts problems into envelopes."""
 
     @web.middleware

@@ -5,9 +5,9 @@ end; a moment is meant up to itself, without it.
 """
 
 from datetime import UTC, date, datetime
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from sanderling.events.analysis.impact import Risk
@@ -15,8 +15,7 @@ from sanderling.events.analysis.sentiment import Label
 from sanderling.stores.analytics import ErrorFilter, Granularity, PostFilter, Sort
 from sanderling.stores.queue import LONGEST_KEY
 from sanderling.web.events_envelope import BAD_DATE, EPOCH, TOO_DEEP, refused
-
-T = TypeVar("T")
+from sanderling.web.parsing import Taken, given
 
 LARGEST = 2**63 - 1
 DEEPEST = 1_000_000  # rows before a page: a database walks over each of them
@@ -36,10 +35,6 @@ To = Annotated[
 ]
 PageNumber = Annotated[int, Meta(ge=1, le=DEEPEST + 1, description=f"At most {DEEPEST:,} rows may be before it.")]
 PageSize = Annotated[int, Meta(ge=1, le=100)]
-
-
-class Taken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is taken is taken as it is described, and nothing else."""
 
 
 # Parameters of paths and queries.
@@ -249,8 +244,3 @@ def offset_of(page: int, size: int) -> int:
     if offset > DEEPEST:
         raise refused(TOO_DEEP, f"query: {offset:,} rows are before page {page:,}, expected at most {DEEPEST:,}")
     return offset
-
-
-def given(value: T | UnsetType) -> T | None:
-    """What was given, or None."""
-    return None if isinstance(value, UnsetType) else value

@@ -12,6 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 from aiohttp import web
+from msgspec import UnsetType
 
 from sanderling.web.problems import ProblemError, problem
 
@@ -21,14 +22,24 @@ LONGEST_SHOWN = 60
 JSON = "application/json"
 
 T = TypeVar("T", bound=msgspec.Struct)
+V = TypeVar("V")
 
 # A step of a path as msgspec writes it: `.name`, `[3]`, or `[...]` for a value of a mapping, of which it says no more.
 _STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]")
 _WHERE = re.compile(r" - at `\$((?:\.[A-Za-z_][A-Za-z0-9_]*|\[\d+\])*)`$")
 
 
-class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Taken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is taken is taken as it is described, and nothing else."""
+
+
+class Nothing(Taken, frozen=True, kw_only=True):
     """What a route takes that takes nothing."""
+
+
+def given(value: V | UnsetType) -> V | None:
+    """What was given, or None."""
+    return None if isinstance(value, UnsetType) else value
 
 
 def read_path(raw: str, template: str, kind: type[T]) -> T:

@@ -11,8 +11,8 @@ from msgspec import UNSET
 from sanderling.polling.feed import Trimmed
 from sanderling.stores.documents import Row
 from sanderling.stores.polling import Change, Op
-from sanderling.web.parsing import Nothing
-from sanderling.web.polling_types import LARGEST, ChangesQuery, EventsQuery, RowsQuery, TablePath, given
+from sanderling.web.parsing import Nothing, given
+from sanderling.web.polling_types import LARGEST, ChangesQuery, EventsQuery, RowsQuery, TablePath
 from sanderling.web.polling_views import ChangePage, Reset, RowPage, Trimming, row_view
 from sanderling.web.problems import ProblemError, problem, title
 from sanderling.web.routes import Asked

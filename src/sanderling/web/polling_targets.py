@@ -7,8 +7,8 @@ from msgspec import UNSET
 
 from sanderling.clock import Clock
 from sanderling.stores.polling import Field, Query, Target
-from sanderling.web.parsing import Nothing
-from sanderling.web.polling_types import Hook, KindAndId, Promotion, Promotions, TargetPatch, TargetsQuery, given
+from sanderling.web.parsing import Nothing, given
+from sanderling.web.polling_types import Hook, KindAndId, Promotion, Promotions, TargetPatch, TargetsQuery
 from sanderling.web.polling_views import (
     Promoted,
     Received,

@@ -1,14 +1,13 @@
 """What the routes of polling take. In paths, and wherever a target is named, `id` is the upstream's id."""
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from sanderling.apis.polled import LONGEST_INTERVAL
 from sanderling.polling.settings import SHORTEST
 from sanderling.stores.polling_rows import LONGEST_KEY
-
-T = TypeVar("T")
+from sanderling.web.parsing import Taken
 
 MOST_TARGETS = 1_000  # of a page, and of a webhook
 MOST_ROWS = 10_000
@@ -23,10 +22,6 @@ Number = Annotated[int, Meta(ge=0, le=LARGEST)]
 Accelerated = Annotated[
     float, Meta(ge=0, le=86_400, description="For how many seconds to run it more often than usual; 0 for one run.")
 ]
-
-
-class Taken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is taken is taken as it is described, and nothing else."""
 
 
 # Parameters of paths and queries.
@@ -158,8 +153,3 @@ class Confirmation(Taken, frozen=True, kw_only=True):
     """That this is meant."""
 
     confirm: Annotated[bool, Meta(extra_json_schema={"const": True})]
-
-
-def given(value: T | UnsetType) -> T | None:
-    """What was given, or None."""
-    return None if isinstance(value, UnsetType) else value

@@ -88,6 +88,7 @@ async def _listen(runner: web.AppRunner, bound: socket.socket, rules: ServeRules
             access_log=None,  # type: ignore[arg-type] # which means none
             keepalive_timeout=rules.idle,
             lingering_time=rules.lingering,
+            auto_decompress=False,  # no route takes what is compressed, and unpacking a bomb costs as much as taking it
         )
 
     return await loop.create_server(connection, sock=bound, backlog=BACKLOG)

@@ -1,0 +1,272 @@
+// The systems: a tab for each, beside its lane of the road, and a panel with all there is to know about the chosen one.
+
+import { clock, duration, perSecond, whole } from "./format.js";
+import { h, keyed, newId, put, say, show } from "./dom.js";
+import { Chart, Spark } from "./plots.js";
+import { History } from "./history.js";
+import { Road } from "./road.js";
+import { PagesPart, ReposPart, SequencePart } from "./crawls.js";
+import { PollingPart } from "./polling.js";
+import { EventsPart } from "./events.js";
+
+const PARTS = { pages: PagesPart, sequence: SequencePart, repos: ReposPart, polling: PollingPart, events: EventsPart };
+const MOST_KEYS = 9;
+const PAUSING =
+  "It begins nothing new until somebody resumes it, also after a restart. " +
+  "What is under way comes to its end, and nothing is lost.";
+
+/** What a system is called: its folder, or if it is the home itself, what it does. */
+export function title(system) {
+  return system.name === "." ? system.system : system.name;
+}
+
+/** In one word, and in the colour that goes with it. */
+export function stateOf(system) {
+  if (!system.running) return ["ended", "off"];
+  if (system.paused) return ["paused", "wait"];
+  return system.troubles.length ? ["troubled", "bad"] : ["running", "good"];
+}
+
+export class Systems {
+  #views = new Map(); // by name
+
+  constructor({ tabs, drawing, panels, actions }) {
+    this.tabs = tabs;
+    this.panels = panels;
+    this.actions = actions;
+    this.systems = [];
+    this.chosen = null; // the name of a system
+    this.road = new Road((name) => this.choose(name));
+    drawing.append(this.road.element);
+    tabs.addEventListener("keydown", (event) => this.#onTabKey(event));
+    document.addEventListener("keydown", (event) => this.#onKey(event));
+  }
+
+  /** Take all of them, with what was. */
+  takeHouse(house) {
+    for (const system of house.systems) if (system.history) this.#view(system).history.take(system.history);
+    this.#take(house);
+  }
+
+  /** Take all of them as they stand now. */
+  takeTick(tick) {
+    for (const system of tick.systems) if (system.points) this.#view(system).history.put(tick.wall, system.points);
+    this.#take(tick);
+  }
+
+  #take({ systems }) {
+    this.systems = systems;
+    const names = new Set(systems.map(({ name }) => name));
+    for (const name of this.#views.keys()) if (!names.has(name)) this.#forget(name);
+    if (!names.has(this.chosen)) this.chosen = systems.length ? systems[0].name : null;
+    this.#draw();
+  }
+
+  choose(name, { focus = false } = {}) {
+    this.chosen = name;
+    this.#draw();
+    if (focus) this.#views.get(name).tab.focus();
+  }
+
+  #draw() {
+    keyed(
+      this.tabs,
+      this.systems,
+      ({ name }) => name,
+      (system) => this.#view(system).tab,
+    );
+    this.systems.forEach((system, index) => {
+      const view = this.#view(system);
+      view.updateTab(system, index, system.name === this.chosen);
+      if (system.name === this.chosen) view.updatePanel(system);
+    });
+    this.road.update(
+      this.systems.filter(({ running }) => running),
+      this.chosen,
+    );
+  }
+
+  #view(system) {
+    const known = this.#views.get(system.name);
+    if (known && known.kind === system.system) return known;
+    if (known) this.#forget(system.name);
+    const view = new View(system, this.actions, () => this.choose(system.name));
+    this.#views.set(system.name, view);
+    this.panels.append(view.panel);
+    return view;
+  }
+
+  #forget(name) {
+    const view = this.#views.get(name);
+    view.tab.remove();
+    view.panel.remove();
+    this.tabs.keyed?.delete(name);
+    this.#views.delete(name);
+  }
+
+  #onKey(event) {
+    const typing =
+      event.target instanceof Element && event.target.closest("input:not([type=range]), select, textarea, dialog");
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || !/^[1-9]$/.test(event.key)) return;
+    const system = this.systems[Number(event.key) - 1];
+    if (system) this.choose(system.name, { focus: true });
+  }
+
+  #onTabKey(event) {
+    const place = this.systems.findIndex(({ name }) => name === this.chosen);
+    const last = this.systems.length - 1;
+    const steps = {
+      ArrowDown: place + 1,
+      ArrowRight: place + 1,
+      ArrowUp: place - 1,
+      ArrowLeft: place - 1,
+      Home: 0,
+      End: last,
+    };
+    if (!(event.key in steps)) return;
+    event.preventDefault();
+    const next = (steps[event.key] + last + 1) % (last + 1);
+    this.choose(this.systems[next].name, { focus: true });
+  }
+}
+
+/** One system: its tab, its panel, and what it has told so far. */
+class View {
+  constructor(system, actions, choose) {
+    this.kind = system.system;
+    this.history = new History();
+    this.actions = actions;
+    this.system = system;
+    this.#makeTab(choose);
+    this.panel = h("section.card.panel", {
+      id: newId("panel"),
+      role: "tabpanel",
+      tabindex: "0",
+      "aria-labelledby": this.tab.id,
+      hidden: true,
+    });
+    put(this.tab, "aria-controls", this.panel.id);
+  }
+
+  #makeTab(choose) {
+    this.spark = new Spark();
+    this.dot = h("span.dot", { "aria-hidden": "true" });
+    this.name = h("span.name");
+    this.state = h("span.about");
+    this.rate = h("span.rate");
+    this.key = h("kbd", { "aria-hidden": "true" });
+    this.tab = h(
+      "button.tab",
+      { id: newId("tab"), type: "button", role: "tab", click: choose },
+      this.dot,
+      h("span.names", {}, this.name, this.state),
+      this.spark.element,
+      this.rate,
+      this.key,
+    );
+  }
+
+  updateTab(system, index, chosen) {
+    const [state, tone] = stateOf(system);
+    say(this.name, title(system));
+    put(this.name, "title", title(system));
+    say(this.state, title(system) === system.system ? state : `${system.system}, ${state}`);
+    say(this.rate, system.running ? perSecond(system.flow.kept) : "");
+    say(this.key, index < MOST_KEYS ? index + 1 : "");
+    put(this.tab, "aria-keyshortcuts", index < MOST_KEYS ? index + 1 : null);
+    put(this.dot, "data-tone", tone);
+    put(this.tab, "data-running", system.running);
+    put(this.tab, "aria-selected", String(chosen));
+    put(this.tab, "tabindex", chosen ? 0 : -1);
+    show(this.panel, chosen);
+    this.spark.update(this.history.points("kept"));
+  }
+
+  updatePanel(system) {
+    this.system = system;
+    if (!this.heading) this.#makePanel(system);
+    const [state, tone] = stateOf(system);
+    say(this.heading, title(system));
+    say(this.badge, state);
+    put(this.badge, "class", `badge ${tone}`);
+    say(this.doing, system.doing);
+    say(this.since, since(system));
+    say(this.pause, system.paused ? "Resume" : "Pause");
+    show(this.troubles, system.troubles.length > 0);
+    keyed(
+      this.troubles,
+      system.troubles,
+      (trouble) => trouble,
+      (trouble) => h("li", {}, trouble),
+    );
+    keyed(
+      this.numbers,
+      system.numbers,
+      ([label]) => label,
+      ([label]) => h("div", {}, h("dt", {}, label), h("dd")),
+      (cell, [, value]) => {
+        say(cell.lastElementChild, value);
+        put(cell.lastElementChild, "data-long", value.length > 11);
+      },
+    );
+    this.rates.update(this.history);
+    if (!this.part) return;
+    // A status that cannot be read leaves nothing to be told but that.
+    const told = Object.keys(system.facts).length > 0;
+    for (const each of this.part.blocks) show(each, told);
+    if (told) this.part.update(system, this.history);
+  }
+
+  #makePanel(system) {
+    this.heading = h("h2");
+    this.badge = h("span.badge");
+    this.doing = h("p.doing");
+    this.since = h("p.since.muted");
+    this.pause = h("button", { type: "button", click: () => this.#onPause() });
+    this.troubles = h("ul.troubles", { "aria-label": "What is wrong" });
+    this.numbers = h("dl.numbers");
+    const Part = PARTS[system.system];
+    this.part = Part ? new Part(this.actions, () => this.system) : null;
+    const wide = this.part?.ratesWidth ?? 6;
+    this.rates = new Chart({
+      title: "Asked and kept",
+      unit: perSecond,
+      series: [
+        { name: "asked", label: "asked", tone: "asked", kind: "area" },
+        { name: "kept", label: "kept", tone: "kept", kind: "line" },
+        { name: "failed", label: "failed", tone: "failed", kind: "dash" },
+      ],
+    });
+    this.panel.append(
+      h(
+        "header",
+        {},
+        h("div.title", {}, this.heading, this.badge, this.doing),
+        h("div.choices", {}, this.since, this.pause),
+      ),
+      this.troubles,
+      this.numbers,
+      h("div.blocks", {}, h(`div.block.w${wide}`, {}, this.rates.element), ...(this.part?.blocks ?? [])),
+    );
+  }
+
+  #onPause() {
+    const { name, paused } = this.system;
+    const action = paused ? "resume" : "pause";
+    const sure = paused
+      ? null
+      : {
+          title: `Pause ${title(this.system)}?`,
+          text: PAUSING,
+          yes: "Pause it",
+        };
+    this.actions.act({ action, system: name }, { sure, button: this.pause });
+  }
+}
+
+function since(system) {
+  if (!system.running) return `last heard of ${duration(system.age)} ago`;
+  if (!system.started) return "";
+  const silent = system.age > 3 ? `, silent for ${duration(system.age)}` : "";
+  return `since ${clock(system.started)}, process ${whole(system.pid).replaceAll(",", "")}${silent}`;
+}

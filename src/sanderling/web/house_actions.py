@@ -1,0 +1,326 @@
+"""What people do to systems through the dashboard. Each action is recorded, whether it was done or refused.
+
+None of it is told to a process directly. It is written where the system looks every second: control.json and modes.json
+in its folder, or its database or queue. So it does not matter which process serves the dashboard, nor whether the
+system runs at that moment.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from sanderling.clock import Clock
+from sanderling.events.modes import Modes, write_modes
+from sanderling.ids import HostError, host_of, normalise
+from sanderling.observe import logs
+from sanderling.polling.settings import ENABLED, SettingError
+from sanderling.stores.control_file import MOST_HOSTS, Control, read_control, write_control
+from sanderling.stores.durable import FolderError
+from sanderling.stores.polling import PollingStoreError, Query
+from sanderling.stores.queue import QueueError
+from sanderling.web.house import Found
+from sanderling.web.house_asking import settings_in
+from sanderling.web.house_audit import Audit, Entry
+from sanderling.web.house_live import Live
+from sanderling.web.house_reach import ElsewhereError, Reach
+from sanderling.web.house_told import count
+from sanderling.web.problems import ProblemError, problem
+
+log = logs.get(__name__)
+
+PATIENCE = 15.0  # seconds that a database or a queue may take
+SOON = {"Retry-After": "5"}
+MOST_NAMED = 5
+MISTAKE = "this is a mistake of ours; the log has more"
+
+Verb = Literal[
+    "pause",
+    "resume",
+    "pause_host",
+    "resume_host",
+    "pause_target",
+    "resume_target",
+    "promote_target",
+    "set",
+    "replay_dead",
+    "modes",
+]
+Text = Annotated[str, Meta(min_length=1, max_length=1000)]
+
+# What each takes beside the system, and of which systems; the systems are all if there are none here.
+TAKES: Mapping[str, tuple[frozenset[str], tuple[str, ...]]] = {
+    "pause": (frozenset(), ()),
+    "resume": (frozenset(), ()),
+    "pause_host": (frozenset({"host"}), ("pages", "repos", "sequence")),
+    "resume_host": (frozenset({"host"}), ("pages", "repos", "sequence")),
+    "pause_target": (frozenset({"kind", "id"}), ("polling",)),
+    "resume_target": (frozenset({"kind", "id"}), ("polling",)),
+    "promote_target": (frozenset({"kind", "id"}), ("polling",)),
+    "set": (frozenset({"key", "value"}), ("polling",)),
+    "replay_dead": (frozenset({"key", "all"}), ("events",)),
+    "modes": (frozenset({"modes"}), ("events",)),
+}
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is to be done, and to which system."""
+
+    action: Verb
+    system: Text
+    host: Text | UnsetType = UNSET
+    kind: Text | UnsetType = UNSET
+    id: Text | UnsetType = UNSET
+    key: Text | UnsetType = UNSET
+    value: Annotated[str, Meta(max_length=1000)] | UnsetType | None = UNSET  # null goes back to the default
+    all: bool | UnsetType = UNSET
+    modes: Modes | UnsetType = UNSET
+
+    @property
+    def given(self) -> frozenset[str]:
+        """What it has beside the system."""
+        fields = {field.name for field in msgspec.structs.fields(Action)} - {"action", "system"}
+        return frozenset(name for name in fields if getattr(self, name) is not UNSET)
+
+    @property
+    def what(self) -> str:
+        """What it is about, for the record."""
+        match self.action:
+            case "set":
+                return f"{self.key} = {'its default' if self.value is None else self.value}"
+            case "modes":
+                return msgspec.json.encode(self.modes).decode()
+            case "replay_dead":
+                return "all" if self.all is True else str(self.key)
+        return " ".join(str(each) for each in (self.host, self.kind, self.id) if each is not UNSET)
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What was done, as a sentence."""
+
+    done: str
+
+
+class Who(NamedTuple):
+    """Who wants it, and from which address."""
+
+    name: str
+    peer: str
+
+
+class Actions:
+    """Does what people want."""
+
+    def __init__(self, live: Live, reach: Reach, audit: Audit, clock: Clock) -> None:
+        self._live = live
+        self._reach = reach
+        self._audit = audit
+        self._clock = clock
+        self._turn = asyncio.Lock()  # files are read, changed and written
+
+    async def do(self, action: Action, who: Who) -> Done:
+        """Do it, and record it. Raises ProblemError, which is recorded as well."""
+        await self._recordable()
+        try:
+            async with self._turn, asyncio.timeout(PATIENCE):
+                said = await self._done(action)
+        except Exception as error:
+            refusal = translated(error)
+            await self._record(self._entry(action, who, why=refusal.problem.detail if refusal else MISTAKE))
+            if refusal is None:
+                raise
+            raise refusal from None
+        await self._record(self._entry(action, who))
+        self._live.asking.forget(action.system)
+        return Done(said)
+
+    async def logged_out(self, who: Who) -> Done:
+        """Record that somebody logged out. Raises ProblemError."""
+        wall = round(self._clock.wall(), 3)
+        await self._record(
+            Entry(at=wall, who=who.name, from_=who.peer, action="log_out", system="", what="", done=True)
+        )
+        return Done("you are logged out")
+
+    async def recorded(self, limit: int) -> list[Entry]:
+        """What was done, the newest first. Raises ProblemError."""
+        try:
+            return await asyncio.to_thread(self._audit.newest, limit)
+        except FolderError as error:
+            raise problem(503, str(error), SOON) from None
+
+    async def _recordable(self) -> None:
+        try:
+            await asyncio.to_thread(self._audit.check)
+        except FolderError as error:
+            raise problem(503, f"nothing was done, since it could not be recorded: {error}", SOON) from None
+
+    def _entry(self, action: Action, who: Who, why: str = "") -> Entry:
+        return Entry(
+            at=round(self._clock.wall(), 3),
+            who=who.name,
+            from_=who.peer,
+            action=action.action,
+            system=action.system,
+            what=action.what,
+            done=not why,
+            why=why,
+        )
+
+    async def _record(self, entry: Entry) -> None:
+        log.info("dashboard_action", action=entry.action, system=entry.system, who=entry.who, done=entry.done)
+        try:
+            await asyncio.to_thread(self._audit.write, entry)
+        except FolderError as error:
+            happened = "it was done" if entry.done else "it was refused"
+            raise problem(503, f"{happened}, and could not be recorded: {error}", SOON) from None
+
+    async def _done(self, action: Action) -> str:
+        check(action)
+        found = self._live.found(action.system)
+        systems = TAKES[action.action][1] or ("pages", "repos", "sequence", "polling", "events")
+        if found.system not in systems:
+            said = f"{action.system!a:.100} is of {found.system}, and {action.action} is for {' and '.join(systems)}"
+            raise problem(400, said)
+        return await self._by_verb(action.action)(action, found)
+
+    def _by_verb(self, verb: str) -> Callable[[Action, Found], Awaitable[str]]:
+        verbs: Mapping[str, Callable[[Action, Found], Awaitable[str]]] = {
+            "pause": self._pause,
+            "resume": self._pause,
+            "pause_host": self._pause_host,
+            "resume_host": self._pause_host,
+            "pause_target": self._pause_target,
+            "resume_target": self._pause_target,
+            "promote_target": self._promote,
+            "set": self._set,
+            "replay_dead": self._replay,
+            "modes": self._modes,
+        }
+        return verbs[verb]
+
+    async def _pause(self, action: Action, found: Found) -> str:
+        wanted = action.action == "pause"
+        if found.system == "polling":
+            async with self._reach.open_polling(found) as store:
+                settings = await settings_in(store, self._clock)
+                await settings.set(ENABLED, "false" if wanted else "true")
+        else:
+            await asyncio.to_thread(_want, found, paused=wanted)
+        return f"{found.name} {'is paused: nothing new is begun' if wanted else 'goes on'}"
+
+    async def _pause_host(self, action: Action, found: Found) -> str:
+        wanted = action.action == "pause_host"
+        host = self._host(str(action.host), found)
+        await asyncio.to_thread(_want_host, found, host, paused=wanted)
+        return f"{host} {'is left alone' if wanted else 'is asked again'} by {found.name}"
+
+    def _host(self, host: str, found: Found) -> str:
+        """The host as the system spells it. Raises ProblemError."""
+        known = {row.host for row in self._live.rows_of(found)}
+        if host in known or host in found.control.hosts:
+            return host
+        try:
+            spelled = host_of(host) if "://" in host else normalise(host, scheme="https")
+        except HostError as error:
+            raise problem(400, str(error)) from None
+        # A status has those that are asked most; if there are more, this may be one of them.
+        if spelled in known or getattr(found.status, "hosts_known", 0) > len(known):
+            return spelled
+        named = ", ".join(f"{each!a:.60}" for each in sorted(known)[:MOST_NAMED])
+        there = f"it knows {count(len(known), 'host')}" + (f", as {named}" if named else "")
+        raise problem(404, f"{found.name!a:.100} knows no host {host!a:.100}; {there}")
+
+    async def _pause_target(self, action: Action, found: Found) -> str:
+        wanted = action.action == "pause_target"
+        async with self._reach.open_polling(found) as store:
+            if not await store.change(str(action.kind), str(action.id), {"enabled": not wanted}):
+                raise _no_target(action, [each.kind for each in await store.list(Query(most=1000))])
+        return f"{action.kind} {action.id} {'is polled no more' if wanted else 'is polled again'}"
+
+    async def _promote(self, action: Action, found: Found) -> str:
+        async with self._reach.open_polling(found) as store:
+            if not await store.promote(Query(kind=str(action.kind), source_id=str(action.id)), 0.0):
+                if await store.find(str(action.kind), str(action.id)) is not None:
+                    raise problem(409, f"{action.kind!a:.100} {action.id!a:.100} is paused or gone; resume it first")
+                raise _no_target(action, [each.kind for each in await store.list(Query(most=1000))])
+        return f"{action.kind} {action.id} is run now"
+
+    async def _set(self, action: Action, found: Found) -> str:
+        value = None if action.value is UNSET else action.value
+        async with self._reach.open_polling(found) as store:
+            setting = await (await settings_in(store, self._clock)).set(str(action.key), value)
+        return f"{setting.key} is {setting.text}{'' if setting.set else ', as by default'}"
+
+    async def _replay(self, action: Action, found: Found) -> str:
+        async with self._reach.open_queue(found) as queue:
+            number = await queue.replay(None if action.all is True else {str(action.key)})
+        if not number and action.all is not True:
+            raise problem(404, f"there is no message {action.key!a:.200} among those that were given up")
+        return f"{count(number, 'message')} ready again"
+
+    async def _modes(self, action: Action, found: Found) -> str:
+        modes = action.modes if isinstance(action.modes, Modes) else Modes()
+        await asyncio.to_thread(write_modes, found.folder, modes)
+        on = [name for name in ("new", "legacy", "inline") if getattr(modes, name)]
+        share = f", of the new ones {modes.canary:.0%}" if modes.new and modes.canary < 1 else ""
+        return f"{found.name} processes {', '.join(on) or 'no format'}{share}"
+
+
+def check(action: Action) -> None:
+    """See that it has what it takes, and nothing else. Raises ProblemError."""
+    takes = TAKES[action.action][0]
+    if action.action == "replay_dead":
+        if action.given not in ({"key"}, {"all"}) or action.all is False:
+            raise problem(400, "body: replay_dead takes either key, or all, which is true")
+        return
+    if action.given != takes:
+        found, expected = (", ".join(sorted(each)) or "nothing" for each in (action.given, takes))
+        raise problem(400, f"body: {action.action} takes {expected} beside the system, found {found}")
+
+
+def _wanted(found: Found) -> Control:
+    """What is wanted of it so far. Raises ValueError."""
+    if found.control_trouble:
+        raise ValueError(f"{found.control_trouble}; repair the file, or remove it")
+    return read_control(found.folder)
+
+
+def _want(found: Found, *, paused: bool) -> None:
+    wanted = _wanted(found)
+    write_control(found.folder, Control(paused=paused, hosts=wanted.hosts))
+
+
+def _want_host(found: Found, host: str, *, paused: bool) -> None:
+    wanted = _wanted(found)
+    hosts = wanted.hosts | {host} if paused else wanted.hosts - {host}
+    if len(hosts) > MOST_HOSTS:
+        raise problem(409, f"{len(wanted.hosts):,} hosts are left alone already, expected fewer than {MOST_HOSTS:,}")
+    write_control(found.folder, Control(paused=wanted.paused, hosts=hosts))
+
+
+def _no_target(action: Action, kinds: list[str]) -> ProblemError:
+    named = ", ".join(f"{each!a:.60}" for each in sorted(set(kinds))[:MOST_NAMED])
+    there = f"there are targets of {named}" if named else "there are no targets yet"
+    return problem(404, f"there is no target of kind {action.kind!a:.100} with the id {action.id!a:.100}; {there}")
+
+
+def translated(error: Exception) -> ProblemError | None:
+    """What the errors of what is behind mean to whoever asked; None if they mean nothing to them."""
+    found: tuple[int, str] | None = None
+    match error:
+        case ProblemError():
+            return error
+        case ElsewhereError():
+            found = 409, str(error)
+        case SettingError():
+            found = 422, str(error)
+        case PollingStoreError() | QueueError() | FolderError():
+            found = 503, str(error)
+        case TimeoutError():
+            found = 503, f"there was no answer within {PATIENCE:.0f} s, and it may still be done"
+        case ValueError():
+            found = 409, f"it cannot be changed as it is: {error}"
+    return None if found is None else problem(*found, SOON if found[0] == 503 else None)

@@ -1,0 +1,109 @@
+"""Events for people. Pure."""
+
+import msgspec
+
+from sanderling.events.lately import Minute, ShortError
+from sanderling.events.modes import Modes
+from sanderling.events.status import EventsStatus
+from sanderling.stores.queue import Dead
+from sanderling.web.house_told import MOST_LISTED, Told, Work, count, most, short
+
+MOST_MINUTES = 60
+
+
+class DeadShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that was given up."""
+
+    key: str
+    why: str
+    at: float
+    tries: int
+
+    @classmethod
+    def of(cls, dead: Dead) -> "DeadShown":
+        """Without its body. The key is what it is replayed by, so it is whole."""
+        return cls(key=dead.key, why=short(dead.why), at=dead.at, tries=dead.tries)
+
+
+class EventsFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Events. Counts are those of the process."""
+
+    batches: int
+    posts: int
+    errors: int
+    categories: dict[str, int]
+    codes: dict[str, int]
+    sentiments: dict[str, int]
+    skipped: dict[str, int]
+    platforms: dict[str, int]  # posts
+    minutes: tuple[Minute, ...]
+    queue: dict[str, int] | None
+    modes: Modes
+    outbox: int | None
+    sent: dict[str, int]
+    recent: tuple[ShortError, ...]  # the oldest first
+    dead: tuple[DeadShown, ...] | None = None  # the first ones; None if the queue cannot be asked from here
+    elsewhere: str = ""  # why not
+    series: tuple[str, ...] = ("errors", "posts")
+
+
+def events_told(status: EventsStatus) -> Told:
+    """Events."""
+    queue = status.queue
+    waiting = 0 if queue is None else queue.ready + queue.delayed
+    return Told(
+        doing=_processing(status),
+        troubles=tuple(_troubles(status)),
+        work=Work(status.received, status.postponed, status.batches, status.failed, waiting),
+        counters={"errors": status.errors, "posts": status.posts},
+        numbers=(
+            ("batches", f"{status.batches:,}"),
+            ("posts", f"{status.posts:,}"),
+            ("errors", f"{status.errors:,} ({status.error_rate:.1%})"),
+            ("items a second", f"{status.lately.items:,.1f}"),
+            ("waiting", "unknown" if queue is None else f"{waiting:,}"),
+            ("given up", "unknown" if queue is None else f"{queue.dead:,}"),
+            ("outbox", "unknown" if status.outbox is None else f"{status.outbox:,}"),
+            ("seen before", f"{status.duplicates:,}"),
+        ),
+        facts=EventsFacts(
+            batches=status.batches,
+            posts=status.posts,
+            errors=status.errors,
+            categories=most(status.categories),
+            codes=most(status.codes),
+            sentiments=most(status.sentiments),
+            skipped=most(status.skipped),
+            platforms=most({name: each.posts for name, each in status.platforms.items()}),
+            minutes=status.minutes[-MOST_MINUTES:],
+            queue=None if queue is None else msgspec.structs.asdict(queue),
+            modes=status.modes,
+            outbox=status.outbox,
+            sent=most(status.sent),
+            recent=tuple(_error(each) for each in status.recent[-MOST_LISTED:]),
+        ),
+    )
+
+
+def _error(error: ShortError) -> ShortError:
+    texts = {name: short(getattr(error, name)) for name in ("platform", "code", "category", "content_id", "message")}
+    return msgspec.structs.replace(error, **texts)
+
+
+def _processing(status: EventsStatus) -> str:
+    if not status.running:
+        return f"ended with {count(status.posts, 'post')} and {count(status.errors, 'error')}"
+    return status.doing
+
+
+def _troubles(status: EventsStatus) -> list[str]:
+    found = [status.trouble] if status.trouble else []
+    if status.queue is None:
+        found.append("the queue is not to be had")
+    elif status.queue.dead:
+        found.append(f"{count(status.queue.dead, 'message')} given up")
+    if status.modes_trouble:
+        found.append(f"the modes are as before: {status.modes_trouble}")
+    if status.outbox_trouble:
+        found.append(status.outbox_trouble)
+    return found

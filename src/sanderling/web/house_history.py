@@ -1,0 +1,85 @@
+"""What was: counters of other processes as rates, and the last ten minutes of every series. Pure."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+WINDOW = 5.0  # seconds that rates are taken over: steady, and still of now
+POINTS = 600  # of a series: ten minutes
+EVERY = 1.0  # seconds between two points
+DIGITS = 4  # of a point; a screen shows three
+
+
+class Run(NamedTuple):
+    """By what a process is known to be the same: another one counts from 0 again."""
+
+    pid: int
+    started: float
+
+
+class _Count(NamedTuple):
+    wall: float
+    totals: dict[str, float]
+
+
+class Rates:
+    """How fast counters grow. They may fall, as those of hosts that are forgotten do; a rate is never below 0."""
+
+    def __init__(self) -> None:
+        self._run: Run | None = None
+        self._counts: deque[_Count] = deque()
+        self._last: Mapping[str, float] = {}
+
+    def take(self, run: Run, wall: float, counters: Mapping[str, float]) -> None:
+        """Count what a process said at `wall`, by its own clock. What it said twice counts once."""
+        known = self._counts[-1] if self._counts else None
+        if known is None or run != self._run or wall < known.wall or counters.keys() != self._last.keys():
+            # A new process, or a clock that was set back: what was counted before says nothing any more.
+            self._run = run
+            self._counts = deque([_Count(wall, dict.fromkeys(counters, 0.0))])
+        elif wall > known.wall:
+            grown = {name: max(0.0, number - self._last[name]) for name, number in counters.items()}
+            self._counts.append(_Count(wall, {name: known.totals[name] + more for name, more in grown.items()}))
+            while len(self._counts) > 2 and wall - self._counts[1].wall >= WINDOW:
+                self._counts.popleft()
+        else:
+            return
+        self._last = dict(counters)
+
+    def rate(self, name: str) -> float | None:
+        """By how much it grows a second; None if that is not known yet."""
+        if len(self._counts) < 2 or name not in self._last:
+            return None
+        first, last = self._counts[0], self._counts[-1]
+        return round((last.totals[name] - first.totals[name]) / (last.wall - first.wall), DIGITS)
+
+
+class Ring:
+    """The last points of some series, one a second. `now` is any seconds that only go forward."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._second: int | None = None
+        self._series: dict[str, deque[float | None]] = {name: deque(maxlen=POINTS) for name in names}
+
+    def put(self, now: float, points: Mapping[str, float | None]) -> None:
+        """Put the points of now; what is missing, and every second that was passed over, is unknown."""
+        second = int(now // EVERY)
+        missed = 0 if self._second is None else min(POINTS, second - self._second - 1)
+        for name, series in self._series.items():
+            if self._second is not None and second <= self._second and series:
+                series.pop()
+            series.extend([None] * missed)
+            point = points.get(name)
+            series.append(None if point is None else round(point, DIGITS))
+        self._second = second if self._second is None else max(second, self._second)
+
+    def newest(self) -> dict[str, float | None]:
+        """The newest point of each."""
+        return {name: series[-1] if series else None for name, series in self._series.items()}
+
+    def history(self, wall: float) -> dict[str, object]:
+        """All of them, as of `wall`."""
+        points = max((len(series) for series in self._series.values()), default=0)
+        shown: dict[str, object] = {"every": EVERY, "from": round(wall - EVERY * max(0, points - 1), 3)}
+        return shown | {name: list(islice(series, points)) for name, series in self._series.items()}

@@ -1,0 +1,163 @@
+"""Systems as they might stand, and homes with them in it."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fake_events
+import fake_polling
+import msgspec
+from fake_polling import VIEW
+
+from sanderling.pages.status import HostStatus as PageHost
+from sanderling.pages.status import Status as PagesStatus
+from sanderling.repos.status import HostStatus as RepoHost
+from sanderling.repos.status import RepoStatus
+from sanderling.sequence.status import DecisionStatus, HostStatus, PlanStatus, SequenceStatus, StoreStatus
+from sanderling.stores.status_file import write_status
+from sanderling.web.house import AnyStatus, Found, Reader
+
+WALL = 1_800_000_100.0
+# What strangers may be called; none of it may be harmed, nor do harm.
+HOSTILE = "</script><img src=x onerror=alert(1)>\r\n\r\ndata: x\u2028\x1b[31m\u202e.example"
+
+PAGES = PagesStatus(
+    pid=1,
+    wall=WALL,
+    started=WALL - 100,
+    crawl=1,
+    counts={"fetched": 60, "unchanged": 0, "moved": 5, "refused": 1, "failed": 4, "left": 0},
+    known=100,
+    waiting=30,
+    inflight=2,
+    bytes=1_234_567,
+    hosts_known=2,
+    hosts=(
+        PageHost(replace(VIEW, host="a.example", requests=70, rejected=3), 20, None),
+        PageHost(replace(VIEW, host="b.example", requests=10, rejected=0, state="open"), 10, "TIMEOUT"),
+    ),
+)
+REPOS = RepoStatus(
+    seconds=100.0,
+    ended={"archived": 400, "not_found": 50, "timeout": 10},
+    records=123_456,
+    bytes_read=10**9,
+    bytes_written=10**8,
+    waiting=500,
+    inflight=20,
+    known=1000,
+    before=100,
+    segment=3,
+    segment_bytes=5_000_000,
+    hosts_known=1,
+    hosts_blocked=1,
+    hosts=(RepoHost(replace(VIEW, host="pds.example", requests=600), 900, 500, 7, blocked=True, trouble="timeout"),),
+    pid=2,
+    wall=WALL,
+    started=WALL - 100,
+)
+SEQUENCE = SequenceStatus(
+    running=True,
+    pid=3,
+    wall=WALL,
+    started=WALL - 100,
+    api="bungie",
+    host="stats.example",
+    cursor=16_000_000_500,
+    next=16_000_000_510,
+    newest=16_000_000_505,
+    head=16_000_006_000,
+    behind=5500,
+    head_rate=60.0,
+    lag=135.0,
+    p20=140.0,
+    missing=0.012,
+    errors=0.001,
+    rate=42.0,
+    plan=PlanStatus(workers=50, period=10_000, strategy="catch_up", why="135 s behind: 25 workers become 50."),
+    inflight=48,
+    waiting=7,
+    available=True,
+    at_head=False,
+    looking=False,
+    missed={"gap": 9996, "hidden": 3},
+    answers={"success": 20, "skipped": 470, "not_found": 10, "error": 2, "rate_limited": 1, "hidden": 3},
+    probes={"exists": 4, "missing": 9},
+    gaps=1,
+    skipped=9996,
+    published=20,
+    publish_failures=0,
+    trouble="",
+    queue={"ready": 2, "taken": 1, "delayed": 0, "dead": 0},
+    store=StoreStatus(stored=17, duplicates=0, buried=0, retried=0, workers=4, trouble=""),
+    limiter=HostStatus(rate=61.5, ceiling=None, latency=0.16, requests=519, refused=1, why="growing"),
+    decisions=tuple(
+        DecisionStatus(
+            wall=WALL - 50 + number,
+            before=25,
+            workers=50,
+            wanted=120,
+            period=10_000,
+            strategy="catch_up",
+            why="300 s behind",
+            held=(),
+            lag=300.0,
+            missing=0.012,
+            errors=0.0,
+            rate=40.0,
+        )
+        for number in range(30)
+    ),
+)
+POLLING = fake_polling.STATUS
+EVENTS = fake_events.STATUS
+ALL: dict[str, AnyStatus] = {
+    "events": EVENTS,
+    "pages": PAGES,
+    "polling": POLLING,
+    "repos": REPOS,
+    "sequence": SEQUENCE,
+}
+
+
+def changed(status: AnyStatus, **changes: Any) -> AnyStatus:  # noqa: ANN401 - fields of it
+    """The same with some changes."""
+    if isinstance(status, RepoStatus):
+        return replace(status, **changes)
+    return msgspec.structs.replace(status, **changes)
+
+
+def put(folder: Path, status: AnyStatus, at: float | None = None) -> Path:
+    """Write a status, as if at that time, by the clock of the file as well."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_status(folder, status if at is None else changed(status, wall=at))
+    if at is not None:
+        os.utime(folder / "status.json", (at, at))
+    return folder
+
+
+def found(status: AnyStatus, home: Path, at: float = WALL) -> Found:
+    """A status as it is read from a home."""
+    put(home / status.system, changed(status, wall=at), at)
+    return next(each for each in Reader(home).read() if each.name == status.system)
+
+
+def many_hosts(number: int) -> PagesStatus:
+    """A crawl of so many."""
+    hosts = tuple(
+        PageHost(
+            replace(
+                VIEW,
+                host=f"host-{each:05}.example",
+                requests=each % 997,
+                rate=(each * 7919 % 10_007) / 10,
+                latency=None if each % 5 == 0 else each / number,
+                why="growing until the host objects",
+            ),
+            each % 13,
+            "TIMEOUT" if each % 100 == 0 else None,
+        )
+        for each in range(number)
+    )
+    return msgspec.structs.replace(PAGES, hosts=hosts, hosts_known=number)
