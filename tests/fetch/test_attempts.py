@@ -128,6 +128,17 @@ def test_redirects_are_followed_and_counted() -> None:
     assert (fetched.requests, paths) == (3, ["/", "/b", "/c?x=1"])
 
 
+def test_who_wants_the_beginning_gets_no_more_of_what_it_moved_to() -> None:
+    async def main() -> bytes:
+        script: Script = {"/": [answer(301, Location="/b")], "/b": [answer(200, b"0123456789")]}
+        async with ScriptedServer(script) as server, Http(None, OWN) as http:
+            fetched = await Fetcher(http, Limiter(FAST)).fetch(Task(server.url(), most=4))
+            assert fetched.reply is not None
+            return fetched.reply.body
+
+    assert run(main) == b"0123"
+
+
 def test_a_ring_of_redirects_ends_at_once() -> None:
     fetched, paths, _ = fetch({"/": [answer(302, Location="/b")], "/b": [answer(302, Location="/")]})
 

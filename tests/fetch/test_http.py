@@ -302,3 +302,79 @@ def test_a_body_that_fails_lets_go_of_its_memory() -> None:
         return memory.total
 
     assert run(main) == 0
+
+
+def test_who_asks_again_lets_go_of_what_the_first_answer_held() -> None:
+    """A 503 with a page in it, and then no answer at all: nobody is given the first one, so nobody lets go of it."""
+
+    async def main() -> int:
+        memory = Memory(1000)
+        script: dict[str, list[bytes | list[Step]]] = {"/": [answer(503, b"x" * 500), [reset]]}
+        async with ScriptedServer(script) as server, Http(None, OWN, memory=memory) as http:
+            await http.send(Task(server.url()))
+            with pytest.raises(EXPECTED):
+                await http.send(Task(server.url()).again())
+        return memory.total
+
+    assert run(main) == 0
+
+
+def test_a_body_that_waits_for_memory_is_not_timed_meanwhile() -> None:
+    """Not even by the limit of the whole exchange: it is we who wait, and the host would be blamed for it."""
+
+    async def main() -> int:
+        memory, body = Memory(1000), answer(body=b"x" * 800)
+        async with ScriptedServer({"/a": [body], "/b": [body]}) as server:
+            async with Http(HttpRules(total=0.3), OWN, memory=memory) as http, asyncio.TaskGroup() as group:
+                await http.send(Task(server.url("/a")))
+                second = group.create_task(http.send(Task(server.url("/b"))))
+                await asyncio.sleep(0.6)
+                memory.release(server.url("/a"))
+            return len(second.result().body)
+
+    assert run(main) == 800
+
+
+@pytest.mark.parametrize(("status", "headers", "held"), [(200, {}, 5), (302, {"Location": "/y"}, 0), (302, {}, 5)])
+def test_the_body_of_a_redirect_holds_no_memory(status: int, headers: dict[str, str], held: int) -> None:
+    """Whoever follows it has no use for it, and whoever gets the end of the chase does not know of it."""
+
+    async def main() -> int:
+        memory, said = Memory(100), answer(status, b"12345", **headers)
+        async with ScriptedServer({"/": [said]}) as server, Http(None, OWN, memory=memory) as http:
+            await http.send(Task(server.url()))
+        return memory.total
+
+    assert run(main) == held
+
+
+def test_bodies_that_unpack_to_much_wait_for_memory_before_they_are_unpacked() -> None:
+    """A few kilobytes in one piece, and a megabyte each: as many as are asked for would be unpacked at once."""
+    most, number = 2**20, 16
+    packed = answer(body=gzip.compress(bytes(most)), Content_Encoding="gzip")
+
+    async def main() -> tuple[int, int]:
+        memory, paths = Memory(most), [f"/{each}" for each in range(number)]
+        await memory.hold("somebody else", most)
+        rules = HttpRules(connections_per_host=number)
+        async with (
+            ScriptedServer({path: [packed] for path in paths}) as server,
+            Http(rules, OWN, memory=memory) as http,
+            asyncio.TaskGroup() as group,
+        ):
+
+            async def one(path: str) -> int:
+                reply = await http.send(Task(server.url(path)))
+                memory.release(reply.url)
+                return len(reply.body)
+
+            sent = [group.create_task(one(path)) for path in paths]
+            while len(memory._held) <= number:  # noqa: ASYNC110 - nobody tells when all of them wait
+                await asyncio.sleep(0.001)
+            held = memory.total - most
+            memory.release("somebody else")
+        return held, sum(each.result() for each in sent)
+
+    held, read = run(main)
+    assert read == number * most
+    assert held <= number * 2**17

@@ -26,10 +26,10 @@ def both(block: bytes, *, strip: bool = True, nesting: int = 64) -> object:
     return results[0]
 
 
-@pytest.mark.parametrize("text", [*GOOD, *BAD])
 @pytest.mark.parametrize("wrapping", ["", "81", "a16161", "a163636964"])
-def test_on_all_that_is_and_is_not_dag_cbor(text: str, wrapping: str) -> None:
-    both(bytes.fromhex(wrapping + text))
+def test_on_all_that_is_and_is_not_dag_cbor(wrapping: str) -> None:
+    for text in (*GOOD, *BAD):
+        both(bytes.fromhex(wrapping + text))
 
 
 @given(values, st.booleans(), st.integers(1, 5))

@@ -25,7 +25,7 @@ from sanderling.limit import CircuitOpen, Limiter, PaceRules
 from sanderling.testing import run_virtual
 
 
-@settings(max_examples=1000)
+@settings(max_examples=10 * settings().max_examples)
 @given(
     st.sampled_from(["governor", "aimd"]),
     st.sampled_from([SLOW, QUICK]),

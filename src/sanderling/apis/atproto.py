@@ -5,10 +5,12 @@ proxy's page that does, says nothing about the repo.
 """
 
 from enum import StrEnum
+from typing import Annotated
 from urllib.parse import quote, urlencode
 
 import msgspec
 
+from sanderling.formats.parsed import Kind, RepoError
 from sanderling.outcome import Code, Outcome
 from sanderling.task import Reply, Task
 
@@ -29,6 +31,8 @@ class Category(StrEnum):
     TOO_LARGE = "too_large"
     REFUSED = "refused"
     UNCHANGED = "unchanged"  # since an earlier archive, which has it
+    LEFT_OUT = "left_out"  # by whoever runs us
+    INCOMPLETE = "incomplete"  # what came is not all of it
     RATE_LIMITED = "rate_limited"
     HTTP_ERROR = "http_error"
     DNS_ERROR = "dns_error"
@@ -59,6 +63,7 @@ PERMANENT = frozenset(
         Category.TOO_LARGE,
         Category.REFUSED,
         Category.UNCHANGED,
+        Category.LEFT_OUT,
     }
 )
 TRANSIENT = tuple(category for category in Category if category not in PERMANENT)
@@ -102,6 +107,18 @@ BY_CODE = {
     Code.HTTP_ERROR: Category.HTTP_ERROR,
     Code.AUTH_FAILED: Category.HTTP_ERROR,
     Code.ACCESS_DENIED: Category.HTTP_ERROR,
+}
+
+
+# What is wrong with a body that came as a repo, if another time could bring a sound one. Who answers everything with
+# a page of theirs, be it that the name was sold, sends no CAR at all. A repo that is written to while it is sent, or
+# sent by somebody who hung up, lacks blocks.
+BY_KIND = {
+    Kind.TOO_LARGE: Category.TOO_LARGE,
+    Kind.CAR_HEADER: Category.HTTP_ERROR,
+    Kind.CAR_FRAME: Category.INCOMPLETE,
+    Kind.COMMIT_MISSING: Category.INCOMPLETE,
+    Kind.MST_MISSING_NODE: Category.INCOMPLETE,
 }
 
 
@@ -150,6 +167,10 @@ def latest_rev(body: bytes) -> str:
         return ""
 
 
+# Ours to send back and to keep; those in use have a few dozen characters.
+Cursor = Annotated[str, msgspec.Meta(max_length=2000)]
+
+
 class ListedRepo(msgspec.Struct):
     """One repo of listRepos."""
 
@@ -164,7 +185,7 @@ class ListedRepos(msgspec.Struct):
     """The answer of listRepos; without a cursor it was the last page."""
 
     repos: list[ListedRepo]
-    cursor: str | None = None
+    cursor: Cursor | None = None
 
 
 class ListedHost(msgspec.Struct):
@@ -178,7 +199,7 @@ class ListedHosts(msgspec.Struct):
     """The answer of listHosts; without a cursor it was the last page."""
 
     hosts: list[ListedHost]
-    cursor: str | None = None
+    cursor: Cursor | None = None
 
 
 class _Error(msgspec.Struct):
@@ -191,6 +212,11 @@ def why_not(outcome: Outcome, reply: Reply | None) -> Category:
     if reply is not None and reply.status >= 400 and (named := _named(reply.body)) is not None:
         return named
     return BY_STATUS.get(outcome.status) or BY_CODE.get(outcome.code) or _by_hundred(outcome.status)
+
+
+def why_unsound(error: RepoError) -> Category:
+    """The category of an answer to getRepo that is no sound repo."""
+    return BY_KIND.get(error.kind, Category.PARSE_ERROR)
 
 
 def _by_hundred(status: int) -> Category:

@@ -6,7 +6,7 @@ outcome with a time, for whoever schedules: a worker is never put to sleep for i
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -46,6 +46,20 @@ class Sends(Protocol):
 
     async def send(self, task: Task) -> Reply:
         """The reply. Raises what `classify.of_error` understands."""
+
+
+class LeavingOut:
+    """A client that does not send what is left out, wherever a redirect leads: `why` says so in words, or nothing."""
+
+    def __init__(self, http: Sends, why: Callable[[Task], str]) -> None:
+        self._http = http
+        self._why = why
+
+    async def send(self, task: Task) -> Reply:
+        """The reply. Raises Refused, or what the client raises."""
+        if why := self._why(task):
+            raise Refused(f"left out: {why}")
+        return await self._http.send(task)
 
 
 class Fetcher:
@@ -167,8 +181,7 @@ def _next_hop(task: Task, reply: Reply) -> Task:
     target = urlunsplit(urlsplit(location)._replace(fragment=""))  # a fragment is for browsers
     keeps = reply.status in (307, 308) or task.method in ("GET", "HEAD")
     method, body = (task.method, task.body) if keeps else ("GET", None)
-    following = Task(target, method=method, headers=task.headers, body=body)
+    following = replace(task, url=target, method=method, body=body, attempt=1)
     if following.host == task.host:
         return following
-    public = tuple((name, value) for name, value in task.headers if name.lower() not in PRIVATE)
-    return Task(target, method=method, headers=public, body=body)
+    return replace(following, headers=tuple(pair for pair in task.headers if pair[0].lower() not in PRIVATE))

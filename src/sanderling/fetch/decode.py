@@ -134,11 +134,19 @@ class Body:
 
     def add(self, data: bytes) -> None:
         """Take in what has arrived. Raises TooLarge or BadEncoding."""
+        for _ in self.steps(data):
+            pass
+
+    def steps(self, data: bytes) -> Iterator[int]:
+        """Take in what has arrived, a piece after the other; how many bytes are there after each. Take all of them.
+
+        Who has no room for what it unpacks to can wait between two of them. Raises TooLarge or BadEncoding.
+        """
         self._raw += len(data)
         if self._raw > self._most_raw:
             raise TooLarge(f"more than {self._most_raw:,} bytes on the wire")
         try:
-            self._unpack(data, 0)
+            yield from self._unpack(data, 0)
         except BROKEN as error:
             raise BadEncoding(f"body does not unpack at byte {self._raw:,}: {error}") from None
 
@@ -150,13 +158,14 @@ class Body:
             raise EOFError(f"packed body ends early, after {self._raw:,} bytes")
         return bytes(self._pieces)
 
-    def _unpack(self, data: bytes, level: int) -> None:
+    def _unpack(self, data: bytes, level: int) -> Iterator[int]:
         if self.full:
             return
         if level < len(self._decoders):
             for piece in self._decoders[level].feed(data):
-                self._unpack(piece, level + 1)
+                yield from self._unpack(piece, level + 1)
             return
         if len(self._pieces) + len(data) > self._most_decoded:
             raise TooLarge(f"more than {self._most_decoded:,} bytes once unpacked")
         self._pieces += data
+        yield len(self._pieces)

@@ -5,19 +5,21 @@ No redirects and no retries here: each of those is a request of its own and need
 
 import asyncio
 import re
-import socket
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from importlib.metadata import version
+from math import inf
 from types import TracebackType
 from typing import Self
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from sanderling.clock import Clock, SystemClock
+from sanderling.fetch.attempts import moves
 from sanderling.fetch.decode import ACCEPTED, Body
-from sanderling.fetch.guard import GuardRules, check_addresses, check_url
+from sanderling.fetch.guard import GuardRules, check_url
+from sanderling.fetch.names import GuardedResolver
 from sanderling.flow.memory import Memory
 from sanderling.task import Reply, Task
 
@@ -58,27 +60,6 @@ class HttpRules:
         return f"sanderling/{version('sanderling')}" + ("" if self.contact is None else f" (+{self.contact})")
 
 
-class _GuardedResolver(AbstractResolver):
-    """Looks a name up and lets through only what may be called. The connection goes to the very address checked."""
-
-    def __init__(self, rules: GuardRules, trusted: str | None) -> None:
-        self._inner = aiohttp.ThreadedResolver()
-        self._rules = rules
-        self._trusted = trusted  # the proxy, which whoever runs us has named
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        found = await self._inner.resolve(host, port, family)
-        if host == self._trusted:
-            return found
-        allowed = set(check_addresses([each["host"] for each in found], self._rules))
-        return [each for each in found if each["host"] in allowed]
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-
 class Http:
     """The client. `async with Http() as http: reply = await http.send(task)`."""
 
@@ -90,7 +71,7 @@ class Http:
         clock: Clock | None = None,
         memory: Memory | None = None,
     ) -> None:
-        # What bodies hold of `memory`, under their URL, is let go by whoever gets the reply.
+        # What bodies hold of `memory`, under their URL, is let go by whoever gets the reply, unless it is a redirect.
         self._memory = memory
         self._rules = rules or HttpRules()
         self._guard = guard or GuardRules()
@@ -100,8 +81,9 @@ class Http:
     async def __aenter__(self) -> Self:
         rules = self._rules
         proxy = None if rules.proxy is None else URL(rules.proxy).host
+        self._names = GuardedResolver(self._guard, proxy)
         connector = aiohttp.TCPConnector(
-            resolver=_GuardedResolver(self._guard, proxy),
+            resolver=self._names,
             limit=rules.connections,
             limit_per_host=rules.connections_per_host,
             ttl_dns_cache=rules.dns_kept,
@@ -122,6 +104,7 @@ class Http:
     ) -> None:
         if self._session is not None:
             await self._session.close()
+            await self._names.close()  # which aiohttp leaves to whoever made it
             self._session = None
 
     async def send(self, task: Task) -> Reply:
@@ -129,6 +112,8 @@ class Http:
         if self._session is None:
             raise RuntimeError("use the client as a context manager: async with Http() as http")
         check_url(task.url, self._guard)
+        if self._memory is not None:
+            self._memory.release(task.url)  # of an answer that nobody was given: this asks for it once more
         started = self._clock.now()
         async with _Phases(self._rules, self._clock) as phases:
             phases.begin("first byte", self._rules.connect + self._rules.first_byte)
@@ -143,8 +128,11 @@ class Http:
             latency = self._clock.now() - started
             async with response:
                 body = await self._read(response, phases, task)
-        headers = tuple(response.headers.items())
-        return Reply(response.status, headers, body, task.url, latency)
+        reply = Reply(response.status, tuple(response.headers.items()), body, task.url, latency)
+        if self._memory is not None and moves(reply):
+            # Whoever follows it has no use for its body, and whoever gets the end of the chase does not know of it.
+            self._memory.release(task.url)
+        return reply
 
     async def _read(self, response: aiohttp.ClientResponse, phases: "_Phases", task: Task) -> bytes:
         rules, encoding = self._rules, response.headers.get("Content-Encoding")
@@ -155,10 +143,7 @@ class Http:
                 piece = await response.content.readany()
                 if not piece:
                     return body.finish()
-                body.add(piece)
-                if self._memory is not None:
-                    phases.begin("memory", rules.total)  # it is we who wait, and not for the host
-                    await self._memory.hold(task.url, body.size)
+                await self._take(piece, body, phases, task)
                 if response.content.at_eof():  # the usual case: all of it has come
                     return body.finish()
             response.close()  # the rest would have to be read before another request could use the connection
@@ -167,6 +152,13 @@ class Http:
             if self._memory is not None:
                 self._memory.release(task.url)
             raise
+
+    async def _take(self, piece: bytes, body: Body, phases: "_Phases", task: Task) -> None:
+        if self._memory is None:
+            body.add(piece)
+            return
+        for size in body.steps(piece):
+            await phases.without(self._memory.hold(task.url, size))
 
 
 class _Phases:
@@ -192,6 +184,12 @@ class _Phases:
         """Give what follows so many seconds, but never more than are left of the total."""
         due = self._clock.now() + seconds
         self._phase, self._due = (phase, due) if due < self._end else ("total", self._end)
+
+    async def without(self, waiting: Awaitable[None]) -> None:
+        """Let what it is we who wait for take no time, of the total either."""
+        since, self._due = self._clock.now(), inf
+        await waiting
+        self._end += self._clock.now() - since
 
     def _look(self) -> None:
         left = self._due - self._clock.now()

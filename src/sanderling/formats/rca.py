@@ -19,7 +19,7 @@ import struct
 import sys
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -127,13 +127,17 @@ class Block:
 
     def records(self, collection: str) -> Iterator[tuple[str, bytes]]:
         """Its rkeys and their JSON; none if it is not there. Raises RcaError."""
-        at = len(self.data) - sum(entry.size for entry in self.toc)
-        for name, count, size in self.toc:
-            if name == collection:
-                content = self._unpacked(at, size)
-                return _records(content, count, self.offset + at)
-            at += size
+        for entry, offset, content in self.contents(lambda name: name == collection):
+            return _records(content, entry.count, offset)
         return iter(())
+
+    def contents(self, wanted: Callable[[str], bool]) -> Iterator[tuple[TocEntry, int, bytes]]:
+        """The wanted collections, where each stands in the file, and its records unpacked. Raises RcaError."""
+        at = len(self.data) - sum(entry.size for entry in self.toc)
+        for entry in self.toc:
+            if wanted(entry.name):
+                yield entry, self.offset + at, self._unpacked(at, entry.size)
+            at += entry.size
 
     def _unpacked(self, at: int, size: int) -> bytes:
         inner = ZstdDecompressor()

@@ -1,0 +1,54 @@
+"""Look host names up: in threads of our own, and letting through only what may be called."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from sanderling.fetch.guard import GuardRules, check_addresses
+
+# Names that are looked up at once. One whose nameservers are silent holds its thread for half a minute, and directories
+# are full of those. The loop's own threads, of which there are four to six, would all be held by them, and hosts that
+# are well would be found not to answer.
+AT_ONCE = 64
+
+LookUp = Callable[..., list[tuple[Any, ...]]]  # socket.getaddrinfo, or a fake
+
+
+class GuardedResolver(AbstractResolver):
+    """Looks a name up and lets through only what may be called. The connection goes to the very address checked."""
+
+    def __init__(self, rules: GuardRules, trusted: str | None = None, look_up: LookUp = socket.getaddrinfo) -> None:
+        self._rules = rules
+        self._trusted = trusted  # the proxy, which whoever runs us has named
+        self._look_up = partial(look_up, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        self._threads = ThreadPoolExecutor(AT_ONCE, "names")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a host. Raises OSError, or Refused if one of them may not be called."""
+        work = partial(self._look_up, host, port, family=family)
+        found = [
+            _result(host, port, *each) for each in await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        ]
+        if host != self._trusted:
+            check_addresses([each["host"] for each in found], self._rules)
+        return found
+
+    async def close(self) -> None:
+        """Look nothing more up. What is being looked up is not waited for."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _result(
+    host: str, port: int, family: int, _kind: int, proto: int, _name: str, address: tuple[Any, ...]
+) -> ResolveResult:
+    """What aiohttp wants of a line of getaddrinfo. An address with a zone keeps it, and is refused for it."""
+    zone = f"%{address[3]}" if family == socket.AF_INET6 and address[3] else ""
+    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    return ResolveResult(hostname=host, host=f"{address[0]}{zone}", port=port, family=family, proto=proto, flags=flags)
