@@ -1,6 +1,7 @@
 """What every database of `events` promises: AnalyticsContract. A subclass has the fixture `place`.
 
-Here, what is written; `analytics_contract_refusals` has what cannot be, `analytics_contract_reading` what is read, and
+Here, what is written; `analytics_contract_refusals` has what cannot be, `analytics_contract_replays` what is written
+once more, `analytics_contract_history` which events are, `analytics_contract_reading` what is read, and
 `analytics_contract_random` a slow and obvious twin.
 """
 
@@ -11,9 +12,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from analytics_contract_history import HistoryContract
 from analytics_contract_random import RandomContract
 from analytics_contract_reading import ReadingContract
 from analytics_contract_refusals import RefusalsContract
+from analytics_contract_replays import ReplaysContract
 from analytics_play import (
     NOW,
     TABLES,
@@ -313,6 +316,13 @@ class OutboxContract:
 
 
 class AnalyticsContract(
-    BatchesContract, RefusalsContract, TogetherContract, OutboxContract, ReadingContract, RandomContract
+    BatchesContract,
+    RefusalsContract,
+    ReplaysContract,
+    HistoryContract,
+    TogetherContract,
+    OutboxContract,
+    ReadingContract,
+    RandomContract,
 ):
     """All of it."""

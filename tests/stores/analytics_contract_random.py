@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -25,7 +25,16 @@ from analytics_play import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sanderling.stores.analytics import AnalyticsStore, Batch, CommentRow, Kept, PostFilter, PostRow
+from sanderling.stores.analytics import (
+    AnalyticsStore,
+    Batch,
+    CommentRow,
+    EventFilter,
+    Kept,
+    PostFilter,
+    PostRow,
+    Replayable,
+)
 
 EXAMPLES = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 DAY = 86_400.0
@@ -56,7 +65,19 @@ def batches(draw: st.DrawFn) -> Batch:
     comments = draw(st.lists(st.builds(comment, of, names, likes=st.integers(0, 3)), max_size=4)) if posts else []
     errors = draw(st.lists(ERROR, max_size=2, unique_by=lambda row: row.item_index))
     event = draw(st.sampled_from([f"evt_{n}" for n in range(6)]))
-    return batch(event, posts, comments, errors, draw(st.lists(MESSAGE, max_size=2)))
+    brought, at = draw(st.binary(max_size=2)), draw(MOMENTS)
+    return batch(event, posts, comments, errors, draw(st.lists(MESSAGE, max_size=2)), message=brought, processed_at=at)
+
+
+class Replay(NamedTuple):
+    """As many as that, of one project or of any, of those processed since."""
+
+    most: int
+    project_id: str | None
+    since: float
+
+
+STEP = batches() | batches() | st.builds(Replay, st.integers(1, 4), st.sampled_from([None, PROJECT, ""]), MOMENTS)
 
 
 class Twin:
@@ -65,21 +86,46 @@ class Twin:
     def __init__(self) -> None:
         self.posts: dict[tuple[str | None, str, str], tuple[PostRow, dict[str, CommentRow]]] = {}
         self.errors: dict[tuple[str, int], str] = {}
-        self.events: set[str] = set()
+        self.events: dict[str, tuple[float, str, bytes]] = {}  # when it was processed, whose it is, what brought it
+        self.marked: set[str] = set()
         self.messages: list[bytes] = []
 
     def keep(self, kept: Batch) -> Kept:
-        if kept.event_id in self.events:
+        event = kept.event_id
+        if event in self.events and event not in self.marked:
             return Kept(new=False)
-        self.events.add(kept.event_id)
+        brought = kept.message or (self.events[event][2] if event in self.events else b"")
+        self.events[event] = kept.processed_at, kept.project_id or "", brought
+        self.marked.discard(event)
         self.messages += [each.body for each in kept.outbox]
+        self.errors = {at: code for at, code in self.errors.items() if at[0] != event}
         self.errors |= {(kept.event_id, row.item_index): row.error_code for row in kept.errors}
         best = self._best(kept)
         bad = [place for place in best if kept.posts[place].view_count >= 2**63]
         free = [index for index in range(20) if index not in {row.item_index for row in kept.errors}]
         self.errors |= {(kept.event_id, free[place]): "STORAGE_ERROR" for place in bad}
         written = sum(self._put(kept, place) for place in best if place not in bad)
+        keys = {self._key(kept.posts[place]) for place in best if place not in bad}
+        gone = [key for key, (row, _) in self.posts.items() if row.event_id == event and key not in keys]
+        for key in gone:
+            del self.posts[key]
         return Kept(new=True, posts=written, errors=len(kept.errors) + len(bad))
+
+    def meant(self, asked: Replay) -> tuple[list[str], int]:
+        """Which can be replayed, in order, and how many cannot."""
+        meant = {
+            event: (at, event, brought)
+            for event, (at, project, brought) in self.events.items()
+            if event not in self.marked and asked.project_id in (None, project) and at >= asked.since
+        }
+        able = sorted(each for each in meant.values() if each[2])
+        return [event for _, event, _ in able], len(meant) - len(able)
+
+    def replay(self, asked: Replay) -> int:
+        chosen = self.meant(asked)[0][: asked.most]
+        self.marked |= {*chosen}
+        self.messages += [self.events[event][2] for event in chosen]
+        return len(chosen)
 
     def _best(self, kept: Batch) -> Iterable[int]:
         best: dict[Any, int] = {}
@@ -110,6 +156,16 @@ class Twin:
         return row.analyzed_at if row.crawled_at is None else row.crawled_at, row.analyzed_at, row.event_id
 
 
+async def take(step: Batch | Replay, store: AnalyticsStore, twin: Twin) -> None:
+    if isinstance(step, Batch):
+        assert await store.keep(step) == twin.keep(step)
+        return
+    chosen = EventFilter(from_date=step.since, project_id=step.project_id)
+    able, unable = twin.meant(step)
+    assert await store.replayable(chosen) == Replayable(len(able), unable)
+    assert await store.replay(chosen, exchange="x", routing_key="k", most=step.most) == twin.replay(step)
+
+
 async def compare(store: AnalyticsStore, twin: Twin) -> None:
     for project in (PROJECT, "other", None):
         expected = {key: kept for key, kept in twin.posts.items() if key[0] == project}
@@ -124,7 +180,7 @@ async def compare(store: AnalyticsStore, twin: Twin) -> None:
             assert {row.comment_id: row for row in shown[1]} == comments
     assert {(row.event_id, row.item_index): row.error_code for row in await all_errors(store)} == twin.errors
     assert [each.body async for each in all_messages(store)] == twin.messages
-    assert {f"evt_{n}" for n in range(6) if await store.processed(f"evt_{n}")} == twin.events
+    assert {f"evt_{n}" for n in range(6) if await store.processed(f"evt_{n}")} == twin.events.keys() - twin.marked
 
 
 async def compare_sums(store: AnalyticsStore, rows: list[PostRow], chosen: PostFilter) -> None:
@@ -172,19 +228,19 @@ FILTER = st.builds(
 
 class RandomContract:
     def test_it_does_what_a_dict_would_do(self, place: Place) -> None:
-        async def play(kept: list[Batch], chosen: PostFilter) -> None:
+        async def play(steps: list[Batch | Replay], chosen: PostFilter) -> None:
             await place.wipe()
             twin = Twin()
             async with place.opens() as store:
-                for each in kept:
-                    assert await store.keep(each) == twin.keep(each)
+                for step in steps:
+                    await take(step, store, twin)
                 await compare(store, twin)
                 await compare_sums(store, [row for row, _ in twin.posts.values()], chosen)
 
         @EXAMPLES
-        @given(st.lists(batches(), max_size=6), FILTER)
-        def check(kept: list[Batch], chosen: PostFilter) -> None:
-            asyncio.run(play(kept, chosen))
+        @given(st.lists(STEP, max_size=10), FILTER)
+        def check(steps: list[Batch | Replay], chosen: PostFilter) -> None:
+            asyncio.run(play(steps, chosen))
 
         check()
 

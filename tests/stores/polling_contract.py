@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polling_contract_documents import DocumentsContract
 from polling_contract_targets import TargetsContract
+from polling_contract_touched import TouchedContract
 from polling_play import (
     SCHEMA,
     WALL,
@@ -333,7 +334,7 @@ TARGET_STEPS: dict[str, Callable[[Place, PollingStore, Twin, Any], Coroutine[Any
 }
 
 
-class PollingContract(TargetsContract, DocumentsContract):
+class PollingContract(TargetsContract, DocumentsContract, TouchedContract):
     """All of it."""
 
     def test_documents_in_any_order_make_the_rows_of_a_slow_twin_and_changes_that_lead_there(

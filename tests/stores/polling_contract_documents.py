@@ -32,6 +32,7 @@ from polling_play import (
 from sanderling.outcome import Code
 from sanderling.stores.documents import Column, ColumnKind, Document, Parent, Row, Schema, SourceError, Table
 from sanderling.stores.polling import Change, Op, PollingStoreError, Span
+from sanderling.stores.polling_rows import LARGEST_PAGE
 
 LONG = "t" * 63
 
@@ -430,6 +431,20 @@ class DocumentsContract:
             assert await store.changes(5, 9) == []
             assert await store.changes(2**63, 9) == []
             assert [each.seq for each in await store.changes(-(2**70), 2**70)] == [1, 2, 3, 4, 5]
+
+    @in_loop
+    async def test_of_large_changes_few_are_read_at_once_and_of_one_that_is_too_large_that_one(
+        self, place: Place
+    ) -> None:
+        async with place.opens() as store:
+            for number, size in enumerate(
+                (LARGEST_PAGE // 3, LARGEST_PAGE // 2, LARGEST_PAGE // 2, LARGEST_PAGE + 1, 1)
+            ):
+                await keep(store, event(str(number), "x" * size))
+
+            assert [each.seq for each in await store.changes(0, 9)] == [1, 2, 3]
+            assert [each.seq for each in await store.changes(3, 9)] == [4]
+            assert [each.seq for each in await store.changes(4, 9)] == [5]
 
     @in_loop
     async def test_a_purge_removes_rows_and_targets_and_says_so(self, place: Place) -> None:

@@ -177,6 +177,18 @@ class QueueContract:
 
         played(opens, play)
 
+    def test_what_is_not_its_own_fault_is_not_counted(self, opens: Opens) -> None:
+        async def play(queue: WholeQueue) -> None:
+            await queue.publish(letters(0, 1))
+            for failed in (False, True, False):
+                (delivery,) = await taken(queue, 1)
+                await queue.later(delivery, DELAY, "switched off", failed=failed)
+                await settled(queue, Depth(ready=0, taken=0, delayed=1, dead=0))
+
+            assert [each.tries for each in await drained(queue)] == [1]
+
+        played(opens, play)
+
     def test_the_dead_are_listed_and_replayed(self, opens: Opens) -> None:
         async def play(queue: WholeQueue) -> None:
             before = SystemClock().wall()

@@ -15,7 +15,7 @@ from looping import in_loop
 from postgres_polling_place import at, connected, fresh_schema
 
 from sanderling.stores import analytics_alembic
-from sanderling.stores.analytics import AnalyticsError, PostFilter
+from sanderling.stores.analytics import AnalyticsError, EventFilter, PostFilter, Replayable
 from sanderling.stores.analytics_migrate import OURS, REVISIONS, VERSION_TABLE, migrate, status
 from sanderling.stores.analytics_open import open_analytics
 
@@ -93,6 +93,8 @@ def tables(database: Database) -> set[str]:
 OLD_POST = """INSERT INTO post_analytics (post_id, project_id, platform, overall_sentiment, primary_intent, risk_level,
     overall_sentiment_score, overall_confidence, intent_confidence, impact_score, view_count, is_viral)
     VALUES ('%s', %s, 'tiktok', 'NEUTRAL', 'LEAD', 'LOW', 0.5, 0, 0, 1.5, 5000000000, true)"""
+OLD_EVENT = """INSERT INTO processed_events (event_id, job_id, platform, mode, received_at, processed_at, posts, errors)
+    SELECT '%s', 'j', 'tiktok', 'new', analyzed_at, analyzed_at, 1, 0 FROM post_analytics WHERE post_id = 'of 4'"""
 AT_REVISION = {
     "0001": [OLD_POST % ("of 1", "'p'")],
     "0002": [
@@ -111,6 +113,12 @@ AT_REVISION = {
         OLD_POST % ("of 4", "'p'"),
         "UPDATE post_analytics SET event_id = 'e4' WHERE post_id = 'of 4'",
         """INSERT INTO outbox (exchange, routing_key, body) VALUES ('x', 'k', '')""",
+        OLD_EVENT % "e4",
+    ],
+    "0005": [
+        OLD_POST % ("of 5", "'p'"),
+        OLD_EVENT % "e5",
+        "UPDATE processed_events SET message = 'm', replayed = true WHERE event_id = 'e5'",
     ],
 }
 
@@ -134,7 +142,13 @@ def test_rows_live_through_every_step_up_and_down_and_up_again(database: Databas
     for revision in reversed(REVISIONS[:-1]):
         move(database, revision)
         project = "" if revision == "0001" else None
-        assert [row[:2] for row in posts(database)] == [("of 1", "p"), ("of 2", project), ("of 3", "p"), ("of 4", "p")]
+        assert [row[:2] for row in posts(database)] == [
+            ("of 1", "p"),
+            ("of 2", project),
+            ("of 3", "p"),
+            ("of 4", "p"),
+            ("of 5", "p"),
+        ]
         assert [row[2:] for row in posts(database)] == [row[2:] for row in expected]
     move(database, "base")
     assert tables(database) == set()
@@ -156,6 +170,43 @@ def test_what_is_in_tables_that_stay_stays(database: Database) -> None:
         assert database.run("SELECT content_id, error_code FROM crawl_errors") == [("x", "TIMEOUT")]
         asked = "SELECT post_id, job_id FROM post_analytics WHERE fetch_status <> 'success' AND error_code = 'TIMEOUT'"
         assert database.run(asked) == [("of 2", "j")]
+
+
+def test_events_live_through_the_step_and_have_no_message_after_a_way_down_and_up(database: Database) -> None:
+    move(database, "0004")
+    for statement in AT_REVISION["0004"]:
+        database.run(statement)
+    asked = "SELECT event_id, message IS NULL, replayed FROM processed_events ORDER BY event_id"
+
+    move(database, "0005")
+    assert database.run(asked) == [("e4", True, False)]
+    for statement in AT_REVISION["0005"]:
+        database.run(statement)
+    assert database.run(asked) == [("e4", True, False), ("e5", False, True)]
+
+    move(database, "0004")
+    assert database.run("SELECT event_id, posts FROM processed_events ORDER BY event_id") == [("e4", 1), ("e5", 1)]
+    move(database, "0005")
+    assert database.run(asked) == [("e4", True, False), ("e5", True, False)]
+
+
+def test_events_of_earlier_revisions_cannot_be_replayed_but_forgotten(database: Database) -> None:
+    move(database, "0004")
+    for statement in AT_REVISION["0004"]:
+        database.run(statement)
+    move(database, "0005")
+
+    async def use() -> None:
+        store = await open_analytics(database.url, asyncio.to_thread)
+        chosen = EventFilter(from_date=0.0)
+        assert await store.processed("e4")
+        assert await store.replayable(chosen) == Replayable(0, 1)
+        assert await store.replay(chosen, exchange="x", routing_key="k") == 0
+        assert await store.forget_events(4e9) == 1
+        assert not await store.processed("e4")
+        await store.close()
+
+    asyncio.run(use())
 
 
 def test_posts_without_a_project_are_of_none_again_after_a_way_down_and_up(database: Database) -> None:
@@ -201,6 +252,7 @@ def test_rows_of_earlier_revisions_are_read_and_replaced_as_any_other(database: 
         move(database, revision)
         for statement in AT_REVISION[revision]:
             database.run(statement)
+    move(database, "head")
 
     async def use() -> None:
         store = await open_analytics(database.url, asyncio.to_thread)
@@ -231,6 +283,7 @@ def test_the_list_of_revisions_is_that_of_the_steps(database: Database) -> None:
         ("0002", True),
         ("0003", False),
         ("0004", False),
+        ("0005", False),
     ]
     assert all(each.what for each in found)
     assert [name for name, _ in analytics_alembic.described()] == [*REVISIONS]
@@ -240,7 +293,7 @@ def test_a_database_that_is_behind_is_not_used_and_says_what_to_do(database: Dat
     move(database, "0001")
     before = shape(database)
 
-    with pytest.raises(AnalyticsError, match=r"is at revision 0001, expected 0004; run `sanderling ev") as told:
+    with pytest.raises(AnalyticsError, match=r"is at revision 0001, expected 0005; run `sanderling ev") as told:
         asyncio.run(open_analytics(database.url, asyncio.to_thread))
     assert not told.value.transient
     assert shape(database) == before
@@ -252,7 +305,7 @@ def test_a_database_of_a_later_version_is_left_alone(database: Database) -> None
     before = shape(database)
 
     for call in (lambda: open_analytics(database.url, asyncio.to_thread), lambda: migrate(database.url, "0001")):
-        with pytest.raises(AnalyticsError, match=r"is at revision '0099', this version knows up to 0004; use a newer"):
+        with pytest.raises(AnalyticsError, match=r"is at revision '0099', this version knows up to 0005; use a newer"):
             asyncio.run(call())
     with pytest.raises(AnalyticsError, match="0099"):
         asyncio.run(status(database.url))

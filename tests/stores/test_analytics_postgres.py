@@ -8,6 +8,7 @@ import analytics_killed
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 import pytest
 from analytics_contract import AnalyticsContract
+from analytics_contract_replays import ALL
 from analytics_play import TABLES, Place, all_messages, all_posts, batch, comment, error, message, post
 from looping import in_loop
 from postgres_polling_place import at, connected, fresh_schema
@@ -16,8 +17,9 @@ from wire import Wire
 from sanderling.stores import analytics_postgres, analytics_postgres_writing
 from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, ErrorFilter, Kept, PostFilter, Sort
 from sanderling.stores.analytics_migrate import migrate
-from sanderling.stores.analytics_postgres import DIALECT, PostgresAnalytics, open_postgres_analytics
-from sanderling.stores.analytics_questions import Condition, page_of_posts
+from sanderling.stores.analytics_postgres import BY_INDEX, DIALECT, PostgresAnalytics, open_postgres_analytics
+from sanderling.stores.analytics_postgres_writing import FORGET_EVENTS, OLD_ERRORS, OTHERS
+from sanderling.stores.analytics_questions import Condition, Question, counted_events, next_to_replay, page_of_posts
 
 WHOLE = batch(posts=[post("a"), post("b")], comments=[comment(0)], errors=[error(2)], outbox=[message()])
 KEPT = Kept(new=True, posts=2, errors=1)
@@ -45,8 +47,8 @@ async def wipe(postgres: str, schema: str) -> None:
 
 
 @asynccontextmanager
-async def opened(url: str) -> AsyncIterator[PostgresAnalytics]:
-    store = await open_postgres_analytics(url)
+async def opened(url: str, **sizes: int) -> AsyncIterator[PostgresAnalytics]:
+    store = await open_postgres_analytics(url, **sizes)
     try:
         yield store
     finally:
@@ -250,12 +252,72 @@ def test_kill_9_leaves_whole_batches(place: Place, postgres: str, schema: str, a
         asyncio.run(analytics_killed.check(place, after))
 
 
+def test_kill_9_in_the_middle_of_a_replay_leaves_whole_events(place: Place, postgres: str, schema: str) -> None:
+    asyncio.run(analytics_killed.fill(place))
+    for after in (1, 14):
+        analytics_killed.kill(at(postgres, schema), after=after, crowd=1, what="replay")
+        asyncio.run(until_idle(place))
+        asyncio.run(analytics_killed.check_replays(place, after))
+
+
 async def until_idle(place: Place) -> None:
     """The server takes its time to notice that somebody was killed, and ends what it was told to end."""
     held = "SELECT pid FROM pg_locks WHERE relation = 'processed_events'::regclass"
     async with asyncio.timeout(20):
         while await place.sql(held):  # noqa: ASYNC110 - the server tells nobody
             await asyncio.sleep(0.01)
+
+
+@in_loop
+async def test_whoever_replays_waits_for_nobody_who_has_an_event_in_hand(
+    place: Place, postgres: str, schema: str
+) -> None:
+    async with place.opens() as store, connected(postgres, search_path=schema) as db:
+        for name in "abc":
+            await store.keep(batch(name, message=name.encode()))
+        async with db.transaction():
+            await db.execute("SELECT FROM processed_events WHERE event_id = 'b' FOR UPDATE")
+            async with asyncio.timeout(20):
+                assert await store.replay(ALL, exchange="x", routing_key="k") == 2
+                assert await store.forget_events(2e9) == 0
+        assert await store.replay(ALL, exchange="x", routing_key="k") == 1
+
+        assert [each.body async for each in all_messages(store)] == [b"a", b"c", b"b"]
+
+
+@in_loop
+async def test_a_replay_that_has_fewer_posts_and_another_batch_both_end_well(postgres: str, schema: str) -> None:
+    """What it has no more is locked after what it has. So each of the two wants what the other one has."""
+    async with opened(at(postgres, schema)) as store, connected(postgres, search_path=schema) as db:
+        await store.keep(batch("evt_0", [post("a"), post("m"), post("z")], message=b"m"))
+        await store.keep(batch("evt_1", [post("n")]))
+        await store.replay(ALL, exchange="x", routing_key="k")
+        transaction = db.transaction()
+        await transaction.start()
+        await db.execute("SELECT FROM post_analytics WHERE post_id = 'n' FOR UPDATE")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(store.keep(batch("evt_2", [post(name, crawled_at=2e9) for name in "anz"])))
+            first = await waiting(db)
+            group.create_task(store.keep(batch("evt_0", [post("m", analyzed_at=2e9), post("z", analyzed_at=2e9)])))
+            await waiting(db, behind=first)
+            await transaction.rollback()
+
+        found = {each.row.post_id: each.row.event_id for each in await all_posts(store)}
+        assert found == {"a": "evt_2", "m": "evt_0", "n": "evt_2", "z": "evt_2"}
+
+
+@in_loop
+async def test_there_are_as_many_connections_as_are_needed_and_no_more_than_are_allowed(
+    postgres: str, schema: str
+) -> None:
+    async with opened(at(postgres, schema), writers=2, readers=1) as store:
+        async with asyncio.TaskGroup() as group:
+            for number in range(8):
+                group.create_task(store.keep(batch(f"evt_{number}", [post(str(number))])))
+                group.create_task(store.ping())
+
+        assert store.connections == 3
+        assert len(await all_posts(store)) == 8
 
 
 # --- tables ---
@@ -279,6 +341,34 @@ async def test_an_index_gives_a_page_in_order(postgres: str, schema: str) -> Non
 
             assert f"Index Scan{way} using idx_post_analytics_by_{sort} on post_analytics" in plan
             assert "Incremental Sort" in plan, "only those of equal value are put in order"
+
+
+EVENTS = """INSERT INTO processed_events
+        (event_id, job_id, project_id, platform, mode, received_at, processed_at, posts, errors, message)
+    SELECT n, 'j', 'p', '', '', to_timestamp(n), to_timestamp(n), 0, 0, CASE WHEN n % 2 = 0 THEN 'm'::bytea END
+    FROM generate_series(1, 5000) AS n; ANALYZE processed_events"""
+SOME = Condition("project_id = ? AND processed_at >= to_timestamp(?)", ("p", 9.0))
+
+
+FOUND_BY: list[tuple[Question, str]] = [
+    (next_to_replay(SOME, 9), "Index Only Scan using idx_processed_events_replayable"),
+    (counted_events(SOME)[0], " idx_processed_events_replayable"),
+    (counted_events(SOME)[1], " idx_processed_events_without_message"),
+    (Question(FORGET_EVENTS[0], (9.0, 9)), "Index Scan using idx_processed_events_without_message"),
+    (Question(FORGET_EVENTS[1], (9.0, 9)), "Index Scan using idx_processed_events_replayable"),
+    (Question(OTHERS, ("e", "j", ["p"], ["t"], ["x"])), "Index Scan using idx_post_analytics_job_id"),
+    (Question(OLD_ERRORS, ("e",)), "Index Scan using uq_crawl_errors_item"),
+]
+
+
+@in_loop
+async def test_what_is_replayed_or_forgotten_is_found_by_an_index(postgres: str, schema: str) -> None:
+    async with connected(postgres, search_path=schema, synchronous_commit="off", **BY_INDEX) as db:
+        await db.execute(EVENTS)
+        for asked, by in FOUND_BY:
+            rows = await db.fetch(f"EXPLAIN {DIALECT.numbered(asked.sql)}", *asked.values)
+
+            assert by in "\n".join(row[0] for row in rows)
 
 
 @in_loop

@@ -19,8 +19,12 @@ from test_sqlite_instances import full_disk
 from sanderling.flow.desk import desk_in
 from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, Kept, PostFilter, Sort
 from sanderling.stores.analytics_migrate import migrate
-from sanderling.stores.analytics_questions import Condition, page_of_posts
+from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_questions import Condition, counted_events, next_to_replay, page_of_posts
 from sanderling.stores.analytics_sqlite import DIALECT, SqliteAnalytics, open_sqlite_analytics
+from sanderling.stores.analytics_sqlite_writing import FORGET_EVENTS, OF_EVENT, OLD_ERRORS
+
+MEANT = Condition("project_id = ? AND processed_at >= ?", ())
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +153,53 @@ def test_kill_9_leaves_whole_batches(place: Place, path: Path, after: int, crowd
     for _ in range(2):
         analytics_killed.kill(f"sqlite:{path}", after=after, crowd=crowd)
         asyncio.run(analytics_killed.check(place, after))
+
+
+def test_kill_9_in_the_middle_of_a_replay_leaves_whole_events(place: Place, path: Path) -> None:
+    asyncio.run(analytics_killed.fill(place))
+    for after in (1, 14):
+        analytics_killed.kill(f"sqlite:{path}", after=after, crowd=1, what="replay")
+        asyncio.run(analytics_killed.check_replays(place, after))
+
+
+@pytest.mark.parametrize(
+    ("statement", "values", "index"),
+    [
+        (next_to_replay(MEANT, 9).sql, ("p", 0.0, 9), "INDEX idx_processed_events_replayable (processed_at>?)"),
+        (counted_events(MEANT)[0].sql, ("p", 0.0), "INDEX idx_processed_events_replayable (processed_at>?)"),
+        (
+            counted_events(MEANT)[1].sql,
+            ("p", 0.0),
+            "INDEX idx_processed_events_without_message (processed_at>?)",
+        ),
+        (FORGET_EVENTS[0], (0.0, 9), "INDEX idx_processed_events_without_message (processed_at<?)"),
+        (FORGET_EVENTS[1], (0.0, 9), "INDEX idx_processed_events_replayable (processed_at<?)"),
+        (OF_EVENT, ("j", "e"), "INDEX idx_post_analytics_job_id (job_id=?)"),
+        (OLD_ERRORS, ("e",), "INDEX sqlite_autoindex_crawl_errors_1 (event_id=?)"),
+    ],
+)
+def test_what_is_replayed_or_forgotten_is_found_by_an_index(
+    path: Path, statement: str, values: tuple[object, ...], index: str
+) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+
+    assert any(index in step for step in plan), plan
+    assert not any(step.startswith("SCAN") or "TEMP B-TREE" in step for step in plan), plan
+
+
+@in_loop
+async def test_a_file_has_two_connections_whatever_is_asked_for(path: Path) -> None:
+    store = await open_analytics(f"sqlite:{path}", asyncio.to_thread, writers=9, readers=9)
+    assert store.connections == 2
+    await store.close()
+
+
+@pytest.mark.parametrize("sizes", [{"writers": 0}, {"readers": 0}, {"writers": -1, "readers": 5}])
+def test_there_must_be_connections(path: Path, sizes: dict[str, int]) -> None:
+    for url in (f"sqlite:{path}", "postgresql://127.0.0.1:1/db"):
+        with pytest.raises(ValueError, match=r"connections to write and .* to look, expected 1 or more of each"):
+            asyncio.run(open_analytics(url, asyncio.to_thread, **sizes))
 
 
 def test_the_database_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:

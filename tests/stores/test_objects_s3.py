@@ -214,7 +214,7 @@ def test_of_an_object_of_a_gigabyte_nothing_is_read() -> None:
     ("answer", "expected", "said"),
     [
         (refusal("404 Not Found", "NoSuchKey"), Fault.MISSING, "is not there (NoSuchKey)"),
-        (refusal("404 Not Found", "NoSuchBucket"), Fault.MISSING, "(NoSuchBucket)"),
+        (refusal("404 Not Found", "NoSuchBucket"), Fault.MISSING, "no such bucket; make it, as with `aws s3 mb"),
         (reply("404 Not Found"), Fault.MISSING, "is not there (not found)"),
         (refusal("403 Forbidden", "AccessDenied"), Fault.REFUSED, "is not for us (AccessDenied)"),
         (refusal("403 Forbidden", "AllAccessDisabled"), Fault.REFUSED, "(AllAccessDisabled)"),
@@ -242,6 +242,15 @@ def test_what_a_server_says_is_told_in_a_line(answer: bytes, expected: Fault, sa
         assert "hidden" not in told + repr(objects)
         assert len(told) < 200
         assert told.isprintable()
+
+    with_odd(play)
+
+
+def test_a_bucket_that_is_not_there_is_named_to_one_who_writes() -> None:
+    async def play(objects: Objects, odd: Odd) -> None:
+        odd.says = saying(refusal("404 Not Found", "NoSuchBucket"))
+        told = await fault(objects.put("crawl-results", "folder/key", b"body", {}), Fault.MISSING)
+        assert told.endswith("there is no such bucket; make it, as with `aws s3 mb`")
 
     with_odd(play)
 

@@ -8,7 +8,7 @@ import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a mark
 import pytest
 from looping import in_loop
 from polling_contract import PollingContract
-from polling_play import SCHEMA, WALL, Place, add, all_rows, event, found, keep, note, taken, told
+from polling_play import SCHEMA, WALL, Place, add, all_rows, event, found, keep, note, race, taken, told
 from postgres_polling_place import at, connected, fresh_schema, opened, place_in, wipe
 
 from sanderling.outcome import Code
@@ -117,6 +117,47 @@ async def test_a_table_that_another_has_made_later_is_left_alone(place: Place) -
         async with place.opens():
             pass
     assert not error.value.transient
+
+
+@in_loop
+async def test_edits_of_rows_are_noticed_also_in_a_store_of_a_version_before_that(place: Place) -> None:
+    async with place.opens() as store:
+        await add(store, found("a"))
+        await keep(store, event(), race("a"))
+    await place.sql("DROP TRIGGER polling_row ON races")
+    await place.sql("DROP TABLE polling_touched")
+
+    async with place.opens() as store:
+        await taken(store)
+        await place.sql("UPDATE races SET start = '9'")
+
+        assert [each.source_id for each in (await store.take_edits(WALL)).targets] == ["a"]
+
+
+@in_loop
+async def test_what_an_admin_has_not_committed_is_taken_when_it_is(place: Place, postgres: str, schema: str) -> None:
+    async with place.opens() as store, connected(postgres, search_path=schema) as admin:
+        await add(store, found("a"))
+        await keep(store, event(), race("a"))
+        await taken(store)
+        await place.sql("UPDATE races SET start = '8'")
+        async with admin.transaction():
+            await admin.execute("UPDATE races SET start = '9'")
+
+            assert not any(await store.take_edits(WALL))
+
+        assert [each.source_id for each in (await store.take_edits(WALL)).targets] == ["a"]
+
+
+@in_loop
+async def test_to_empty_a_table_is_an_edit_of_all_its_rows(place: Place) -> None:
+    async with place.opens() as store:
+        await add(store, found("a"), found("c", event="f"))
+        await taken(store)
+
+        await place.sql("TRUNCATE laps")
+
+        assert [each.source_id for each in (await store.take_edits(WALL)).targets] == ["a", "c"]
 
 
 @in_loop

@@ -52,6 +52,22 @@ from sanderling.stores.sqlite_polling import PAGE_BYTES, SqlitePolling, open_sql
 from sanderling.stores.sqlite_polling_control import FEW
 
 LONG_AGO = (float("-inf"), 0)
+TRIGGERS = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'polling:%'"
+
+
+@in_loop
+async def test_edits_of_rows_are_noticed_also_in_a_file_of_a_version_before_that(path: Path) -> None:
+    async with opened(path) as store:
+        await add(store, found("a"))
+        await keep(store, event(), race("a"))
+    by_hand(path, *(f'DROP TRIGGER "{name}"' for (name,) in by_hand(path, TRIGGERS)), "DROP TABLE polling_touched")
+    by_hand(path, """CREATE TRIGGER "polling:races:update" AFTER UPDATE ON races BEGIN SELECT 1; END""")
+
+    async with opened(path) as store:
+        await taken(store)
+        by_hand(path, "UPDATE races SET start = '9'")
+
+        assert [each.source_id for each in (await store.take_edits(WALL)).targets] == ["a"]
 
 
 @pytest.fixture
@@ -484,7 +500,7 @@ def plans(db: sqlite3.Connection, statements: list[str]) -> str:
 
 
 SCANS = re.compile(
-    r"SCAN (?!wanted|CONSTANT|edit|every|polling_edits|polling_targets USING COVERING INDEX)\w+|TEMP B-TREE"
+    r"SCAN (?!wanted|CONSTANT|edit|every|polling_(?:edits|touched)|polling_targets USING COVERING INDEX)\w+|TEMP B-TREE"
 )
 
 

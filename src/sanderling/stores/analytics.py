@@ -5,7 +5,7 @@
 | `post_analytics` | project, platform, post | a post and what is known about it; the later crawl counts |
 | `post_comments` | post row, comment | the comments that came with it |
 | `crawl_errors` | event, place in the batch | an item that was not fetched, or cannot be read |
-| `processed_events` | event | a batch that is in the rows, and what came of it |
+| `processed_events` | event | a batch that is in the rows, what came of it, and the message that brought it |
 | `outbox` | number | messages that must go out because of it |
 
 Tricky bits:
@@ -14,6 +14,9 @@ Tricky bits:
   nothing, whoever brings it again: so a message may come twice, and its rows are there once.
 - A post that two projects found is two rows. One without a project (a dry run) is a row of its own, too.
 - What goes out is read from the outbox in the order of its numbers, and forgotten after it has arrived.
+- An event that is **replayed** is marked, and its message goes out again. Its rows stay until the batch is kept once
+  more; only then what the first time made of it, and the second does not, is removed. So a replay that fails midway,
+  since the object is gone for example, loses nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +36,7 @@ class AnalyticsError(Exception):
         self.transient = transient  # whether the same may go well later; otherwise it is the data's fault, or a setting
 
 
-class PostRow(msgspec.Struct, frozen=True, kw_only=True):
+class PostRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A post. Times are Unix seconds; counters have 64 bits."""
 
     post_id: str  # the platform's
@@ -88,7 +91,7 @@ class PostRow(msgspec.Struct, frozen=True, kw_only=True):
     fetch_status: str = "success"
 
 
-class CommentRow(msgspec.Struct, frozen=True, kw_only=True):
+class CommentRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A comment of a post of the same batch: `post` is the place of that among the batch's posts."""
 
     post: int
@@ -142,6 +145,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     comments: Sequence[CommentRow]
     errors: Sequence[ErrorRow]
     outbox: Sequence[OutboxMessage] = ()
+    message: bytes = b""  # as it came, so that it can be replayed
 
 
 class Kept(NamedTuple):
@@ -242,17 +246,52 @@ class ErrorFilter(msgspec.Struct, frozen=True, kw_only=True):
     to_date: float | None = None
 
 
+class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which events are meant, by when they were processed; None means: no matter. Times are Unix seconds."""
+
+    from_date: float
+    to_date: float | None = None
+    project_id: str | None = None
+    job_id: str | None = None
+
+
+class Replayable(NamedTuple):
+    """How many events of a filter can be replayed, and how many cannot: their messages were not kept."""
+
+    events: int
+    without_message: int
+
+
 class Batches(Protocol):
     """Where batches go. All methods of all of these raise AnalyticsError."""
 
     async def keep(self, batch: Batch) -> Kept:
-        """Write all of it in one transaction, durably; nothing if the event was processed before."""
+        """Write all of it in one transaction, durably; nothing if the event was processed and is not replayed."""
 
     async def processed(self, event_id: str) -> bool:
-        """Whether the event is in the rows already: then its batch need not be fetched."""
+        """Whether the event is in the rows already, and not replayed: then its batch need not be fetched."""
+
+
+class History(Protocol):
+    """What was processed."""
+
+    async def replayable(self, chosen: EventFilter) -> Replayable:
+        """How many events of a filter there are."""
+
+    async def replay(self, chosen: EventFilter, *, exchange: str, routing_key: str, most: int = 1_000) -> int:
+        """Mark events that are not marked yet, and put their messages into the outbox; how many that were.
+
+        All in one transaction, up to so many at a time, the first processed first. 0: nothing is left.
+        """
 
     async def forget_errors(self, before: float, most: int = 10_000) -> int:
         """Remove errors that are older, up to so many at a time; how many that were."""
+
+    async def forget_events(self, before: float, most: int = 10_000) -> int:
+        """Remove records of events that were processed before, up to so many at a time; how many that were.
+
+        Their rows stay. A message of such an event that comes once more is processed once more.
+        """
 
 
 class Outbox(Protocol):
@@ -303,8 +342,12 @@ class Summing(Protocol):
         """Errors by code."""
 
 
-class AnalyticsStore(Batches, Outbox, Reading, Summing, Protocol):
+class AnalyticsStore(Batches, History, Outbox, Reading, Summing, Protocol):
     """All of it, in one database."""
+
+    @property
+    def connections(self) -> int:
+        """How many connections to it are open."""
 
     async def close(self) -> None:
         """Let go."""

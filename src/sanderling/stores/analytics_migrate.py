@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sanderling.stores.analytics import EXPECTED, AnalyticsError
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 HEAD = REVISIONS[-1]
 VERSION_TABLE = "analytics_version"  # Alembic's; by another name, since others use it in the same database
 OURS = ("post_analytics", "post_comments", "crawl_errors", "processed_events", "outbox")
@@ -36,7 +36,7 @@ def known(found: str | None, place: object) -> str | None:
 def check(found: str | None, place: object) -> None:
     """Raise AnalyticsError unless a database that is at this revision can be used."""
     if known(found, place) != HEAD:
-        message = f"{place} is at revision {found or 'none'}, expected {HEAD}; run `sanderling events migrate`"
+        message = f"{place} is at revision {found or 'none'}, expected {HEAD}; run `sanderling events migrate up`"
         raise AnalyticsError(message, transient=False)
 
 

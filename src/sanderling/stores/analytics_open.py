@@ -6,12 +6,19 @@ from pathlib import Path
 from sanderling.stores.analytics import EXPECTED, AnalyticsError, AnalyticsStore
 from sanderling.stores.sqlite_queue import Desk
 
+WRITERS, READERS = 6, 4  # five batches at once and whoever sends messages; and people who look
 
-async def open_analytics(url: str, desk: Desk) -> AnalyticsStore:
+
+async def open_analytics(url: str, desk: Desk, *, writers: int = WRITERS, readers: int = READERS) -> AnalyticsStore:
     """The database at `url`, which was reached; its tables are made where there is nothing of ours.
 
-    Raises AnalyticsError, also if its tables are of another revision.
+    Up to so many connections to PostgreSQL are open at a time, for those who write and for those who look. A SQLite
+    file has one of each, whatever is said here.
+
+    Raises AnalyticsError, also if its tables are of another revision; and ValueError if there would be no connection.
     """
+    if min(writers, readers) < 1:
+        raise ValueError(f"{writers} connections to write and {readers} to look, expected 1 or more of each")
     # By name and only now: a command that needs neither should load neither, and asyncpg is an extra.
     kind, _, path = url.partition(":")
     store: AnalyticsStore
@@ -28,5 +35,5 @@ async def open_analytics(url: str, desk: Desk) -> AnalyticsStore:
             raise
         message = "PostgreSQL needs asyncpg, which is not installed: pip install 'sanderling[postgres]'"
         raise AnalyticsError(message, transient=False) from None
-    store = await postgres.open_postgres_analytics(url)
+    store = await postgres.open_postgres_analytics(url, writers=writers, readers=readers)
     return store

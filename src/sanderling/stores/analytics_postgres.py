@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
 from sanderling.stores import analytics_postgres_writing as writing
-from sanderling.stores.analytics import Batch, Kept, OutboxMessage
+from sanderling.stores.analytics import Batch, EventFilter, Kept, OutboxMessage
+from sanderling.stores.analytics_open import READERS, WRITERS
 from sanderling.stores.analytics_postgres_tables import address_of, plainly, prepare
-from sanderling.stores.analytics_questions import Dialect, Question, Row, bounded
+from sanderling.stores.analytics_questions import Dialect, Question, Row, bounded, meant_events, next_to_replay
 from sanderling.stores.analytics_reading import AnalyticsReading, Budget
 from sanderling.stores.analytics_rows import UNWRITABLE, RefusedError
 from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, CROSSED, Address
@@ -27,7 +28,6 @@ from sanderling.stores.postgres_server import SETTINGS as USUAL
 T = TypeVar("T")
 Work = Callable[[Any], Awaitable[T]]  # what is done with a connection within a transaction
 
-WRITERS, READERS = 6, 4  # five batches at once and whoever sends messages; and people who look
 TRIES = 5
 AT_ONCE = 50  # rows that are fetched at a time where they may be large
 SETTINGS = USUAL | {"lock_timeout": "30s", "jit": "off"}
@@ -64,15 +64,25 @@ class PostgresAnalytics(AnalyticsReading):
         self._at = at
 
     async def keep(self, batch: Batch) -> Kept:
-        """Write all of it in one transaction, durably; nothing if the event was processed before."""
+        """Write all of it in one transaction, durably; nothing if the event was processed and is not replayed."""
         try:
             return await self._change(partial(writing.keep, batch=batch))
         except RefusedError:
             return await self._change(partial(writing.keep_carefully, batch=batch))
 
+    async def replay(self, chosen: EventFilter, *, exchange: str, routing_key: str, most: int = 1_000) -> int:
+        """Mark events and put their messages into the outbox, in one transaction; how many. Others may do so, too."""
+        asked = next_to_replay(meant_events(chosen, self.dialect), most)
+        found = asked._replace(sql=self.dialect.numbered(asked.sql))
+        return await self._change(partial(writing.replay, found=found, exchange=exchange, routing_key=routing_key))
+
     async def forget_errors(self, before: float, most: int = 10_000) -> int:
         """Remove errors that are older, up to so many at a time; how many that were."""
         return await self._change(partial(writing.forget_errors, before=before, most=bounded(most)))
+
+    async def forget_events(self, before: float, most: int = 10_000) -> int:
+        """Remove records of events that were processed before, up to so many at a time; how many that were."""
+        return await self._change(partial(writing.forget_events, before=before, most=bounded(most)))
 
     async def add(self, messages: Sequence[OutboxMessage]) -> None:
         """Put them in, in one transaction."""
@@ -83,6 +93,11 @@ class PostgresAnalytics(AnalyticsReading):
         """Forget these."""
         if numbers:
             await self._change(partial(writing.sent, numbers=numbers))
+
+    @property
+    def connections(self) -> int:
+        """How many connections to it are open: as many as were needed at once lately."""
+        return int(self._writers.get_size() + self._readers.get_size())
 
     async def close(self) -> None:
         """Let go of the connections; those that do not part in time are cut."""
@@ -147,24 +162,24 @@ async def _reset(db: Any) -> None:  # noqa: ANN401 - no types
         await db.reset()
 
 
-async def open_postgres_analytics(url: str) -> PostgresAnalytics:
+async def open_postgres_analytics(url: str, *, writers: int = WRITERS, readers: int = READERS) -> PostgresAnalytics:
     """The store at a URL like postgresql://user@host:5432/database?schema=name, whose tables are there or were made.
 
     Raises AnalyticsError.
     """
     at = address_of(url)
     with plainly(at.place):
-        writers, readers = _pool(at, WRITERS, BY_INDEX), _pool(at, READERS, {})
-        await writers
-        await readers
+        writing_pool, reading_pool = _pool(at, writers, BY_INDEX), _pool(at, readers, {})
+        await writing_pool
+        await reading_pool
         try:
-            async with readers.acquire() as db:
+            async with reading_pool.acquire() as db:
                 await prepare(db, at)
         except BaseException:
-            writers.terminate()
-            readers.terminate()
+            writing_pool.terminate()
+            reading_pool.terminate()
             raise
-    return PostgresAnalytics(writers, readers, at)
+    return PostgresAnalytics(writing_pool, reading_pool, at)
 
 
 def _pool(at: Address, most: int, settings: dict[str, str]) -> Any:  # noqa: ANN401 - no types

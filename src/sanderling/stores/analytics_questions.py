@@ -22,6 +22,7 @@ from sanderling.stores.analytics import (
     CommentRow,
     ErrorFilter,
     ErrorRow,
+    EventFilter,
     Granularity,
     PostFilter,
     PostRow,
@@ -55,6 +56,8 @@ AT = "coalesce(published_at, analyzed_at)"
 DAY = 86_400
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOTHING = "1 = 0"
+# As the indexes have it: without these very words they are of no use.
+REPLAYABLE, WITHOUT_MESSAGE = "NOT replayed AND message IS NOT NULL", "message IS NULL"
 
 
 class Dialect(NamedTuple):
@@ -109,6 +112,12 @@ def meant_errors(chosen: ErrorFilter, dialect: Dialect) -> Condition:
         "error_category": chosen.error_category,
     }
     return _meant(texts, [], (chosen.from_date, chosen.to_date), "created_at", dialect)
+
+
+def meant_events(chosen: EventFilter, dialect: Dialect) -> Condition:
+    """Which events a filter means."""
+    texts = {"project_id": chosen.project_id, "job_id": chosen.job_id}
+    return _meant(texts, [], (chosen.from_date, chosen.to_date), "processed_at", dialect)
 
 
 def _meant(
@@ -167,6 +176,19 @@ def page_of_errors(meant: Condition, offset: int, most: int, dialect: Dialect) -
 def counted(table: str, meant: Condition) -> Question:
     """How many there are."""
     return Question(f"SELECT count(*) FROM {table} WHERE {meant.sql}", meant.values)
+
+
+def counted_events(meant: Condition) -> tuple[Question, Question]:
+    """How many can be replayed, and how many cannot."""
+    can, cannot = (Condition(f"{meant.sql} AND {which}", meant.values) for which in (REPLAYABLE, WITHOUT_MESSAGE))
+    return counted("processed_events", can), counted("processed_events", cannot)
+
+
+def next_to_replay(meant: Condition, most: int) -> Question:
+    """The ids of those that are replayed next, the first processed first."""
+    sql = f"""SELECT event_id FROM processed_events WHERE {meant.sql} AND {REPLAYABLE}
+        ORDER BY processed_at, event_id LIMIT ?"""
+    return Question(sql, (*meant.values, bounded(most)))
 
 
 def one_post(number: int, dialect: Dialect) -> tuple[Question, Question]:

@@ -8,18 +8,20 @@ from sanderling.stores.analytics import (
     AnalyticsError,
     CommentRow,
     ErrorFilter,
+    EventFilter,
     Granularity,
     KeywordCount,
     OutboxMessage,
     Page,
     PostFilter,
+    Replayable,
     Sort,
     StoredError,
     StoredPost,
     Summary,
     Trend,
 )
-from sanderling.stores.analytics_questions import Dialect, Question, Row, meant_errors, meant_posts
+from sanderling.stores.analytics_questions import Dialect, Question, Row, meant_errors, meant_events, meant_posts
 from sanderling.stores.polling_rows import LARGEST, SMALLEST, is_text
 
 R = TypeVar("R", bound=Row)
@@ -53,11 +55,18 @@ class AnalyticsReading:
         raise NotImplementedError
 
     async def processed(self, event_id: str) -> bool:
-        """Whether the event is in the rows already."""
+        """Whether the event is in the rows already, and not replayed."""
         if not is_text(event_id):
             return False
-        (rows,) = await self._ask(Question("SELECT 1 FROM processed_events WHERE event_id = ?", (event_id,)))
+        asked = Question("SELECT 1 FROM processed_events WHERE event_id = ? AND NOT replayed", (event_id,))
+        (rows,) = await self._ask(asked)
         return bool(rows)
+
+    async def replayable(self, chosen: EventFilter) -> Replayable:
+        """How many events of a filter `replay` would take, and how many it cannot."""
+        asked = questions.counted_events(meant_events(chosen, self.dialect))
+        ((events,),), ((without,),) = await self._ask(*asked)
+        return Replayable(events, without)
 
     async def waiting(self, after: int, most: int) -> list[OutboxMessage]:
         """The next ones after a number: up to 10,000, fewer if they are large."""

@@ -8,7 +8,7 @@ are at fault: each becomes an error of storage, in the place of the item that it
 stored, since a post should not go for what others wrote below it.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from itertools import count, islice
 from math import isfinite
 from operator import attrgetter
@@ -23,6 +23,10 @@ from sanderling.stores.polling_rows import LARGEST, SMALLEST, legible
 POST_COLUMNS = PostRow.__struct_fields__
 COMMENT_COLUMNS = tuple(name for name in CommentRow.__struct_fields__ if name != "post")
 ERROR_COLUMNS = ErrorRow.__struct_fields__
+EVENT_COLUMNS = (
+    *("event_id", "project_id", "job_id", "platform", "mode", "received_at", "processed_at"),
+    *("posts", "errors", "message"),
+)
 JSON_COLUMNS = frozenset(
     {
         *("aspects_breakdown", "keywords", "sentiment_probabilities", "impact_breakdown", "hashtags"),
@@ -49,6 +53,20 @@ class RefusedError(AnalyticsError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, transient=False)
+
+
+class Noted(NamedTuple):
+    """An event that is to be kept: a new one, or one that is replayed, with the job that it had the last time."""
+
+    job_id: str
+    replayed: bool
+
+
+def event_values(batch: Batch) -> tuple[object, ...]:
+    """What is noted about an event, in the order of columns."""
+    names = (batch.event_id, batch.project_id, batch.job_id, batch.platform, batch.mode)
+    numbers = (batch.received_at, batch.processed_at, len(batch.posts), len(batch.errors))
+    return (*names, *numbers, batch.message or None)
 
 
 def key_of(row: PostRow) -> Key:
@@ -82,6 +100,11 @@ def chosen(batch: Batch) -> list[int]:
         if known != place and not later(posts[known], row):
             best[key_of(row)] = place
     return [place for _, place in sorted(best.items())]
+
+
+def taken(batch: Batch, refused: Collection[int]) -> set[Key]:
+    """The keys of the posts that were to be written, but for those in these places."""
+    return {key_of(batch.posts[place]) for place in chosen(batch) if place not in refused}
 
 
 class Piece(NamedTuple):

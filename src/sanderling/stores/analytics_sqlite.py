@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sanderling.stores import analytics_sqlite_writing as writing
-from sanderling.stores.analytics import Batch, Kept, OutboxMessage
-from sanderling.stores.analytics_questions import Dialect, Question, Row, bounded
+from sanderling.stores.analytics import Batch, EventFilter, Kept, OutboxMessage
+from sanderling.stores.analytics_questions import Dialect, Question, Row, bounded, meant_events, next_to_replay
 from sanderling.stores.analytics_reading import AnalyticsReading, Budget
 from sanderling.stores.analytics_rows import RefusedError
 from sanderling.stores.analytics_sqlite_tables import open_tables, plainly
@@ -64,12 +64,21 @@ class SqliteAnalytics(AnalyticsReading):
                 raise
 
     async def keep(self, batch: Batch) -> Kept:
-        """Write all of it in one transaction, durably; nothing if the event was processed before."""
+        """Write all of it in one transaction, durably; nothing if the event was processed and is not replayed."""
         return await self._desk(self._keep, batch)
+
+    async def replay(self, chosen: EventFilter, *, exchange: str, routing_key: str, most: int = 1_000) -> int:
+        """Mark events and put their messages into the outbox, in one transaction; how many. Others may do so, too."""
+        found = next_to_replay(meant_events(chosen, self.dialect), most)
+        return await self._change("FULL", writing.replay, found, exchange, routing_key)
 
     async def forget_errors(self, before: float, most: int = 10_000) -> int:
         """Remove errors that are older, up to so many at a time; how many that were."""
         return await self._change("FULL", writing.forget_errors, before, bounded(most))
+
+    async def forget_events(self, before: float, most: int = 10_000) -> int:
+        """Remove records of events that were processed before, up to so many at a time; how many that were."""
+        return await self._change("FULL", writing.forget_events, before, bounded(most))
 
     async def add(self, messages: Sequence[OutboxMessage]) -> None:
         """Put them in, in one transaction."""
@@ -80,6 +89,11 @@ class SqliteAnalytics(AnalyticsReading):
         """Forget these. The power may take the last of it: then they are sent once more."""
         if numbers:
             await self._change("NORMAL", writing.sent, numbers)
+
+    @property
+    def connections(self) -> int:
+        """How many connections to it are open: one writes, one reads."""
+        return 2
 
     async def close(self) -> None:
         """Let go."""

@@ -64,6 +64,8 @@ NEVER = frozenset(
     {"InvalidArgument", "InvalidBucketName", "InvalidURI", "KeyTooLongError", "MethodNotAllowed", "NotImplemented"}
 )
 
+NO_BUCKET = ": there is no such bucket; make it, as with `aws s3 mb`"
+
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _STATUS = re.compile(r"status code: (\d{3} [\w ]{0,40})")
 _KIND = re.compile(r"kind: (\w{1,20})")
@@ -232,7 +234,8 @@ def _plain(where: str, error: Exception) -> ObjectError:
     said = str(error)
     code = _first(_CODE, said)
     if isinstance(error, FileNotFoundError):
-        return ObjectError(f"{where} is not there ({code or 'not found'})", fault=Fault.MISSING)
+        found = NO_BUCKET if code == "NoSuchBucket" else f" is not there ({code or 'not found'})"
+        return ObjectError(f"{where}{found}", fault=Fault.MISSING)
     if _ODD_METADATA in said:
         return ObjectError(f"{where} has metadata that are not ASCII", fault=Fault.UNUSABLE)
     reason = code or _first(_STATUS, said) or _first(_KIND, said) or type(error).__name__

@@ -15,6 +15,8 @@ Tricky bits:
 
 - Whatever discovery or an admin writes is noted as an edit, by triggers; `take_edits` is how whoever polls learns of
   it. What it writes itself is not.
+- So is a row of the source that somebody edits by hand: upstream is right, so the documents that may have brought it
+  are due, and read again whatever their digests.
 - Rows, changes and the digest of a document are written in one transaction: after a crash it is all there, or the
   document is read again.
 - Numbers of changes only grow, in the order of commits, also after a purge. One writer makes them.
@@ -269,7 +271,7 @@ class Changes(Protocol):
     """What changed."""
 
     async def changes(self, after: int, most: int) -> list[Change]:
-        """The next ones after a number, in order."""
+        """The next ones after a number, in order; fewer at once if they are large, and none only if there are none."""
 
     async def span(self) -> Span:
         """From where to where they go."""

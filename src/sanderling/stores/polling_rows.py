@@ -19,6 +19,8 @@ TAKEN = ("polling_", "sqlite_")
 # The longest key in bytes, as UTF-8: of what is longer some database cannot make an index.
 LONGEST_KEY = 2500
 LARGEST, SMALLEST = 2**63 - 1, -(2**63)
+# Bytes of changes that are read at once, but for the last of them: each has a whole row, which may be large.
+LARGEST_PAGE = 16 << 20
 # Edits that are taken at once. The others are taken next time, those noted first before the later ones.
 MOST_EDITS = 10_000
 # What an admin may set, in words.

@@ -17,6 +17,7 @@ from sanderling.stores.documents import Document, Parent, Row, Schema, Table, Va
 from sanderling.stores.polling import Change, Op, Span, Told
 from sanderling.stores.polling_rows import (
     LARGEST,
+    LARGEST_PAGE,
     SMALLEST,
     Difference,
     cascade,
@@ -30,16 +31,21 @@ from sanderling.stores.polling_rows import (
     validator,
 )
 from sanderling.stores.postgres_polling_link import Link
-from sanderling.stores.postgres_polling_tables import TYPES, named
+from sanderling.stores.postgres_polling_tables import TYPES, WRITING, named
 
-NEWEST = "SELECT newest FROM polling_meta FOR NO KEY UPDATE"
+# What is written to rows in this transaction is no edit by hand.
+NEWEST = f"SELECT newest, set_config('{WRITING}', 'on', true) FROM polling_meta FOR NO KEY UPDATE"  # noqa: S608 - ours
 CHANGED = """WITH written AS (
         INSERT INTO polling_changes
         SELECT * FROM unnest($2::bigint[], $3::float8[], $4::text[], $5::text[], $6::text[], $7::json[], $8::json[],
             $9::text[], $10::text[], $11::text[]))
     UPDATE polling_meta SET newest = $1"""
-CHANGES = """SELECT seq, at, op, "table", key, "values", fields, kind, source_id, event
-    FROM polling_changes WHERE seq > $1 ORDER BY seq LIMIT $2"""
+_CHANGE = """seq, at, op, "table", key, "values", fields, kind, source_id, event"""
+# Up to those that are LARGEST_PAGE together: what is before a change is what counts.
+CHANGES = f"""SELECT {_CHANGE} FROM (
+        SELECT *, sum(octet_length("values"::text)) OVER (ORDER BY seq) - octet_length("values"::text) AS before
+        FROM (SELECT * FROM polling_changes WHERE seq > $1 ORDER BY seq LIMIT $2) AS following) AS counted
+    WHERE before <= {LARGEST_PAGE} ORDER BY seq"""  # noqa: S608 - ours
 SPAN = "SELECT coalesce((SELECT min(seq) FROM polling_changes), 0), newest FROM polling_meta"
 TRIM = "DELETE FROM polling_changes WHERE seq <= (SELECT newest FROM polling_meta) - $1"
 # Nobody waits for an admin who is just editing the target. What is not noted is read again, and found to be the same.

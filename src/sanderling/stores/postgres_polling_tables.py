@@ -97,14 +97,21 @@ _CHANGES = f"""(
     source_id text NOT NULL,
     event text NOT NULL
 )"""
+# In a table with a column `target` there are the rows of targets whose kind is the name of the table.
+_TOUCHED = f"""(kind {TEXT}, source_id {TEXT}, event {TEXT}, PRIMARY KEY (kind, source_id, event))"""
 OWN = {
     "polling_meta": _META,
     "polling_targets": _TARGETS,
     "polling_edits": "(target bigint PRIMARY KEY)",
+    "polling_touched": _TOUCHED,
     "polling_changes": _CHANGES,
     "polling_settings": f"(key {TEXT} PRIMARY KEY, value text NOT NULL)",
     "polling_positions": f"(name {TEXT} PRIMARY KEY, seq bigint NOT NULL)",
 }
+
+
+# What is on in a transaction in which we write rows ourselves.
+WRITING = "sanderling.writing"
 
 
 def own(schema: str) -> list[str]:
@@ -130,6 +137,39 @@ def own(schema: str) -> list[str]:
     ]
 
 
+def note_rows(schema: str) -> list[str]:
+    """What notes the rows of the source that somebody edits by hand: who may have brought them."""
+    return [
+        f"""CREATE OR REPLACE FUNCTION {schema}.polling_note_row() RETURNS trigger LANGUAGE plpgsql
+        SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE its jsonb;
+        BEGIN
+            FOREACH its IN ARRAY CASE TG_OP
+                WHEN 'INSERT' THEN ARRAY[to_jsonb(NEW)] WHEN 'DELETE' THEN ARRAY[to_jsonb(OLD)]
+                WHEN 'UPDATE' THEN ARRAY[to_jsonb(OLD), to_jsonb(NEW)] ELSE ARRAY['{{}}'::jsonb] END
+            LOOP
+                INSERT INTO {schema}.polling_touched
+                VALUES (TG_TABLE_NAME, coalesce(its->>'target', ''), coalesce(its->>'event', ''))
+                ON CONFLICT (kind, source_id, event) DO UPDATE SET kind = excluded.kind;
+            END LOOP;
+            RETURN NULL;
+        END $$""",  # noqa: S608 - ours
+        f"REVOKE ALL ON FUNCTION {schema}.polling_note_row() FROM PUBLIC",
+    ]
+
+
+def note_rows_of(schema: str, table: str) -> list[str]:
+    """The triggers for that, on one table."""
+    name, by_hand = named(schema, table), f"WHEN (current_setting('{WRITING}', true) IS DISTINCT FROM 'on')"
+    call = f"{by_hand} EXECUTE FUNCTION {schema}.polling_note_row()"
+    return [
+        f"DROP TRIGGER IF EXISTS polling_row ON {name}",
+        f"DROP TRIGGER IF EXISTS polling_rows ON {name}",
+        f"CREATE TRIGGER polling_row AFTER INSERT OR UPDATE OR DELETE ON {name} FOR EACH ROW {call}",
+        f"CREATE TRIGGER polling_rows AFTER TRUNCATE ON {name} {call}",
+    ]
+
+
 def named(schema: str, table: str) -> str:
     """The name of a table of the source."""
     return f'{schema}."{table}"'
@@ -147,11 +187,14 @@ async def prepare(db: Any, at: Address, schema: Schema | None, source: str) -> S
         if known is None:
             raise PollingStoreError(f"{at.place} holds no targets to poll: nobody has polled there", transient=False)
         return known
-    if known != schema:
+    if known != schema or "polling_touched" not in await relations(db, at.schema):
         await db.execute(ALONE, at.schema)
         known = await _known(db, at, source)  # another may have been quicker
         if known is None:
             await _make_own(db, at, source)
+        elif "polling_touched" not in await relations(db, at.schema):  # the store of a version before that
+            await db.execute(f"CREATE TABLE {at.schema}.polling_touched {_TOUCHED}")
+            known = None
         if known != schema:
             await _make_rows(db, at, schema)
     return schema
@@ -185,6 +228,8 @@ async def _make_own(db: Any, at: Address, source: str) -> None:  # noqa: ANN401 
 async def _make_rows(db: Any, at: Address, schema: Schema) -> None:  # noqa: ANN401 - no types
     """Make the tables of the source, or what they lack; those that it has no more are left alone."""
     there = await _there(db, at)
+    for statement in note_rows(at.schema):
+        await db.execute(statement)
     for table in schema.tables:
         if table.name not in there:
             await _make_table(db, at, table)
@@ -195,6 +240,8 @@ async def _make_rows(db: Any, at: Address, schema: Schema) -> None:  # noqa: ANN
             elif have[column.name] != _words(column):
                 said = f"{table.name}.{column.name} of {at.place} is {have[column.name]}, expected {_words(column)}"
                 raise PollingStoreError(f"{said}; choose another with ?schema=", transient=False)
+        for statement in note_rows_of(at.schema, table.name):
+            await db.execute(statement)
     await db.execute("UPDATE polling_meta SET tables = $1", msgspec.json.encode(schema).decode())
 
 

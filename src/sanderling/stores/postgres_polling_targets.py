@@ -43,6 +43,17 @@ PROMOTE = """UPDATE polling_targets SET promote = NULL, next_due = least(next_du
         until = CASE WHEN promote > 0 THEN $2 + promote ELSE until END
     WHERE id = ANY($1) AND (promote IS NOT NULL OR next_due = 'Infinity') RETURNING id, next_due, until"""
 
+# Rows of the source that were edited by hand; those whose editor is not done yet are left for the next time.
+TOUCHED = """WITH free AS MATERIALIZED (SELECT kind, source_id, event FROM polling_touched FOR UPDATE SKIP LOCKED)
+    DELETE FROM polling_touched WHERE (kind, source_id, event) IN (SELECT kind, source_id, event FROM free)
+    RETURNING kind, source_id, event"""
+READ_AGAIN = """WITH touched AS MATERIALIZED (
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[]) AS given (kind, source_id, event))
+    UPDATE polling_targets SET promote = coalesce(promote, 0), etag = '', modified = '', digest = ''
+    WHERE (kind, source_id) IN (SELECT kind, source_id FROM touched)
+    OR event IN (SELECT event FROM touched WHERE source_id = '')
+    OR EXISTS (SELECT FROM touched WHERE source_id = '' AND event = '')"""
+
 KNOWN = """SELECT id, kind, source_id, event, "only", seconds, priority, gone FROM polling_targets ORDER BY id"""
 FETCHED = "SELECT DISTINCT event, kind FROM polling_targets WHERE fetched IS NOT NULL"
 LOCK = "SELECT FROM polling_targets WHERE id = ANY($1) ORDER BY id FOR UPDATE"
@@ -118,6 +129,8 @@ class PostgresTargets:
             await self.write(())
 
         async def work(db: Any) -> Edits:  # noqa: ANN401 - no types
+            if touched := await db.fetch(TOUCHED):
+                await db.execute(READ_AGAIN, *zip(*touched, strict=True))
             ids = [number for (number,) in await db.fetch(TAKE, MOST_EDITS)]
             if not ids:
                 return Edits()

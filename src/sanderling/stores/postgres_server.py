@@ -92,7 +92,8 @@ def plainly(place: str, raised: Raised) -> Iterator[None]:
         raise raised(f"{place} cannot be used now: {error}", trouble) from error
     except asyncpg.exceptions.ClientConfigurationError as error:
         raise raised(f"{place} cannot be reached: {error}", Trouble.AMISS) from error
-    except (OSError, asyncpg.InterfaceError) as error:  # the first also when there was no answer in time
+    # The first also when there was no answer in time, the last when the server ended a connection at the wrong moment.
+    except (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         # A transaction whose connection broke says that it cannot be ended; why it broke was said before.
         first = error.__context__ if isinstance(error.__context__, asyncpg.PostgresError) else error
         raise raised(f"{place} cannot be reached: {str(first) or 'no answer in time'}", Trouble.AWAY) from error

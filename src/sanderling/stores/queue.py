@@ -94,8 +94,11 @@ class Queue(Protocol):
     async def done(self, deliveries: Sequence[Delivery]) -> None:
         """Forget these. Harmless for those that are no longer ours: they come, or came, again."""
 
-    async def later(self, delivery: Delivery, seconds: float, why: str) -> None:
-        """Count a failed try, and deliver it again after so long. After an error it is still taken: say it again."""
+    async def later(self, delivery: Delivery, seconds: float, why: str, *, failed: bool = True) -> None:
+        """Deliver it again after so long, and count a failed try, unless it is not its own fault.
+
+        After an error it is still taken: say it again.
+        """
 
     async def bury(self, delivery: Delivery, why: str) -> None:
         """Put it among the dead letters. After an error it is still taken: say it again."""

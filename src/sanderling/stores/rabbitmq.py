@@ -180,9 +180,9 @@ class RabbitmqQueue:
             messages = [inbox.taken.pop(mark.number, None) for mark in marks if mark.inbox is inbox]
             await self._acknowledge(inbox, [message for message in messages if message])
 
-    async def later(self, delivery: Delivery, seconds: float, why: str) -> None:
-        """Count a failed try, and deliver it again after the next delay that is not shorter, or the longest."""
-        message = message_of(delivery.key, delivery.body, delivery.tries + 1, why)
+    async def later(self, delivery: Delivery, seconds: float, why: str, *, failed: bool = True) -> None:
+        """Deliver it again after the next delay that is not shorter, or the longest."""
+        message = message_of(delivery.key, delivery.body, delivery.tries + failed, why)
         await self._move(delivery, self._queues.later(seconds), message)
 
     async def bury(self, delivery: Delivery, why: str) -> None:

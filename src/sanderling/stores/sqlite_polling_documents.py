@@ -3,6 +3,7 @@
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
@@ -10,6 +11,7 @@ from sanderling.stores.documents import ColumnKind, Document, Parent, Row, Table
 from sanderling.stores.polling import Change, Op, PollingStoreError, Span, Told
 from sanderling.stores.polling_rows import (
     LARGEST,
+    LARGEST_PAGE,
     SMALLEST,
     Asked,
     Difference,
@@ -22,9 +24,10 @@ from sanderling.stores.polling_rows import (
     unpacked,
     validator,
 )
-from sanderling.stores.sqlite_polling_tables import Tables, index_on, quoted
+from sanderling.stores.sqlite_polling_tables import WRITING, Tables, index_on, quoted
 
 CHANGES = "SELECT * FROM polling_changes WHERE seq > ? ORDER BY seq LIMIT ?"
+VALUES = 5  # the place of the column that may be large
 SAME_AS_BEFORE = "etag IS :etag AND modified IS :modified AND digest IS :digest"
 REMEMBER = f"""UPDATE polling_targets
     SET etag = :etag, modified = :modified, digest = :digest, changed = coalesce(:changed, changed)
@@ -44,16 +47,27 @@ def keep(db: sqlite3.Connection, tables: Tables, told: Told) -> list[Change]:
     _check_needs(db, document.needs)
     there = [_children(db, each) for each in document.whole]
     found = difference(document, _stored(db, tables, document.rows), there)
-    _write(db, found)
-    going = _going(db, tables, found.delete)  # after that: a row may have moved away from a parent that goes
-    check_going(document, going)
-    _delete(db, going)
+    going: list[Parent] = []
+    if any(found):
+        with _by_us(db):
+            _write(db, found)
+            going = _going(db, tables, found.delete)  # after that: a row may have moved away from a parent that goes
+            check_going(document, going)
+            _delete(db, going)
     changes = changes_of(told, found, going, _last(db) + 1)
     _number(db, changes)
     _remember(db, told, changed=bool(changes))
     if len(going) > len(found.delete):
         _forget_others(db, told)
     return changes
+
+
+@contextmanager
+def _by_us(db: sqlite3.Connection) -> Iterator[None]:
+    """What is written to the rows meanwhile is no edit by hand. What is rolled back takes the word for it along."""
+    db.execute("INSERT INTO polling_meta VALUES (?, 1)", (WRITING,))
+    yield
+    db.execute("DELETE FROM polling_meta WHERE key = ?", (WRITING,))
 
 
 def _check_tables(tables: Tables, document: Document) -> None:
@@ -187,7 +201,8 @@ def rows(db: sqlite3.Connection, table: Table, event: str | None, after: str, mo
 
 def purge(db: sqlite3.Connection, tables: Tables, wall: float) -> dict[str, int]:
     """Remove all rows and targets; children first."""
-    counts = {table.name: db.execute(f"DELETE FROM {quoted(table.name)}").rowcount for table in reversed(tables.all)}
+    with _by_us(db):
+        counts = {each.name: db.execute(f"DELETE FROM {quoted(each.name)}").rowcount for each in reversed(tables.all)}
     targets = db.execute("DELETE FROM polling_targets").rowcount
     _number(db, [Change(seq=_last(db) + 1, at=wall, op=Op.PURGE, table="", key="")])
     # A source may have a table of that name.
@@ -196,7 +211,14 @@ def purge(db: sqlite3.Connection, tables: Tables, wall: float) -> dict[str, int]
 
 def changes(db: sqlite3.Connection, after: int, most: int) -> list[Change]:
     """The next ones."""
-    return [unpacked(row) for row in db.execute(CHANGES, (_bounded(after), _bounded(most, 0)))]
+    found: list[Change] = []
+    size = 0
+    for row in db.execute(CHANGES, (_bounded(after), _bounded(most, 0))):
+        found.append(unpacked(row))
+        size += len(row[VALUES])
+        if size > LARGEST_PAGE:
+            break
+    return found
 
 
 def span(db: sqlite3.Connection) -> Span:

@@ -95,6 +95,13 @@ OWN = (
         seq INTEGER PRIMARY KEY, at REAL NOT NULL, op TEXT NOT NULL, table_name TEXT NOT NULL, key TEXT NOT NULL,
         row TEXT NOT NULL, fields TEXT NOT NULL, kind TEXT NOT NULL, source_id TEXT NOT NULL, event TEXT NOT NULL)""",
 )
+# Rows of the source that somebody has edited by hand: who may have brought them. While we write rows ourselves, WRITING
+# is in polling_meta; since others cannot write meanwhile, nobody else ever sees it there.
+TOUCHED = """CREATE TABLE IF NOT EXISTS polling_touched (
+    kind TEXT NOT NULL, source_id TEXT NOT NULL, event TEXT NOT NULL, PRIMARY KEY (kind, source_id, event))
+    WITHOUT ROWID"""
+WRITING = "writing"
+TOUCH = {"INSERT": ("new",), "UPDATE": ("old", "new"), "DELETE": ("old",)}
 POLLING = Kind("store of polling", 0x53504F4C, VERSION, OWN)  # "SPOL"
 
 # Both yes and no are numbers to SQLite; the word is there so that who has no schema can tell.
@@ -155,12 +162,19 @@ def _missing(db: sqlite3.Connection, path: Path, schema: Schema | None, source: 
     if source and not found:
         yield "UPDATE polling_meta SET value = ? WHERE key = 'source'", (source,)
     names = _names(db)
+    there = dict(db.execute("SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'trigger')"))
+    if "polling_touched" not in there:
+        yield TOUCHED, ()
     for table in schema.tables if schema else ():
         if table.name in names:
             yield from _missing_columns(db, path, table)
         else:
             yield _made(table), ()
         yield from _missing_indexes(db, table)
+        for name, statement in _triggers(table):
+            if there.get(name) != statement:  # or the table has other columns by now
+                yield f"DROP TRIGGER IF EXISTS {quoted(name)}", ()
+                yield statement, ()
     if new := [table.name for table in (schema.tables if schema else ()) if table.name not in names]:
         yield "UPDATE polling_meta SET value = ? WHERE key = 'tables'", (_listed([*names, *new]),)
 
@@ -184,6 +198,23 @@ def _column(column: Column) -> str:
     refers = f" REFERENCES {quoted(column.references)} (id) ON DELETE CASCADE" if column.references else ""
     check = f" CHECK ({name} IN (0, 1))" if column.kind is ColumnKind.BOOLEAN else ""
     return f"{name} {TYPES[column.kind]}{refers}{check}"
+
+
+def _triggers(table: Table) -> Iterator[tuple[str, str]]:
+    """What notes edits by hand: names, and statements."""
+    for does, rows in TOUCH.items():
+        name = f"polling:{table.name}:{does.lower()}"
+        notes = "".join(f"INSERT OR IGNORE INTO polling_touched VALUES ({_whose(table, row)}); " for row in rows)  # noqa: S608 - ours
+        by_hand = f"NOT EXISTS (SELECT 1 FROM polling_meta WHERE key = '{WRITING}')"  # noqa: S608 - ours
+        after = f"AFTER {does} ON {quoted(table.name)} WHEN {by_hand}"
+        yield name, f"CREATE TRIGGER {quoted(name)} {after} BEGIN {notes} END"
+
+
+def _whose(table: Table, row: str) -> str:
+    """Who may have brought a row: in a table with a column `target`, the target of that kind and id; and its event."""
+    names = {column.name for column in table.columns}
+    parts = (f"coalesce({row}.\"{name}\", '')" if name in names else "''" for name in ("target", "event"))
+    return ", ".join((f"'{table.name}'", *parts))
 
 
 def _missing_columns(db: sqlite3.Connection, path: Path, table: Table) -> Iterator[Statement]:

@@ -183,13 +183,27 @@ EDITS = f"""SELECT edit.number, edit.target, {", ".join(f"there.{quoted(name)}" 
     ORDER BY edit.number LIMIT {MOST_EDITS}"""
 
 
+# Those that may have brought a row that was edited by hand.
+READ_AGAIN = """UPDATE polling_targets SET promote = coalesce(promote, 0), etag = '', modified = '', digest = x''
+    WHERE id IN (
+        SELECT id FROM polling_targets WHERE (kind, source_id) IN (SELECT kind, source_id FROM polling_touched)
+        UNION ALL SELECT id FROM polling_targets
+        WHERE event IN (SELECT event FROM polling_touched WHERE source_id = '')
+        UNION ALL SELECT id FROM polling_targets
+        WHERE EXISTS (SELECT 1 FROM polling_touched WHERE source_id = '' AND event = ''))"""
+
+
 def any_edits(db: sqlite3.Connection) -> bool:
     """Whether there is anything to take. To look costs no writer its turn."""
-    return db.execute("SELECT 1 FROM polling_edits LIMIT 1").fetchone() is not None
+    noted = "SELECT 1 FROM polling_edits UNION ALL SELECT 1 FROM polling_touched LIMIT 1"
+    return db.execute(noted).fetchone() is not None
 
 
 def take_edits(db: sqlite3.Connection, wall: float) -> Edits:
     """Those that were noted first; they are noted no more."""
+    if db.execute("SELECT 1 FROM polling_touched LIMIT 1").fetchone():
+        db.execute(READ_AGAIN)
+        db.execute("DELETE FROM polling_touched")
     edited = rows(db, EDITS, (), tuple)
     there = [target(row[2:]) for row in edited if row[2] is not None]
     settled = [_settled(each, wall) for each in there]

@@ -139,9 +139,10 @@ class SqliteQueue:
         if deliveries:
             await self._desk(self._done, [_held(each) for each in deliveries], self._clock.wall())
 
-    async def later(self, delivery: Delivery, seconds: float, why: str) -> None:
-        """Count a failed try, and deliver it again after so long. A letter that has its key and waits replaces it."""
-        await self._desk(self._later, _held(delivery), max(0.0, seconds), why[:LONGEST_WHY], self._clock.wall())
+    async def later(self, delivery: Delivery, seconds: float, why: str, *, failed: bool = True) -> None:
+        """Deliver it again after so long; a letter that has its key and waits replaces it."""
+        wall = self._clock.wall()
+        await self._desk(self._later, _held(delivery), wall + max(0.0, seconds), failed, why[:LONGEST_WHY], wall)
 
     async def bury(self, delivery: Delivery, why: str) -> None:
         """Put it among the dead letters, in place of one that has its key."""
@@ -301,12 +302,12 @@ class SqliteQueue:
         with self._change(wall, durable=False) as db:
             db.executemany("DELETE FROM letter WHERE id = ? AND state = 2 AND turn = ?", held)
 
-    def _later(self, held: Held, seconds: float, why: str, wall: float) -> None:
+    def _later(self, held: Held, at: float, tries: int, why: str, wall: float) -> None:
         with self._change(wall, durable=False) as db:
             db.execute(
-                """UPDATE OR IGNORE letter SET state = 1, tries = tries + 1, at = ?, taker = 0, why = ?
+                """UPDATE OR IGNORE letter SET state = 1, tries = tries + ?, at = ?, taker = 0, why = ?
                 WHERE id = ? AND state = 2 AND turn = ?""",
-                (wall + seconds, why, *held),
+                (tries, at, why, *held),
             )
             # Still taken: another of its key waits.
             db.execute("DELETE FROM letter WHERE id = ? AND state = 2 AND turn = ?", held)

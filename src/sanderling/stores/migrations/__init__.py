@@ -6,6 +6,7 @@
 | 0002 | what crawlers tell: job, batch and fetch of each post, posts without a project, `crawl_errors` |
 | 0003 | what posts say, who wrote them, `post_comments` |
 | 0004 | `processed_events`, `outbox`, and indexes for what people ask |
+| 0005 | messages of events, so that they can be replayed, and which of them are |
 
 Tricky bits:
 
