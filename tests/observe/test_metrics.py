@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sanderling.observe import logs
-from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics, PagesMetrics, PortError, on_loop, serve
+from sanderling.observe.metrics import TOP_HOSTS, BindError, LimiterMetrics, PagesMetrics, PortError, on_loop, serve
 from sanderling.observe.metrics_events import EventsMetrics
 from sanderling.observe.metrics_polling import PollingMetrics
 from sanderling.observe.metrics_repos import RepoMetrics
@@ -182,6 +182,19 @@ def test_prometheus_gets_the_same_over_http() -> None:
 def test_only_this_machine_may_ask() -> None:
     with serve(registry_of(Snapshot), 0) as exposition:
         assert exposition.server_address[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(("bind", "reached"), [("0.0.0.0", "127.0.0.1"), ("::1", "[::1]"), ("localhost", "localhost")])  # noqa: S104
+def test_unless_others_may(bind: str, reached: str) -> None:
+    with serve(registry_of(Snapshot), 0, bind) as exposition:
+        assert series(get(f"http://{reached}:{exposition.server_port}/metrics")) == shown(Snapshot())
+        assert series(get(exposition.url)) == shown(Snapshot())
+
+
+@pytest.mark.parametrize("bind", ["192.0.2.1", "nowhere.invalid", "", "a" * 300, "127.0.0.1:80"])
+def test_an_address_that_is_not_ours_says_what_to_do(bind: str) -> None:
+    with pytest.raises(BindError, match=r"expected one of this machine's own, such as 127\.0\.0\.1, or 0\.0\.0\.0"):
+        serve(registry_of(Snapshot), 0, bind)
 
 
 def test_closing_frees_the_port_and_leaves_no_thread() -> None:

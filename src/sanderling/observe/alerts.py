@@ -173,7 +173,7 @@ def _with_dropped(alert: Alert, dropped: int) -> Alert:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as alerts write them: 500ms, 45.5s, 5m 30.5s, 1h 30m 15.5s; None is not known."""
+    """Seconds as alerts write them: 500ms, 45.5s, 5m, 5m 30.5s, 1h 30m 15.5s; None is not known."""
     if seconds is None or not math.isfinite(seconds):
         return "unknown"
     if seconds < 0:
@@ -184,5 +184,5 @@ def duration(seconds: float | None) -> str:
     tenths = round(seconds * 10)
     minutes, rest = divmod(tenths, 600)
     hours, minutes = divmod(minutes, 60)
-    parts = [f"{hours}h"] * (hours > 0) + [f"{minutes}m"] * (hours + minutes > 0) + [f"{rest / 10:.1f}s"]
-    return " ".join(parts)
+    parts = ((hours, "h"), (minutes, "m"), (rest / 10, "s"))
+    return " ".join(f"{number:.12g}{unit}" for number, unit in parts if number)

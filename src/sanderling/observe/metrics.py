@@ -11,13 +11,16 @@ cost Prometheus memory for each name a stranger ever put into a directory.
 """
 
 import asyncio
+import errno
 import math
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import ThreadingHTTPServer
 from itertools import accumulate
+from socketserver import TCPServer
 from typing import Protocol, TypeVar
 
 from prometheus_client import CollectorRegistry, MetricsHandler
@@ -28,6 +31,9 @@ from sanderling.observe import logs
 # 13 series each: 260 for a limiter, however many hosts it crawls.
 TOP_HOSTS = 20
 STATES = ("closed", "open", "half-open")
+
+LOOPBACK = "127.0.0.1"
+OWN = "expected one of this machine's own, such as 127.0.0.1, or 0.0.0.0 for all of them"
 
 log = logs.get(__name__)
 
@@ -301,29 +307,40 @@ class PortError(OSError):
     """Metrics cannot be served on the port that was asked for; the message says what to do."""
 
 
+class BindError(OSError):
+    """The address that metrics were to be served on is none of this machine's; the message says what to do."""
+
+
 class _Scrape(MetricsHandler):
     # A scraper that connects and says nothing must not keep us from closing.
     timeout = 2
 
 
 class Exposition(ThreadingHTTPServer):
-    """Answers scrapes on 127.0.0.1 until it is closed; made by `serve`."""
+    """Answers scrapes until it is closed; made by `serve`."""
 
     # Scrapes under way are waited for when closing; as daemons they would outlive what they look at.
     daemon_threads = False
     # Some Python versions share the port by default: two crawlers would answer scrapes in turn.
     allow_reuse_port = False
 
-    def __init__(self, registry: CollectorRegistry, port: int) -> None:
-        super().__init__(("127.0.0.1", port), _Scrape.factory(registry))
+    def __init__(self, registry: CollectorRegistry, address: tuple[str, int], family: socket.AddressFamily) -> None:
+        self.address_family = family
+        super().__init__(address, _Scrape.factory(registry))
         # 0.1 s is how long closing takes at most when nobody scrapes; an idle thread wakes as often.
         self._thread = threading.Thread(target=self.serve_forever, args=(0.1,), name="metrics", daemon=True)
         self._thread.start()
 
+    def server_bind(self) -> None:
+        """Take the address. HTTPServer would also ask a name server for our name, and may wait long for it."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
     @property
     def url(self) -> str:
         """Where Prometheus finds it."""
-        return f"http://127.0.0.1:{self.server_port}/metrics"
+        host = f"[{self.server_name}]" if ":" in self.server_name else self.server_name
+        return f"http://{host}:{self.server_port}/metrics"
 
     def close(self) -> None:
         """Stop, and return when no thread is left. Call it from outside the event loop, on which scrapes may wait."""
@@ -340,10 +357,15 @@ class Exposition(ThreadingHTTPServer):
         log.warning("scrape_failed", exc_info=sys.exc_info()[1])
 
 
-def serve(registry: CollectorRegistry, port: int) -> Exposition:
-    """Answer scrapes on that port of this machine, and of no other, until closed; 0 takes any free port."""
+def serve(registry: CollectorRegistry, port: int, bind: str = LOOPBACK) -> Exposition:
+    """Answer scrapes on that port of that address until closed; 0 takes any free port. Raises PortError, BindError."""
     try:
-        return Exposition(registry, port)
+        (family, *_, address), *_ = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        return Exposition(registry, (str(address[0]), port), family)
+    except (socket.gaierror, UnicodeError) as error:
+        raise BindError(f"{bind[:100]!r} is no address ({error}); {OWN}") from None
     except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise BindError(f"{bind} is no address of this machine; {OWN}") from None
         hint = "free it, or choose another (0 takes any that is free)"
-        raise PortError(f"port {port} of 127.0.0.1: {error.strerror}; {hint}") from None
+        raise PortError(f"port {port} of {bind}: {error.strerror}; {hint}") from None

@@ -4,14 +4,11 @@ No label has values that strangers choose: platforms, codes and reasons are thos
 size of a batch is one of a few ranges.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import Metric
-
 from sanderling.observe.histogram import Histogram
-from sanderling.observe.series import Labels, Series, Table, by, one, spread, spread_by
+from sanderling.observe.series import Labels, Series, Shown, Table, by, one, spread, spread_by
 
 # Dashboards know these two. The alarm about slow batches is at 10, which is a bound: between bounds a quantile is a
 # guess.
@@ -71,9 +68,6 @@ class EventsReadings:
     outbox: int | None  # messages that wait to go out; None if the database cannot be asked
     pool: int | None  # connections to the database; None if there is no such thing
     trouble: bool  # whether database or object store are not to be had
-
-
-TakeEvents = Callable[[], EventsReadings]
 
 
 def _counted(
@@ -159,17 +153,7 @@ EVENTS: Table[EventsReadings] = Table(
 )
 
 
-class EventsMetrics:
+class EventsMetrics(Shown[EventsReadings]):
     """Shows Prometheus how `events` stands at each scrape."""
 
-    def __init__(self, registry: CollectorRegistry, take: TakeEvents) -> None:
-        self._take = take
-        registry.register(self)
-
-    def describe(self) -> Iterator[Metric]:
-        """The metrics without their values, from which the registry knows if a name is taken."""
-        return EVENTS.describe()
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics as they are now; one reading for all, so that they agree with each other."""
-        return EVENTS.collect(self._take())
+    table = EVENTS

@@ -4,14 +4,11 @@ No label has values that strangers choose: kinds and tables are those of the sou
 us has named, and all other labels are from short lists.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import Metric
-
 from sanderling.observe.histogram import Histogram
-from sanderling.observe.series import Series, Table, by, one, spread, spread_by
+from sanderling.observe.series import Series, Shown, Table, by, one, spread, spread_by
 
 # Fine around a quarter of a second, where a live target begins to look late; up to a minute, where anything does.
 LATE_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 1, 2, 5, 10, 30, 60)
@@ -52,9 +49,6 @@ class PollingReadings:
     positions: Mapping[str, int]  # the number of the last change that each subscriber has
     store_trouble: bool  # whether the database is not to be had
     problems: int  # settings that cannot be read
-
-
-TakePolling = Callable[[], PollingReadings]
 
 
 def _by_two(
@@ -102,17 +96,7 @@ POLLING: Table[PollingReadings] = Table(
 )
 
 
-class PollingMetrics:
+class PollingMetrics(Shown[PollingReadings]):
     """Shows Prometheus how polling stands at each scrape."""
 
-    def __init__(self, registry: CollectorRegistry, take: TakePolling) -> None:
-        self._take = take
-        registry.register(self)
-
-    def describe(self) -> Iterator[Metric]:
-        """The metrics without their values, from which the registry knows if a name is taken."""
-        return POLLING.describe()
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics as they are now; one reading for all, so that they agree with each other."""
-        return POLLING.collect(self._take())
+    table = POLLING

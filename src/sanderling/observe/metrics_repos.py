@@ -1,13 +1,10 @@
 """The metrics of a crawl of repos, under the names that dashboards of such crawls know: `crawler_…`."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import Metric
-
 from sanderling.observe.histogram import Histogram
-from sanderling.observe.series import Table, by, one, spread
+from sanderling.observe.series import Shown, Table, by, one, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +28,6 @@ class RepoReadings:
     latencies: Histogram
     page_dids: Histogram
 
-
-TakeRepos = Callable[[], RepoReadings]
 
 CRAWL: Table[RepoReadings] = Table(
     "crawler_",
@@ -62,17 +57,7 @@ CRAWL: Table[RepoReadings] = Table(
 )
 
 
-class RepoMetrics:
+class RepoMetrics(Shown[RepoReadings]):
     """Shows Prometheus how a crawl of repos stands at each scrape."""
 
-    def __init__(self, registry: CollectorRegistry, take: TakeRepos) -> None:
-        self._take = take
-        registry.register(self)
-
-    def describe(self) -> Iterator[Metric]:
-        """The metrics without their values, from which the registry knows if a name is taken."""
-        return CRAWL.describe()
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics as they are now; one reading for all, so that they agree with each other."""
-        return CRAWL.collect(self._take())
+    table = CRAWL

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
 from sanderling.observe.histogram import Histogram
-from sanderling.observe.series import Filled, Labels, Samples, Series, Spread, Table, by, one, spread_by
+from sanderling.observe.series import Filled, Labels, Samples, Series, Shown, Spread, Table, by, one, spread_by
 
 # Fine up to a minute and a half, where a crawl at the head lives; then up to the three days of a long catching up.
 LAG_BUCKETS = (
@@ -58,7 +58,6 @@ class SequenceReadings:
 
 
 TakeSequence = Callable[[], SequenceReadings]
-TakeStore = Callable[[], StoreReadings]
 
 PREFIX = "sanderling_sequence_"
 BY_ATTEMPT: Labels = ("status", "attempts")
@@ -144,20 +143,10 @@ class SequenceMetrics:
         yield from STORE.collect(seen.store)
 
 
-class StoreMetrics:
+class StoreMetrics(Shown[StoreReadings]):
     """Shows Prometheus how those stand who store, in a process of their own."""
 
-    def __init__(self, registry: CollectorRegistry, take: TakeStore) -> None:
-        self._take = take
-        registry.register(self)
-
-    def describe(self) -> Iterator[Metric]:
-        """The metrics without their values."""
-        return STORE.describe()
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics as they are now."""
-        return STORE.collect(self._take())
+    table = STORE
 
 
 def attempts_label(attempts: int) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from sanderling.observe.histogram import Histogram
@@ -95,3 +96,21 @@ class Table(Generic[R]):
             for labels, buckets, total in each.read(seen):
                 histogram.add_metric(labels, cumulative(buckets), total)
             yield histogram
+
+
+class Shown(Generic[R]):
+    """Shows Prometheus a system at each scrape. A subclass says by which table."""
+
+    table: Table[R]
+
+    def __init__(self, registry: CollectorRegistry, take: Callable[[], R]) -> None:
+        self._take = take
+        registry.register(self)
+
+    def describe(self) -> Iterator[Metric]:
+        """The metrics without their values, from which the registry knows if a name is taken."""
+        return self.table.describe()
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as they are now; one reading for all, so that they agree with each other."""
+        return self.table.collect(self._take())
