@@ -9,10 +9,13 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
-from sanderling.pages.crawl import Crawl, CrawlRules
+from sanderling.pages.books import Onward
+from sanderling.pages.crawl import Crawl, CrawlRules, Hands
 from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.stores.control_file import Control
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 
@@ -106,15 +109,23 @@ def crawl(
     limits: LimiterRules | None = None,
     resume: bool = False,
     stop_after: float | None = None,
+    onward: Onward | None = None,
+    wanted: Mapping[float, Control] | None = None,
+    memory: Memory | None = None,
+    epoch: float = 1_800_000_000.0,
 ) -> Crawled:
-    """Crawl to the end under virtual time."""
+    """Crawl to the end under virtual time, which began at `epoch`."""
 
     async def main() -> Crawled:
-        clock = LoopClock()
+        clock = LoopClock(epoch)
         plan = Plan(seeds, tuple(allow), depth) if seeds else None
         with CrawlFolder.open(folder, plan, resume=resume, wall=clock.wall()) as opened:
             limiter = Limiter(limits or LimiterRules(pace=PACE), clock=clock, rng=Random(1))
-            one = Crawl(opened, of, limiter, rules=rules or CrawlRules(), clock=clock, desk=inline)
+            hands = Hands(inline, memory or Memory(2**30))
+            one = Crawl(opened, of, limiter, rules=rules or CrawlRules(), clock=clock, hands=hands)
+            one.books.onward = onward
+            for after, control in (wanted or {}).items():
+                asyncio.get_running_loop().call_later(after, one.control, control)
             if stop_after is not None:
                 asyncio.get_running_loop().call_later(stop_after, one.stop)
             complete = await one.run()

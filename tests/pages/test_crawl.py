@@ -7,9 +7,10 @@ import pytest
 from small_web import Web, crawl, page, reply, twice, web
 
 from sanderling.limit import LimiterRules, PaceRules
-from sanderling.outcome import Code
+from sanderling.outcome import Code, Outcome
 from sanderling.pages.crawl import CrawlRules
-from sanderling.pages.ends import End
+from sanderling.pages.ends import End, Ended, Found
+from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.task import Reply, Task
 
 A = "http://a.example"
@@ -268,6 +269,19 @@ def test_stopped_in_the_middle_it_goes_on_where_it_was(tmp_path: Path) -> None:
     assert len(second.fetched) == 51
     assert twice(second.fetched) == []
     assert twice(site.urls) == []
+
+
+def test_a_crawl_in_which_nothing_waits_any_more_ends_at_once(tmp_path: Path) -> None:
+    """Killed after its last commit, it knows that all is decided, and has not said so yet."""
+    site = web(**{f"{A}/": page()})
+    with CrawlFolder.open(tmp_path / "out", Plan((f"{A}/",), (), 16), resume=False, wall=0) as folder:
+        folder.commit([], [Found(f"{A}/", "a.example", 0)])
+        gone = Ended(id=1, url=f"{A}/", end=End.FAILED, outcome=Outcome(Code.CONTENT_NOT_FOUND, 404), depth=0)
+        folder.commit([gone], [])
+
+    done = crawl(tmp_path / "out", site, f"{A}/")
+
+    assert (done.complete, site.asked, done.counts[End.FAILED]) == (True, [], 1)
 
 
 def test_a_second_crawl_asks_for_what_has_changed(tmp_path: Path) -> None:

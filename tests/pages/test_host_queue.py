@@ -55,7 +55,7 @@ def test_it_is_due_when_there_is_something_to_take() -> None:
     "busy",
     [
         HostQueue("a", on_disk=1),
-        HostQueue("a", asking={1}),
+        HostQueue("a", asking=1),
         HostQueue("a", loading=True),
         HostQueue("a", closed=True),
     ],

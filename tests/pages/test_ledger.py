@@ -14,7 +14,7 @@ from kept import FINE, GONE, HOSTS, MEMORY, failed, fetched, found, fresh, url
 
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import ledger_file
-from sanderling.pages.ends import KEPT, REOPENABLE
+from sanderling.pages.ends import KEPT, REOPENABLE, UNFETCHED, Found
 from sanderling.pages.ledger import Body, End, Ended, Ledger, Queued
 from sanderling.pages.ledger_file import Meta
 from sanderling.stores.durable import FolderError
@@ -318,7 +318,7 @@ class Play(RuleBasedStateMachine):
         counts = Counter(self.twin.values())
         assert self.ledger.counts() == {end: counts[end] for end in End}
         assert list(self.ledger.ends()) == [0, *self.twin.values()]
-        unfetched = [(ids[each], end) for each, end in self.twin.items() if end in (End.FAILED, End.REFUSED)]
+        unfetched = [(ids[each], end) for each, end in self.twin.items() if end in UNFETCHED]
         assert [(each.id, each.end) for each in self.ledger.failed()] == unfetched
         assert self.ledger.known == len(self.twin)
         reasons = Counter(end for end in self.twin.values() if end not in (End.WAITING, End.LEFT))
@@ -359,10 +359,31 @@ def test_the_database_of_something_else_is_refused(path: Path) -> None:
 def test_a_ledger_from_a_newer_version_is_refused(path: Path) -> None:
     Ledger(path).close()
     with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version = 2")
+        db.execute("PRAGMA user_version = 3")
 
-    with pytest.raises(FolderError, match="of format 2, this version reads up to 1"):
+    with pytest.raises(FolderError, match="of format 3, this version reads up to 2"):
         Ledger(path)
+
+
+def test_a_ledger_of_the_first_format_is_gone_on_with(path: Path) -> None:
+    """That one knew seven ends, and its table minds any other."""
+    with closing(Ledger(path)) as ledger:
+        ledger.commit(
+            [], [Found("https://a.example/1", "a.example", 0), Found("https://a.example/2", "a.example", 0)], 0
+        )
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_schema SET sql = replace(sql, 'BETWEEN 0 AND 7', 'BETWEEN 0 AND 6')")
+        db.execute("PRAGMA user_version = 1")
+    with closing(sqlite3.connect(path)) as db, pytest.raises(sqlite3.IntegrityError):
+        db.execute("UPDATE url SET end = 7")
+
+    for number in (1, 2):
+        with closing(Ledger(path)) as ledger:
+            url = f"https://a.example/{number}"
+            ended = Ended(id=number, url=url, end=End.LEFT_OUT, outcome=Outcome(Code.REFUSED), depth=0)
+            ledger.commit([ended], [], 0)
+            assert ledger.counts()[End.LEFT_OUT] == number
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,14 @@
 import gzip
 import json
 
+import msgspec
 import pytest
 from small_web import page, reply
 
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.ends import End, Queued
+from sanderling.pages.output import RowId
 from sanderling.task import Reply
 
 OK = Outcome(Code.OK, 200)
@@ -168,3 +170,15 @@ def test_a_url_that_was_not_fetched_has_no_row() -> None:
     ended = record.unfetched(QUEUED, Outcome(Code.TIMEOUT, detail="idle"), End.FAILED)
 
     assert (ended.row, ended.outcome.detail) == (None, "idle")
+
+
+@pytest.mark.parametrize("nesting", [100, 500, 900, 950, 980, 990, 2000])
+def test_a_row_can_be_read_however_deep_the_reader_is_in_calls_of_its_own(nesting: int) -> None:
+    """Else a page at the brink of what can be nested would end `verify`, or keep the crawl from going on."""
+    body = b"[" * nesting + b"]" * nesting
+    ended, _ = record.read(QUEUED, OK, at(reply(200, body, Content_Type="application/json")), WALL)
+
+    def within(calls: int) -> int:
+        return within(calls - 1) if calls else msgspec.json.decode(ended.row or b"", type=RowId).id
+
+    assert within(200) == 7

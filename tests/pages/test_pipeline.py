@@ -13,9 +13,10 @@ from sanderling.clock import SystemClock
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.desk import desk_in
+from sanderling.flow.memory import Memory
 from sanderling.limit import BackoffRules, BreakerRules, Limiter, LimiterRules, PaceRules, Snapshot
 from sanderling.outcome import Code
-from sanderling.pages.crawl import Crawl, CrawlRules
+from sanderling.pages.crawl import Crawl, CrawlRules, Hands
 from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.verify import verify
@@ -53,12 +54,13 @@ def crawl(folder: Path, script: Script, limits: LimiterRules = FAST, http: HttpR
     async def main() -> Run:
         clock, limiter = SystemClock(), Limiter(limits)
         with ThreadPoolExecutor(1) as thread:
-            desk = desk_in(thread)
-            async with asyncio.timeout(60), ScriptedServer(script) as server, Http(http, OWN) as client:
+            desk, memory = desk_in(thread), Memory(2**20)
+            async with asyncio.timeout(60), ScriptedServer(script) as server, Http(http, OWN, memory=memory) as client:
                 plan = Plan((server.url("/"),), (), 16)
                 with CrawlFolder.open(folder, plan, resume=False, wall=clock.wall()) as opened:
-                    one = Crawl(opened, client, limiter, rules=SOON, clock=clock, desk=desk)
+                    one = Crawl(opened, client, limiter, rules=SOON, clock=clock, hands=Hands(desk, memory))
                     assert await one.run()
+                    assert memory.total == 0
                     opened.finish(clock.wall(), complete=True)
                     rows = [*lines(folder / "pages.jsonl"), *lines(folder / "failed.jsonl")]
                     by_path = {row["url"].removeprefix(server.url("")): row for row in rows}

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from small_web import crawl, page, web
 
-from sanderling.pages.status import Status, keep_limiter, kept_limiter, publish, published, status
-from sanderling.testing import run_virtual
+from sanderling.pages.status import Status, publish, published, status
+from sanderling.stores.status_file import is_running
+from sanderling.testing import LoopClock, run_virtual
 
 A = "http://a.example"
 
@@ -14,7 +16,7 @@ def taken(folder: Path) -> Status:
     done = crawl(folder, web(**{f"{A}/": page("/x", "/gone"), f"{A}/x": page()}), f"{A}/")
 
     async def look() -> Status:  # the limiter's clock is the loop's
-        return status(done.crawl, started=100.0, wall=107.5)
+        return status(done.crawl, 7.5)
 
     return run_virtual(look())
 
@@ -25,6 +27,19 @@ def test_it_says_how_things_stand(tmp_path: Path) -> None:
     assert (now.pages, now.counts["failed"], now.known, now.waiting, now.inflight) == (2, 1, 3, 0, 0)
     assert now.seconds == 7.5
     assert [host.view.host for host in now.hosts] == ["a.example"]
+
+
+@pytest.mark.parametrize("by", [-3600.0, 86_400.0])
+def test_a_clock_that_is_set_meanwhile_neither_ages_it_nor_makes_it_look_dead(tmp_path: Path, by: float) -> None:
+    done = crawl(tmp_path / "out", web(**{f"{A}/": page()}), f"{A}/")
+    clock = LoopClock(1_800_000_000.0 + by)
+    done.crawl.clock = clock
+
+    async def look() -> tuple[float, bool]:
+        now = status(done.crawl, 7.5)
+        return now.seconds, is_running(now, clock.wall())
+
+    assert run_virtual(look()) == (7.5, True)
 
 
 def test_what_is_published_can_be_read(tmp_path: Path) -> None:
@@ -40,10 +55,3 @@ def test_what_cannot_be_read_is_none(tmp_path: Path) -> None:
 
     (tmp_path / "status.json").write_bytes(b'{"pid": "x"}')
     assert published(tmp_path) is None
-
-
-def test_what_the_limiter_must_not_forget_is_kept(tmp_path: Path) -> None:
-    assert kept_limiter(tmp_path) is None
-
-    keep_limiter(tmp_path, b"saved")
-    assert kept_limiter(tmp_path) == b"saved"

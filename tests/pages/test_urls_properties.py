@@ -119,9 +119,9 @@ def test_most_urls_go_the_short_way(url: str) -> None:
     assert _SPELLED_URL(url)
 
 
-@pytest.mark.parametrize("octet", range(256))
-def test_the_short_way_is_the_long_way_for_escapes(octet: int) -> None:
-    for url in (f"https://a.test/x%{octet:02X}", f"https://a.test/?%{octet:02x}", f"https://a.test/x{chr(octet)}y"):
+@pytest.mark.parametrize("form", ["https://a.test/x%{0:02X}", "https://a.test/?%{0:02x}", "https://a.test/x{0:c}y"])
+def test_the_short_way_is_the_long_way_for_escapes(form: str) -> None:
+    for url in map(form.format, range(256)):
         assert normalise(url) == long_way(url, None)
 
 

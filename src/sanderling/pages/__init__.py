@@ -4,7 +4,7 @@ Terms. *URL*: always the normal one, as `urls.normalise` spells it; *known* once
 is a set of hosts and a depth. *Seed*: a URL that somebody gave, at depth 0. *Frontier*: the known URLs that wait.
 *Ledger*: the frontier on disk, and what became of every URL. *Row*: what is kept of one. *Watermark*: the length of
 pages.jsonl up to which its rows are in the ledger too. *End*: how it went with a URL, once and for all: fetched,
-unchanged, moved, refused, failed or left.
+unchanged, moved, refused, failed, left or left out.
 
 Tricky bits. A redirect is an end: its target is a URL of its own, at the same depth, so that scope and robots.txt are
 asked for each hop and nothing is fetched twice. A robots.txt that could not be read forbids everything, for now; one

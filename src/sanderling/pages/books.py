@@ -1,19 +1,24 @@
 """Keeps the books of a crawl: what ended and what was found goes to disk together, what waits there comes back.
 
 All of it through one desk, one thing at a time, so that the folder is never touched by two at once.
+
+Where somebody comes after us (`onward`), what ended is handed on before the ledger takes note of it: whoever is killed
+in between asks for it again, and hands it on again. To hand on one row costs as much as to hand on fifty, so rows wait
+for others for a few seconds, while there is anything else to do. What was found never waits for them.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sanderling.clock import Clock
 from sanderling.flow.desk import Desk
 from sanderling.ids import host_of
 from sanderling.outcome import Outcome
-from sanderling.pages.ends import End, Ended, Found
-from sanderling.pages.folder import CrawlFolder
+from sanderling.pages.ends import End, Ended, Failed, Found, Queued
+from sanderling.pages.folder import CrawlFolder, failed_row
 from sanderling.pages.hosts import HostQueue
 
 T = TypeVar("T")
@@ -24,6 +29,14 @@ ROWS, BYTES = 500, 8 * 2**20  # a commit is due earlier when so much has come in
 HELD = 20_000  # URLs in memory, over all hosts
 MOST_PER_HOST, FEWEST_PER_HOST = 256, 4
 SEEN = 20_000  # found URLs that are not offered again soon; the ledger knows them all, this only spares it the asking
+ENOUGH, GATHER = 50, 5.0  # rows that are handed on together, and seconds that one of them waits for the others
+
+
+class Onward(Protocol):
+    """Somebody who gets all that ended, at least once."""
+
+    async def hand(self, rows: Sequence[bytes]) -> bool:
+        """Return when these rows of pages.jsonl and failed.jsonl are safe; False if we end, and they are not."""
 
 
 @dataclass(slots=True)
@@ -58,10 +71,14 @@ class Books:
         self.folder = folder
         self.hungry = False  # whether somebody would rather have what was found at once
         self.sharing = 1  # hosts that share the memory
+        self.still = False  # whether nothing more will come before what is here was committed
+        self.onward: Onward | None = None
+        self.unhanded: Counter[End] = Counter()  # what ended, and waits again, since nobody took it
         self._desk = desk
         self._clock = clock
         self._batch = Batch()
         self._committing = Batch()
+        self._since = 0.0  # when the first that ended came into the batch
         self._wants: list[HostQueue] = []
         self._wake = asyncio.Event()
         self._closing = False
@@ -82,6 +99,8 @@ class Books:
 
     def note(self, ended: Ended) -> None:
         """Keep what became of a URL, with the next commit."""
+        if not self._batch.ended:
+            self._since = self._clock.now()
         self._batch.add(ended)
         if self._batch.due:
             self._wake.set()
@@ -120,7 +139,7 @@ class Books:
             await self._pause()
             if self._wants:
                 filled(await self._refill(max(FEWEST_PER_HOST, min(MOST_PER_HOST, HELD // self.sharing))))
-            if self._batch:
+            if self._batch.found or (self._batch.ended and self._ripe):
                 await self.commit()
 
     async def _pause(self) -> None:
@@ -132,20 +151,52 @@ class Books:
             timer.cancel()
         self._wake.clear()
 
-    async def commit(self) -> None:
-        """Put all that came in on disk."""
+    @property
+    def _ripe(self) -> bool:
+        """Whether what ended should not wait for more."""
+        if self.onward is None or self.still or self._closing or self._batch.due:
+            return True
+        return len(self._batch.ended) >= ENOUGH or self._clock.now() - self._since >= GATHER
+
+    async def commit(self, *, whole: bool = False) -> None:
+        """Put what came in on disk; what ended and is not ripe only if all is wanted."""
         async with self._writing:
-            self._committing, self._batch = self._batch, Batch()
+            batch = self._batch
+            if whole or self._ripe:
+                self._committing, self._batch = batch, Batch()
+            else:
+                self._committing, batch.found = Batch(found=batch.found), []
             try:
-                new = await self._desk(_commit, self.folder, self._committing)
+                new = await self._desk(_commit, self.folder, await self._handed(self._committing))
             finally:
                 self._committing = Batch()
         self._tell(new)
 
+    async def _handed(self, batch: Batch) -> Batch:
+        """What of a batch may be committed: nothing has ended that was to be handed on, and is not."""
+        # Whoever wants to be left out is not handed on as a failure either.
+        rows = [_row(each) for each in batch.ended if each.end is not End.LEFT_OUT]
+        if self.onward is None or not rows or await self.onward.hand(rows):
+            return batch
+        self.unhanded.update(each.end for each in batch.ended)
+        return Batch(found=batch.found)
+
     async def give_up(self, host: HostQueue, outcome: Outcome) -> int:
         """Decide all that waits for a host of which nothing is in flight; how many that was."""
-        await self.commit()  # what was decided just now must not be decided again
-        return await self._desk(self.folder.ledger.give_up, host.name, outcome)
+        await self.commit(whole=True)  # what was decided just now must not be decided again
+        async with self._writing:  # nor anything be found that was not handed on
+            if self.onward is not None and not await self._given_up(self.onward, host.name, outcome):
+                return 0
+            return await self._desk(self.folder.ledger.give_up, host.name, outcome)
+
+    async def _given_up(self, onward: Onward, host: str, outcome: Outcome) -> bool:
+        """Hand on that all that waits for a host has failed; there may be a great many."""
+        after = 0
+        while urls := (await self._desk(self.folder.ledger.take, [(host, after, ROWS)]))[0]:
+            if not await onward.hand([_failed(each, End.FAILED, outcome) for each in urls]):
+                return False
+            after = urls[-1].id
+        return True
 
     async def _refill(self, most: int) -> list[HostQueue]:
         hosts, self._wants = self._wants, []
@@ -161,6 +212,16 @@ class Books:
         """Let `keep` come to its end."""
         self._closing = True
         self._wake.set()
+
+
+def _row(ended: Ended) -> bytes:
+    """The row of what ended, also of what has none in pages.jsonl."""
+    return _failed(ended, ended.end, ended.outcome) if ended.row is None else ended.row
+
+
+def _failed(of: Ended | Queued, end: End, outcome: Outcome) -> bytes:
+    detail = outcome.detail.encode(errors="replace").decode()
+    return failed_row(Failed(of.id, of.url, host_of(of.url), of.depth, end, outcome.code, outcome.status, detail))
 
 
 def _commit(folder: CrawlFolder, batch: Batch) -> dict[str, int]:

@@ -7,7 +7,6 @@ has its place among the turns at the time it may, so it idles nobody. What came 
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -15,18 +14,22 @@ from sanderling.clock import Clock, Timer
 from sanderling.fetch.attempts import MOST_HOPS, Fetched, Fetcher, Sends, moves
 from sanderling.fetch.classify import retry_soon
 from sanderling.flow.desk import Desk
+from sanderling.flow.memory import Memory
 from sanderling.flow.turns import Turns
 from sanderling.ids import host_of
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.books import Books
+from sanderling.pages.discovery import Discovery
 from sanderling.pages.ends import End, Queued
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.hosts import HostQueue
+from sanderling.pages.leave_out import LeaveOut
 from sanderling.pages.permissions import Permissions
 from sanderling.pages.robots import LONGEST_DELAY, Robots
-from sanderling.pages.urls import Scope, UrlError, normalise, trap
+from sanderling.pages.urls import origin_of
+from sanderling.stores.control_file import NOTHING, Control
 from sanderling.task import Reply, Task
 
 NOT_NOW = frozenset({Code.RATE_LIMITED, Code.DEFERRED})  # the host will take it later: neither a try nor a failure
@@ -46,31 +49,43 @@ class CrawlRules:
     again: tuple[float, ...] = (3.0, 15.0, 60.0)
     patience: float = 600.0  # with a host that does not answer any more, or that asks us to stay away
     first_patience: float = 15.0  # with one that never answered: most likely it does not exist
+    leave_out: LeaveOut | None = None  # decides anew, if there is one, what an earlier run has left out
+    robots_held: int = 64 * 2**20  # bytes of rules in memory; those of six thousand hosts, if they are usual ones
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """Who does the slow work, in order and one at a time, and what bodies may hold until they are read."""
+
+    desk: Desk
+    memory: Memory
 
 
 class Crawl:
     """One crawl of one folder. `run` it once; `stop` lets it finish what is in flight."""
 
     def __init__(
-        self, folder: CrawlFolder, http: Sends, limiter: Limiter, *, rules: CrawlRules, clock: Clock, desk: Desk
+        self, folder: CrawlFolder, http: Sends, limiter: Limiter, *, rules: CrawlRules, clock: Clock, hands: Hands
     ) -> None:
+        http = http if rules.leave_out is None else rules.leave_out.before(http)
         self.folder = folder
         self.rules = rules
         self.limiter = limiter
-        self.books = Books(folder, desk, clock)
+        self.books = Books(folder, hands.desk, clock)
         self.hosts: dict[str, HostQueue] = {}
         self.inflight = 0
         self.bytes = 0
         self.counts = Counter(folder.ledger.counts())
-        self._clock = clock
-        self._scope = Scope.of(folder.plan.seeds, (*folder.plan.allow, *folder.moved_hosts), folder.plan.depth)
+        self.clock = clock
+        self._memory = hands.memory
         self._fetcher = Fetcher(http, limiter, clock=clock, follow=False)
-        self._follower = Fetcher(http, limiter, clock=clock)
-        self._permissions = Permissions(self._follower, self.books, clock)
+        follower = Fetcher(http, limiter, clock=clock)
+        self.permissions = Permissions(follower, self.books, hands.memory, clock, rules.robots_held)
+        self._discovery = Discovery(folder, self.books)
         self._turns: Turns[HostQueue] = Turns()
-        self._hops: dict[str, int] = {}  # redirects on the way to a URL that waits
         self._timer: Timer | None = None
         self._stopping = False
+        self.wanted = NOTHING
         self._over = asyncio.Event()
         self._group = asyncio.TaskGroup()
 
@@ -79,6 +94,8 @@ class Crawl:
         if self.folder.state is not State.RESUMED:
             for url in self.folder.plan.seeds:
                 self.books.offer(url, host_of(url), 0)
+        if self.rules.leave_out is not None:
+            self.counts[End.LEFT_OUT] -= sum(self.folder.ledger.reopen(End.LEFT_OUT).values())
         self._welcome(self.folder.ledger.waiting())
         async with asyncio.TaskGroup() as keeping:
             keeping.create_task(self.books.keep(self._welcome, self._refilled))
@@ -87,14 +104,22 @@ class Crawl:
                 await self._over.wait()
             self.books.close()
         await self.books.commit()
+        self.counts.subtract(self.books.unhanded)
         left = self._limit_reached and not self._stopping
         if left:
             self.counts[End.LEFT] += await self.books.ask(self.folder.ledger.leave)
-        return left or not self._stopping
+        return (left or not self._stopping) and not self.books.unhanded
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
         self._stopping = True
+        self._pump()
+
+    def control(self, wanted: Control) -> None:
+        """Pause, or go on; leave some hosts alone, and only those. What is in flight comes to its end."""
+        freed, self.wanted = self.wanted.hosts - wanted.hosts, wanted
+        for name in freed & self.hosts.keys():
+            self._line_up(self.hosts[name], self.clock.now())
         self._pump()
 
     @property
@@ -117,29 +142,32 @@ class Crawl:
         self._pump()
 
     def _refilled(self, hosts: list[HostQueue]) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         for host in hosts:
             self._line_up(host, now)
         self._pump()
 
     def _pump(self) -> None:
         """Give out all the work that can be given out now, and see to it that somebody comes back for the rest."""
-        now = self._clock.now()
+        now = self.clock.now()
         while self._has_room and (host := self._turns.next(now)) is not None:
             self._serve(host, now)
         self.books.hungry = not len(self._turns) and self.inflight < self.rules.together
+        self.books.still = not (len(self._turns) or self.inflight)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         due = self._turns.due()
         if due is not None and self._has_room:
-            self._timer = self._clock.call_later(max(0.0, due - now), self._pump)
+            self._timer = self.clock.call_later(max(0.0, due - now), self._pump)
         if self.inflight == 0 and (self._stopping or self._limit_reached or self._exhausted):
             self._over.set()
 
     @property
     def _has_room(self) -> bool:
         if self._stopping or self._over.is_set() or self.inflight >= self.rules.together or self.books.crowded:
+            return False
+        if self.wanted.paused:
             return False
         limit = self.rules.max_pages
         return limit is None or self._pages + self.inflight < limit
@@ -158,6 +186,8 @@ class Crawl:
 
     def _serve(self, host: HostQueue, now: float) -> None:
         """It is this host's turn: ask for one URL of it, if one may be asked for."""
+        if host.name in self.wanted.hosts:
+            return  # it is given a turn again when it is let go
         if self._hopeless(host, now):
             if not host.asking and not host.loading:  # whoever comes back last sees to it
                 host.closed = True
@@ -173,23 +203,24 @@ class Crawl:
             self._turns.add(host, max(self.limiter.ready_at(host.name), now + SOON))
             return
         self.inflight += 1
-        scheme = urlsplit(queued.url).scheme
-        if scheme not in host.robots:
-            host.put_back(queued)
+        if self.permissions.known(origin_of(queued.url)) is None:
             host.closed = True
-            self._group.create_task(self._learn_robots(host, scheme, permit))
+            self._group.create_task(self._learn_robots(host, queued, permit))
             return
-        host.asking.add(queued.id)
+        host.asking += 1
         self._group.create_task(self._ask(host, queued, permit))
         self._line_up(host, now)
 
     def _next_allowed(self, host: HostQueue, now: float) -> Queued | None:
-        """The next URL that robots.txt does not refuse, as far as it is known; those it refuses are decided."""
+        """The next URL that nothing known forbids: neither our own list nor robots.txt. Those it does are decided."""
         while (queued := host.take(now)) is not None:
-            known = host.robots.get(urlsplit(queued.url).scheme)
+            if self.rules.leave_out is not None and (why := self.rules.leave_out.why(queued.url, host.name)):
+                self._end(host, queued, Outcome(Code.REFUSED, detail=f"left out: {why}"[:200]), End.LEFT_OUT)
+                continue
+            known = self.permissions.known(origin_of(queued.url))
             if known is None or known.allows(queued.url):
                 return queued
-            self._end(host, queued, Outcome(Code.REFUSED, detail=known.why(queued.url)[:200]), End.REFUSED)
+            self._refuse(host, queued, known)
         return None
 
     def _line_up(self, host: HostQueue, now: float) -> None:
@@ -197,7 +228,7 @@ class Crawl:
         if host.on_disk and host.held < 16:
             self.books.want(host)
         due = host.due()
-        if due is not None and len(host.asking) < self.rules.per_host and not host.closed:
+        if due is not None and host.asking < self.rules.per_host and not host.closed:
             self._turns.add(host, max(due, now))
 
     # Asking.
@@ -205,24 +236,34 @@ class Crawl:
     async def _ask(self, host: HostQueue, queued: Queued, permit: Permit) -> None:
         # No `finally`: what is raised here ends the crawl, which then must not be given more to do.
         fetched = await self._fetcher.fetch(Task(queued.url, headers=record.conditions(queued)), permit)
-        if fetched.reply is not None and (same := record.respelled(queued, fetched.reply)) is not None:
-            fetched = await self._follower.fetch(Task(same))
+        for _ in range(MOST_HOPS):
+            if (same := self._with_session(queued, fetched.reply)) is None:
+                break
+            fetched = await self._fetcher.fetch(Task(same))
         await self._settle(host, queued, fetched)
-        host.asking.discard(queued.id)
+        if fetched.reply is not None:
+            self._memory.release(fetched.reply.url)
+        host.asking -= 1
         if host.turn is not None:
             # While a probe is out nobody knows when the host may be asked; its answer says so.
             self._turns.hasten(host, self.limiter.ready_at(host.name))
         self._back(host)
 
+    def _with_session(self, queued: Queued, reply: Reply | None) -> str | None:
+        """Where the reply leads, if that is this very URL with a session in it: as a URL of its own it were a loop."""
+        same = None if reply is None else record.respelled(queued, reply)
+        known = None if same is None else self.permissions.known(origin_of(queued.url))
+        return same if same is None or known is None or known.allows(same) else None
+
     def _back(self, host: HostQueue) -> None:
         """A request has come to its end."""
         self.inflight -= 1
-        self._line_up(host, self._clock.now())
+        self._line_up(host, self.clock.now())
         self._pump()
 
     async def _settle(self, host: HostQueue, queued: Queued, fetched: Fetched) -> None:
         """Decide what became of the URL, or when to ask again."""
-        outcome, reply, now = fetched.outcome, fetched.reply, self._clock.now()
+        outcome, reply, now = fetched.outcome, fetched.reply, self.clock.now()
         if reply is not None and moves(reply):
             host.spoke(now)
             await self._move(host, queued, reply)
@@ -249,7 +290,7 @@ class Crawl:
             host.put_off(queued, now + delays[min(tries, len(delays)) - 1])
 
     async def _keep(self, host: HostQueue, queued: Queued, outcome: Outcome, reply: Reply) -> None:
-        wall = self._clock.wall()
+        wall = self.clock.wall()
         self.bytes += len(reply.body)
         if outcome.code is Code.NOT_MODIFIED:
             ended = record.unchanged(queued, outcome, reply, wall)
@@ -258,7 +299,7 @@ class Crawl:
             big = len(reply.body) > BIG
             read = self.books.ask(record.read, queued, outcome, reply, wall) if big else None
             ended, links = record.read(queued, outcome, reply, wall) if read is None else await read
-            follow = self._follow(links, queued) if links and queued.depth < self._scope.depth else ()
+            follow = self._discovery.follow(links, queued.url, queued.depth)
             if follow and (ended.etag or ended.modified):
                 ended = msgspec.structs.replace(ended, links=tuple(follow))
         self.counts[ended.end] += 1
@@ -267,59 +308,16 @@ class Crawl:
 
     def _decided(self, host: HostQueue, queued: Queued) -> None:
         host.ended(queued)
-        self._hops.pop(queued.url, None)
-
-    def _follow(self, links: tuple[str, ...], queued: Queued) -> list[str]:
-        """Offer the links that belong to the crawl; which those are."""
-        followed = []
-        for link in links:
-            try:
-                url = normalise(link, queued.url)
-            except UrlError:
-                continue
-            host = host_of(url)
-            if self._scope.allows(host) and trap(url) is None:
-                followed.append(url)
-                self.books.offer(url, host, queued.depth + 1)
-        return followed
+        self._discovery.ended(queued.url)
 
     async def _move(self, host: HostQueue, queued: Queued, reply: Reply) -> None:
-        """A redirect: its target is a URL of its own, unless it leads back here or out of the crawl."""
-        try:
-            target = normalise(reply.header("Location") or "", queued.url)
-        except UrlError as error:
-            self._end(host, queued, Outcome(Code.INVALID_URL, reply.status, f"redirect: {error}"[:200]), End.FAILED)
+        moved = await self._discovery.move(queued, reply)
+        if isinstance(moved, Outcome):
+            self._end(host, queued, moved, End.FAILED)
             return
-        hops = self._hops.pop(queued.url, 0) + 1
-        if hops > MOST_HOPS or await self._leads_to(target, queued.url):
-            where = f"{hops} redirects and no end in sight" if hops > MOST_HOPS else f"leads back here by {target}"
-            self._end(host, queued, Outcome(Code.REDIRECT_LOOP, reply.status, where[:200]), End.FAILED)
-            return
-        detail, name = "moved", host_of(target)
-        if queued.depth == 0 and not self._scope.allows(name):
-            # Who asks for example.org means www.example.org too, if that is where it lives.
-            self._scope = self._scope.with_host(name)
-            await self.books.ask(self.folder.allow_moved, name)
-        if self._scope.allows(name):
-            self._hops[target] = hops
-            self.books.offer(target, name, queued.depth)
-        else:
-            detail = "moved out of the crawl"
         self.counts[End.MOVED] += 1
         self._decided(host, queued)
-        self.books.note(record.moved(queued, reply, target, detail, self._clock.wall()))
-
-    async def _leads_to(self, start: str, goal: str) -> bool:
-        """Whether the redirects that are known lead from `start` to `goal`, or on for too long to be meant."""
-        at = start
-        for _ in range(MOST_HOPS):
-            if at == goal:
-                return True
-            following = await self.books.moved_to(at)
-            if following is None:
-                return False
-            at = following
-        return True
+        self.books.note(record.moved(queued, reply, moved.target, moved.detail, self.clock.wall()))
 
     def _end(self, host: HostQueue, queued: Queued, outcome: Outcome, end: End) -> None:
         """Decide a URL that was not fetched."""
@@ -327,34 +325,58 @@ class Crawl:
         self._decided(host, queued)
         self.books.note(record.unfetched(queued, outcome, end))
 
+    def _refuse(self, host: HostQueue, queued: Queued, known: Robots) -> None:
+        """Decide a URL that robots.txt forbids."""
+        self._end(host, queued, Outcome(Code.REFUSED, detail=known.why(queued.url)[:200]), End.REFUSED)
+
     # robots.txt, and hosts that do not answer.
 
-    async def _learn_robots(self, host: HostQueue, scheme: str, permit: Permit) -> None:
-        learned = await self._permissions.learn(f"{scheme}://{host.name}", permit)
+    async def _learn_robots(self, host: HostQueue, queued: Queued, permit: Permit) -> None:
+        """Find out what the host allows. If that was in the ledger, the permit is good for the URL itself."""
+        learned, now = await self.permissions.learn(origin_of(queued.url), permit), self.clock.now()
         if isinstance(learned, Outcome):
-            host.failed(learned, self._clock.now())
+            host.put_back(queued)
+            host.failed(learned, now)
             if learned.code is Code.REFUSED:  # by our own guard, which does not change its mind
                 await self._give_up(host)
             else:
                 self._turns.add(host, self._next_knock(host))
-        else:
-            host.spoke(self._clock.now())
-            self._heed(host, scheme, learned)
+            host.closed = False
+            self._back(host)
+            return
         host.closed = False
+        self._heed(host, queued, learned, asked=not permit.live)
+        if permit.live and learned.allows(queued.url):
+            host.asking += 1
+            self._line_up(host, now)
+            await self._ask(host, queued, permit)
+            return
+        if permit.live:
+            permit.release()
+            self._refuse(host, queued, learned)  # at once: these rules may soon have to make room for others
+        else:
+            host.put_back(queued)
         self._back(host)
 
     def _next_knock(self, host: HostQueue) -> float:
         """When to ask for robots.txt again: the longer it was not to be had, the later."""
-        now = self._clock.now()
+        now = self.clock.now()
         return now + max(self.rules.again[0], (now - (host.silent_since or now)) / 2)
 
-    def _heed(self, host: HostQueue, scheme: str, known: Robots) -> None:
-        host.robots[scheme] = known
+    def _heed(self, host: HostQueue, queued: Queued, known: Robots, *, asked: bool) -> None:
+        """Take notice of what robots.txt says beside its rules, when it was asked for, or met for the first time."""
+        scheme, now = queued.url.partition("://")[0], self.clock.now()
+        if asked:
+            host.spoke(now)
+        elif scheme in host.heeded:
+            return
+        else:
+            host.answered = now if host.answered is None else host.answered  # in an earlier run
+        host.heeded = tuple({*host.heeded, scheme})
         if known.delay:
             asks = f"robots.txt asks for {known.delay:g} s between requests"
             self.limiter.cap(host.name, 1 / known.delay, asks)
-        if self._scope.depth > 0:
-            self._follow(known.sitemaps, Queued(0, f"{scheme}://{host.name}/", host.name, 0))
+        self._discovery.follow(known.sitemaps, f"{scheme}://{host.name}/", 0)
 
     def _hopeless(self, host: HostQueue, now: float) -> bool:
         """Whether it failed for as long as we are prepared to wait, or has asked us to wait for longer than that.

@@ -20,10 +20,11 @@ class End(IntEnum):
     REFUSED = 4
     FAILED = 5
     LEFT = 6
+    LEFT_OUT = 7
 
 
 KEPT = frozenset({End.FETCHED, End.UNCHANGED, End.MOVED})
-UNFETCHED = frozenset({End.REFUSED, End.FAILED})
+UNFETCHED = frozenset({End.REFUSED, End.FAILED, End.LEFT_OUT})
 REOPENABLE = UNFETCHED | {End.LEFT}
 
 _SUFFIX = re.compile(r"(\.[\w+-]{1,16})?", re.ASCII)

@@ -107,7 +107,7 @@ class CrawlFolder:
     def finish(self, wall: float, complete: bool, parquet_too: bool = False) -> None:  # noqa: FBT001, FBT002
         """End the run: write what is made from rows and ledger, and if all is decided call the crawl finished."""
         with plainly(self.path):
-            write_new(self.path / FAILED, map(_failed_row, self.ledger.failed()))
+            write_new(self.path / FAILED, map(failed_row, self.ledger.failed()))
             sync_folder(self.path)
             if parquet_too:
                 parquet.write_in_child(self.path)
@@ -220,7 +220,8 @@ def _reaches(path: Path, watermark: int) -> bool:
         return file.read(1) == b"\n"
 
 
-def _failed_row(failed: FailedUrl) -> bytes:
+def failed_row(failed: FailedUrl) -> bytes:
+    """A line of failed.jsonl."""
     row = failed._asdict()
     row["outcome"] = row.pop("code")
     row["end"] = failed.end.name.lower()

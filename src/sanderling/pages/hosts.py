@@ -2,11 +2,10 @@
 
 import heapq
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.ends import Queued
-from sanderling.pages.robots import Robots
 
 
 @dataclass(slots=True, eq=False)
@@ -16,11 +15,11 @@ class HostQueue:
     name: str
     on_disk: int = 0  # in the ledger and not yet taken
     after: int = 0  # the last id that was taken
-    asking: set[int] = field(default_factory=set)  # ids in flight; 0 is its robots.txt
+    asking: int = 0  # requests in flight, but for its robots.txt
     turn: float | None = None  # when its turn is, if it has its place among them
     loading: bool = False  # whether the ledger was asked for more
     closed: bool = False  # for now: while its robots.txt is being asked for, or while it is given up
-    robots: dict[str, Robots] = field(default_factory=dict)  # by scheme
+    heeded: tuple[str, ...] = ()  # schemes whose robots.txt was taken notice of: its delay, and its sitemaps
     tries: dict[int, tuple[int, float]] | None = None  # by id, of what has failed: how often, and since when
     answered: float | None = None  # when it last gave a good answer
     silent_since: float | None = None  # when it began to fail without a good answer in between
@@ -51,9 +50,11 @@ class HostQueue:
         """The next to ask for; None if none is due."""
         if self._later and self._later[0][0] <= now:
             return heapq.heappop(self._later)[2]
-        if self._ready:
-            return self._ready.popleft()
-        return None
+        if not self._ready:
+            return None
+        queued = self._ready.popleft()
+        self._ready = self._ready or None  # an empty one is three times as large as all the rest of a host
+        return queued
 
     def due(self) -> float | None:
         """When there is next something to take; 0 if there is now, None if there is nothing at all."""

@@ -47,9 +47,7 @@ class Ledger:
         self._hosts: dict[str, int] = {}
         self._new_robots: dict[str, Robots] = {}
         self._codes = {name: number for number, name in self._db.execute("SELECT id, name FROM code")}
-        names = {number: name for name, number in self._codes.items()}
-        tally = self._db.execute("SELECT end, code, count(*) FROM url GROUP BY end, code")
-        self._tally = Counter({(End(end), names.get(code, "")): number for end, code, number in tally})
+        self._tally = Counter(ledger_file.tally(self._db))
         ((last,),) = self._db.execute("SELECT coalesce(max(id), 0) FROM url")
         if last != self.known:
             raise FolderError(f"{self._path} is damaged: its last id is {last}, expected {self.known}.")

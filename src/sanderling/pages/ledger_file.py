@@ -15,7 +15,7 @@ from sanderling.outcome import Code
 from sanderling.pages.ends import End, Failed
 from sanderling.stores.durable import FolderError, plainly
 
-VERSION = 1
+VERSION = 2  # 2: URLs may be left out
 APPLICATION = 0x53414E44  # "SAND": what tells our files from other people's SQLite databases
 
 # Bytes of blake2b that stand for a URL. At a billion URLs of one host two would be taken for one with a probability
@@ -38,7 +38,7 @@ TABLES = (
     # bytes at all: a URL that waits and one that was fetched (end 1, code 1) take the same space, so no page splits.
     """CREATE TABLE url (
         id INTEGER PRIMARY KEY, host INTEGER NOT NULL, depth INTEGER NOT NULL,
-        end INTEGER NOT NULL CHECK (end BETWEEN 0 AND 6), code INTEGER NOT NULL,
+        end INTEGER NOT NULL CHECK (end BETWEEN 0 AND 7), code INTEGER NOT NULL,
         key BLOB NOT NULL, url TEXT NOT NULL)""",
     # The host first: links mostly stay on their host, so a batch of them touches few pages of this index.
     "CREATE UNIQUE INDEX url_known ON url (host, key)",
@@ -107,6 +107,7 @@ def connect(path: Path) -> sqlite3.Connection:
             db.execute(f"PRAGMA journal_size_limit = {LOG * PAGE}")
             # What is deleted needs no wiping: nothing here is secret.
             db.execute("PRAGMA secure_delete = OFF")
+            _upgrade(db)
             _check_whole(db, path)
             db.executemany("INSERT OR IGNORE INTO code (id, name) VALUES (?, ?)", [(0, ""), (1, Code.OK)])
             db.executemany("INSERT OR IGNORE INTO code (name) VALUES (?)", [(code,) for code in Code])
@@ -159,6 +160,13 @@ def ends(db: sqlite3.Connection, known: int) -> bytearray:
     return found
 
 
+def tally(db: sqlite3.Connection) -> dict[tuple[End, str], int]:
+    """How many URLs ended so, for this reason; 0.2 seconds for a million URLs."""
+    names = dict(db.execute("SELECT id, name FROM code"))
+    rows = db.execute("SELECT end, code, count(*) FROM url GROUP BY end, code")
+    return {(End(end), names.get(code, "")): number for end, code, number in rows}
+
+
 def failed(db: sqlite3.Connection) -> Iterator[Failed]:
     """The URLs that failed or were refused, by id."""
     rows = db.execute(
@@ -178,6 +186,18 @@ def check_ours(db: sqlite3.Connection, path: Path) -> None:
         raise FolderError(f"{path} is no ledger of a crawl. Restore it from a copy, or choose an empty folder.")
     if version > VERSION:
         raise FolderError(f"{path} is of format {version}, this version reads up to {VERSION}. Use a newer version.")
+
+
+def _upgrade(db: sqlite3.Connection) -> None:
+    """Let a ledger of format 1 take what this one does. SQLite has no other way to change a CHECK without a copy."""
+    ((version,),) = db.execute("PRAGMA user_version")
+    if version == 1:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("UPDATE sqlite_schema SET sql = replace(sql, 'AND 6)', 'AND 7)') WHERE name = 'url'")
+        db.execute(f"PRAGMA user_version = {VERSION}")
+        db.execute("COMMIT")
+        db.execute("PRAGMA writable_schema = RESET")  # and reads the schema anew
 
 
 def _check_whole(db: sqlite3.Connection, path: Path) -> None:

@@ -1,51 +1,71 @@
-"""What a host's robots.txt says: from the crawl's own folder if that is fresh, else from the host."""
+"""What a host's robots.txt says: from memory, else from the crawl's own folder if that is fresh, else from the host."""
 
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
+from sanderling.flow.memory import Memory
 from sanderling.limit import Permit
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.books import Books
-from sanderling.pages.folder import State
 from sanderling.pages.robots import MOST, UNREACHABLE, Robots, read
 from sanderling.task import Task
 
 KEPT = 86_400.0  # seconds to trust a copy; RFC 9309, 2.4
+BIG = 32 * 1024  # bytes of one that is read in a thread; a tenth of a second for the longest
 
 
 class Permissions:
-    """Learns the rules of one origin after the other."""
+    """The rules of many origins. Those that were asked for last are held in memory, up to `most` bytes."""
 
-    def __init__(self, fetcher: Fetcher, books: Books, clock: Clock) -> None:
+    def __init__(self, fetcher: Fetcher, books: Books, memory: Memory, clock: Clock, most: int) -> None:
+        self.held = 0  # bytes, more or less
         self._fetcher = fetcher
         self._books = books
+        self._memory = memory
         self._clock = clock
+        self._most = most
+        self._known: dict[str, tuple[Robots, float]] = {}  # with when it is too old; the longest unasked first
+
+    def known(self, origin: str) -> Robots | None:
+        """The rules of an origin, if they are in memory and fresh."""
+        found = self._known.pop(origin, None)
+        if found is None:
+            return None
+        if self._clock.now() >= found[1]:
+            self.held -= found[0].size
+            return None
+        self._known[origin] = found
+        return found[0]
 
     async def learn(self, origin: str, permit: Permit) -> Robots | Outcome:
-        """The rules of an origin, or why they are not known yet. The permit is used or given back."""
-        known = await self._remembered(origin)
-        if known is None:
-            return await self._ask(origin, permit)
-        permit.release()
-        return known
-
-    async def _remembered(self, origin: str) -> Robots | None:
-        if self._books.folder.state is not State.RESUMED:
-            return None
+        """The rules of an origin, or why they are not known yet. A permit that is still live was not needed."""
         kept = await self._books.ask(self._books.folder.ledger.robots, origin)
-        if kept is None or self._clock.wall() - kept.fetched_at > KEPT:
-            return None
-        return read(kept.status, kept.body)
+        age = KEPT if kept is None else abs(self._clock.wall() - kept.fetched_at)  # the clock may have been set back
+        if kept is not None and age < KEPT:
+            return self._hold(origin, await self._read(kept.status, kept.body), KEPT - age)
+        return await self._ask(origin, permit)
 
     async def _ask(self, origin: str, permit: Permit) -> Robots | Outcome:
         fetched = await self._fetcher.fetch(Task(f"{origin}/robots.txt", most=MOST), permit)
         outcome, status, body = fetched.outcome, 0, b""
         if fetched.reply is not None:
             status, body = fetched.reply.status, fetched.reply.body
+            self._memory.release(fetched.reply.url)
         if outcome.code is Code.REDIRECT_LOOP:
             status, body = 404, b""  # RFC 9309, 2.3.1.2: after too many redirects there is none
-        known = read(status, body)
+        known = await self._read(status, body)
         if known is UNREACHABLE:
             said = f"robots.txt: {outcome.detail or outcome.status or outcome.code}"
             return Outcome(outcome.code, outcome.status, said[:200], outcome.retry_after)
         await self._books.ask(self._books.folder.ledger.keep_robots, origin, status, body, self._clock.wall())
+        return self._hold(origin, known, KEPT)
+
+    async def _read(self, status: int, body: bytes) -> Robots:
+        return await self._books.ask(read, status, body) if len(body) > BIG else read(status, body)
+
+    def _hold(self, origin: str, known: Robots, fresh: float) -> Robots:
+        self._known[origin] = (known, self._clock.now() + fresh)
+        self.held += known.size
+        while self.held > self._most and len(self._known) > 1:
+            dropped, _ = self._known.pop(next(iter(self._known)))
+            self.held -= dropped.size
         return known

@@ -48,6 +48,9 @@ class Row(msgspec.Struct, omit_defaults=True):
 
 
 _encode = msgspec.json.Encoder().encode
+# Calls within calls that whoever reads a row may be in. What JSON may nest depends on how many there are: a document at
+# the brink would be kept here, and be too much for somebody else.
+ROOM = 300
 _SITEMAP = re.compile(rb"<(?:[\w-]+:)?(?:urlset|sitemapindex)[\s>]")
 
 
@@ -176,11 +179,16 @@ def _is_json(row: Row, body: bytes) -> bool:
     """Keep JSON as it is, on one line; False if it is none."""
     try:
         plain = body.decode("utf-8-sig").encode()
-        row.json = msgspec.Raw(msgspec.json.format(plain, indent=-1))
+        row.json = msgspec.Raw(_on_one_line(plain, ROOM))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         row.detail = f"said to be JSON and is none: {error}"[:200]
         return False
     return True
+
+
+def _on_one_line(json: bytes, calls: int) -> bytes:
+    """JSON without its line breaks; done within so many calls, so that whoever reads it has as much room. Raises."""
+    return _on_one_line(json, calls - 1) if calls else msgspec.json.format(json, indent=-1)
 
 
 def _file(row: Row, data: bytes) -> Body:

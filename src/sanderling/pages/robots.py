@@ -89,6 +89,13 @@ class Rules:
         lengths = sorted({len(prefix) for prefix in prefixes}, reverse=True)
         return cls(prefixes, wholes, tuple(sorted(wildcards, reverse=True)), tuple(lengths))
 
+    @property
+    def size(self) -> int:
+        """Bytes that they take in memory, more or less."""
+        plain = sum(map(len, self.prefixes)) + sum(map(len, self.wholes))
+        wild = sum(2 * rule.length for rule in self.wildcards)
+        return plain + wild + 200 * (len(self.prefixes) + len(self.wholes)) + 600 * len(self.wildcards)
+
     def deciding(self, path: str) -> tuple[int, bool, str]:
         """Length, Allow and pattern of the rule that counts for `path`; length 0 and Allow if none is about it."""
         best = (0, True, "")
@@ -118,6 +125,11 @@ class Robots:
     delay: float | None = None  # seconds between two requests, if it says so
     sitemaps: tuple[str, ...] = ()
     known: bool = True  # False: it could not be read, all is forbidden for now, and it should be asked for again
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory, more or less."""
+        return 500 + self.rules.size + sum(100 + len(url) for url in self.sitemaps)
 
     def allows(self, url: str) -> bool:
         """Whether `url`, which is normal, may be fetched. The robots.txt itself always may."""

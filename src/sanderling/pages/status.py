@@ -11,7 +11,7 @@ from sanderling.pages.crawl import Crawl
 from sanderling.pages.ends import End
 from sanderling.stores import status_file
 
-FILE, LIMITER = status_file.FILE, "limiter.json"
+FILE = status_file.FILE
 
 
 class HostStatus(msgspec.Struct, frozen=True):
@@ -36,6 +36,9 @@ class Status(msgspec.Struct, frozen=True):
     bytes: int
     hosts_known: int
     hosts: tuple[HostStatus, ...]
+    running: bool = True  # as far as it could say: one that was killed did not
+    paused: bool = False  # whether somebody wants it to rest
+    system: str = "pages"
 
     @property
     def pages(self) -> int:
@@ -48,14 +51,16 @@ class Status(msgspec.Struct, frozen=True):
         return self.wall - self.started
 
 
-def status(crawl: Crawl, started: float, wall: float, top: int = 1000) -> Status:
-    """Take the crawl's status; `top` hosts at most, those asked most first."""
+def status(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = True) -> Status:
+    """Take the crawl's status after so many seconds; `top` hosts at most, those asked most first."""
+    # Its clock may have been set since it began: the time it is counts for others, and how long it took for us.
+    wall = crawl.clock.wall()
     decided = {end.name.lower(): crawl.counts[end] for end in End if end is not End.WAITING}
     waiting = crawl.waiting + crawl.inflight
     return Status(
         pid=os.getpid(),
         wall=wall,
-        started=started,
+        started=wall - seconds,
         crawl=crawl.folder.crawl,
         counts=decided,
         known=sum(decided.values()) + waiting,
@@ -64,6 +69,8 @@ def status(crawl: Crawl, started: float, wall: float, top: int = 1000) -> Status
         bytes=crawl.bytes,
         hosts_known=len(crawl.hosts),
         hosts=tuple(_host(crawl, view) for view in crawl.limiter.snapshot(top).top),
+        running=running,
+        paused=crawl.wanted.paused,
     )
 
 
@@ -86,18 +93,3 @@ def publish(folder: Path, now: Status) -> None:
 def published(folder: Path) -> Status | None:
     """The status that the crawl in this folder last wrote; None if there is none that can be read."""
     return status_file.read_status(folder, Status)
-
-
-def keep_limiter(folder: Path, saved: bytes) -> None:
-    """Keep what the limiter must not forget: a Retry-After outlives the process."""
-    draft = folder / f"{LIMITER}.new"
-    draft.write_bytes(saved)
-    draft.replace(folder / LIMITER)
-
-
-def kept_limiter(folder: Path) -> bytes | None:
-    """What `keep_limiter` kept, if anything."""
-    try:
-        return (folder / LIMITER).read_bytes()
-    except OSError:
-        return None

@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import NamedTuple, Self
 
 from sanderling import ids
+from sanderling.formats.list_file import listed
 
 # Longer URLs are made by loops and not by people; caches, servers and the sitemap protocol draw the line near here.
 LONGEST = 2000
@@ -73,6 +74,11 @@ def normalise(url: str, base: str | None = None) -> str:
             page = _page(base)
             return _bounded(page.origin + url if found[1] else page.origin + page.folder + url)
     return _respelled(url, base)
+
+
+def origin_of(url: str) -> str:
+    """Scheme and host of `url`, which is normal: what has a robots.txt to itself."""
+    return "/".join(url.split("/", 3)[:3])
 
 
 def escape(text: str) -> str:
@@ -136,10 +142,7 @@ class Scope:
 def read_seeds(text: str, where: str) -> list[str]:
     """The URLs in `text`, one a line, among blank lines and `# comments`. UrlError says `where`, and the line."""
     seeds = []
-    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
-        url = line.partition("#")[0].strip()  # a comment, or a fragment, which goes as well
-        if not url:
-            continue
+    for number, url in listed(text):  # a fragment goes like a comment
         try:
             seeds.append(normalise(url))
         except UrlError as error:

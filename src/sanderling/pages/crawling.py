@@ -1,0 +1,76 @@
+"""A crawl of pages as a function, for code that is not ours. The command and it go on with what the other began."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from math import ceil
+from pathlib import Path
+from typing import NamedTuple
+
+from sanderling.clock import SystemClock
+from sanderling.fetch.guard import GuardRules
+from sanderling.fetch.http import Http, HttpRules
+from sanderling.flow.desk import desk_in
+from sanderling.flow.memory import Memory
+from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.pages.crawl import Crawl, CrawlRules, Hands
+from sanderling.pages.ends import End
+from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.output import PAGES
+from sanderling.pages.status import publish, status
+from sanderling.pages.urls import normalise
+from sanderling.stores.limiter_file import keep, recall
+
+MOST_RAW, MOST_DECODED = 16 * 2**20, 32 * 2**20  # bytes of a document
+# Bytes that documents may hold at once until they are read: eight of the largest. A kilobyte can be packed so that it
+# has as many, and 256 are asked for at once.
+BODIES = 8 * MOST_DECODED
+
+
+class Crawled(NamedTuple):
+    """What came of a crawl. `rows` is a file with a line of JSON for each page."""
+
+    complete: bool  # whether every URL that was found has its end
+    fetched: int  # pages, those that were found unchanged included
+    failed: int
+    rows: Path
+
+
+async def crawl_pages(  # noqa: PLR0913 - the flags of the command
+    urls: Iterable[str],
+    folder: str | Path,
+    *,
+    depth: int = 16,
+    max_pages: int | None = None,
+    rps: float = 8.0,
+    contact: str | None = None,
+    private: bool = False,
+) -> Crawled:
+    """Crawl all of each host from these addresses on, into a folder, with a row for each page.
+
+    Whoever is cancelled or killed loses nothing: called again, it goes on where it was, and, once all is done, fetches
+    what has changed since. Raises ValueError for what is no address, FolderError if the folder is not to be had.
+    """
+    clock, path, per_host = SystemClock(), Path(folder), min(64, max(8, ceil(rps)))
+    plan = Plan(tuple(dict.fromkeys(normalise(url) for url in urls)), (), depth)
+    if not plan.seeds:
+        raise ValueError("no addresses; expected one to begin with")
+    rules = HttpRules(contact=contact, most_raw=MOST_RAW, most_decoded=MOST_DECODED, connections_per_host=per_host)
+    memory = Memory(BODIES)
+    http = Http(rules, GuardRules(private=private, raw_addresses=private), memory=memory)
+    limiter = Limiter(LimiterRules(pace=PaceRules.up_to(rps)))
+    with (
+        CrawlFolder.open(path, plan, resume=False, wall=clock.wall()) as held,
+        ThreadPoolExecutor(1, "books") as thread,
+    ):
+        recall(limiter, path)
+        desk, started = desk_in(thread), clock.now()
+        crawl_rules = CrawlRules(per_host=per_host, max_pages=max_pages)
+        crawl = Crawl(held, http, limiter, rules=crawl_rules, clock=clock, hands=Hands(desk, memory))
+        async with http:
+            complete = await crawl.run()
+        await desk(held.finish, clock.wall(), complete)
+        await desk(publish, path, status(crawl, clock.now() - started, running=False))
+        await desk(keep, path, limiter.save())
+        counts = crawl.counts
+    fetched = counts[End.FETCHED] + counts[End.UNCHANGED]
+    return Crawled(complete, fetched, counts[End.FAILED], path / PAGES)
