@@ -1,8 +1,10 @@
 """A crawl of the simulated fleet under virtual time, into real segments and a real progress store."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -15,6 +17,7 @@ from sanderling.repos.books import Books
 from sanderling.repos.crawl import Hands, RepoCrawl, RepoRules, Stores
 from sanderling.repos.directory import Entry
 from sanderling.repos.segments import Segments
+from sanderling.stores.control_file import Control
 from sanderling.stores.ports import ProgressView
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.testing import LoopClock, run_virtual
@@ -65,13 +68,20 @@ def crawl_fleet(
     rules: RepoRules | None = None,
     through: Callable[[FleetNetwork], Sends] = lambda network: network,
     stop_after: float | None = None,
+    wanted: Mapping[float, Control] | None = None,
+    progress_at: Callable[[Path], SqliteProgress] = SqliteProgress,
 ) -> Crawled:
     """Crawl to the end, or until it is stopped."""
 
     async def main() -> Crawled:
-        clock = LoopClock()
-        progress = SqliteProgress(folder / "progress.db")
-        segments = Segments(folder / "rca", size=200_000, created_at=lambda: int(clock.wall() * 1e6))
+        clock, progress = LoopClock(), progress_at(folder / "progress.db")
+        with (
+            closing(progress),
+            Segments(folder / "rca", size=200_000, created_at=lambda: int(clock.wall() * 1e6)) as segments,
+        ):
+            return await crawled(clock, progress, segments)
+
+    async def crawled(clock: LoopClock, progress: SqliteProgress, segments: Segments) -> Crawled:
         progress.record(segments.found, [], cursor=None, segment=segments.number)
         limiter = Limiter(LIMITS, clock=clock, rng=Random(1))
         fetcher = Fetcher(through(FleetNetwork(fleet, clock)), limiter, clock=clock)
@@ -79,6 +89,8 @@ def crawl_fleet(
         hands = Hands(inline, inline, Memory(2**30))
         made = rules or RepoRules(page_size=100)
         crawl = RepoCrawl(stores, fetcher, limiter, hands, rules=made, clock=clock)
+        for after, control in (wanted or {}).items():
+            clock.call_later(after, partial(crawl.control, control))
         if stop_after is not None:
             clock.call_later(stop_after, crawl.stop)
         complete = await crawl.run()

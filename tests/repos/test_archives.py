@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from small_archives import THREE, Heard, Small, flip, offset_of, write
 
 from sanderling.formats.rca import FOOTER, HEADER, Footer, Header, RcaError
-from sanderling.repos.archives import Archive, archives_in, contents
+from sanderling.repos.archives import Archive, archives_in
 from sanderling.stores.durable import FolderError
 
 DIDS = ["did:plc:ccc", "did:plc:aaa", "did:plc:bbb"]
@@ -150,7 +150,7 @@ def test_no_damage_makes_it_crash_or_give_a_wrong_repo(
     with Archive(path, Heard()) as archive:
         for block in archive.blocks():
             try:
-                found = {entry.name: content for entry, _, content in contents(block, lambda _: True)}
+                found = {entry.name: content for entry, _, content in block.contents(lambda _: True)}
             except RcaError:
                 continue
             sound = {repo.did: repo for repo in THREE}.get(block.did)

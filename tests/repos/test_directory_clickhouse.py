@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from sanderling.repos.directory import Directory, DirectoryError, Entry
 from sanderling.repos.directory_clickhouse import CHUNK, ClickhouseDirectory
 from sanderling.repos.plc import Tally
-from sanderling.repos.skipping import Without
 from sanderling.stores.clickhouse import PLC_DID_STATE, Clickhouse, open_clickhouse
 
 pa = importlib.import_module("pyarrow")
@@ -91,14 +90,6 @@ def test_hosts_without_tls_are_there_if_asked_for(store: Clickhouse) -> None:
     put(store, ("did:plc:a", "http://127.0.0.1:8080", 1))
 
     assert ClickhouseDirectory(store, Tally(), plain=True).page("", 1) == [Entry("did:plc:a", "http://127.0.0.1:8080")]
-
-
-def test_hosts_to_skip_are_skipped(store: Clickhouse) -> None:
-    put(store, *((f"did:plc:{number}", f"https://{'ab'[number % 2]}.example", 1) for number in range(6)))
-
-    found = all_of(Without(ClickhouseDirectory(store, Tally()), ["https://a.example"]), 2)
-
-    assert [entry.did for entry in found] == ["did:plc:1", "did:plc:3", "did:plc:5"]
 
 
 def test_many_dids_may_be_asked_about_at_once(store: Clickhouse) -> None:

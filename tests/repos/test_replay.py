@@ -1,6 +1,7 @@
 """Archives are loaded once, wholly, past what is damaged; into ClickHouse and into Parquet alike."""
 
 import importlib
+import signal
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from small_archives import CRAWLED_AT, LIKE, POST, PROFILE, THREE, Heard, Small, flip, offset_of, write
 
+from sanderling.repos.leave_out import LeaveOut
 from sanderling.repos.replay import ClickhouseSink, Replay, Replayed, ReplayRules, Segment
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.stores.clickhouse import Clickhouse, ClickhouseError, open_clickhouse
@@ -279,6 +281,37 @@ def test_when_the_sink_fails_all_threads_stop_and_the_error_is_told(tmp_path: Pa
         Replay(sink, Heard(), rules=ReplayRules(rows=1, threads=2)).run(paths)
 
     assert len(sink.tables) < 500, "neither what is read beside it nor what waits goes on to its end"
+
+
+def test_ctrl_c_ends_it_soon_and_nothing_half_loaded_counts_as_loaded(tmp_path: Path) -> None:
+    repos = [Small(f"did:plc:{number}", {"a.b": {"k": b"{}"}}) for number in range(500)]
+    paths = [write(tmp_path / f"segment_{number:04}.rca", repos) for number in range(1, 9)]
+    sink, once, others = ParquetSink(tmp_path / "out"), threading.Event(), set(threading.enumerate())
+
+    def watch(done: Replayed) -> None:
+        if done.records and not once.is_set():
+            once.set()
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        Replay(sink, Heard(), rules=ReplayRules(rows=1, threads=2)).run(paths, watch)
+    assert list((tmp_path / "out").glob("*.parquet")) == []
+    for each in set(threading.enumerate()) - others:
+        each.join(10)  # the interrupt may have come while it was being waited for
+        assert not each.is_alive()
+
+
+def test_repos_that_are_listed_are_not_loaded(tmp_path: Path) -> None:
+    gone = THREE[0].did
+
+    done = replayed(
+        ParquetSink(tmp_path / "out"), write(tmp_path / "segment_0001.rca"), leave_out=LeaveOut(frozenset({gone}))
+    )
+
+    assert (done.repos, done.left_out) == (2, 1)
+    kept = [row for row in EXPECTED if row[0] != gone]
+    assert 0 < len(kept) < len(EXPECTED)
+    assert read_parquet(tmp_path / "out" / "segment_0001.parquet") == kept
 
 
 # --- Parquet ---

@@ -1,16 +1,31 @@
 """The crawl of repos, against a fleet with every kind of host, under virtual time."""
 
 import asyncio
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from fleet_crawl import Crawled, crawl_fleet
+from fleet_crawl import Crawled, Listed, crawl_fleet, inline
 
 from sanderling.apis.atproto import Category
-from sanderling.fetch.attempts import Sends
-from sanderling.repos.crawl import RepoRules
+from sanderling.fetch.attempts import Fetcher, Sends
+from sanderling.flow.memory import Memory
+from sanderling.formats.car import read_car, write_car
+from sanderling.formats.cid import Cid
+from sanderling.formats.repo import Limits, RepoError, parse_repo
+from sanderling.limit import Limiter
+from sanderling.repos.books import Books
+from sanderling.repos.crawl import Hands, RepoCrawl, RepoRules, Stores
+from sanderling.repos.directory import DirectoryError, Entry
+from sanderling.repos.measures import Exchanges
+from sanderling.repos.segments import Segments
+from sanderling.repos.status import Watched
+from sanderling.stores.ports import Finished, ProgressError, Unfinished
+from sanderling.stores.sqlite_progress import SqliteProgress
+from sanderling.stores.status_file import is_running
 from sanderling.task import Reply, Task
+from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.pds import Fleet
 from sanderling.worlds.pds_network import FleetNetwork
 
@@ -142,3 +157,155 @@ def test_hosts_that_are_gone_for_good_do_not_hold_up_the_end(tmp_path: Path) -> 
     assert crawled.complete
     assert crawled.view.failed[Category.CONNECTION_ERROR] == crawled.view.failed[Category.DNS_ERROR] == 4
     assert crawled.seconds < 200
+
+
+class Partial:
+    """Leaves a record out of the answers for one DID, as often as it is told to."""
+
+    def __init__(self, did: str, times: int) -> None:
+        self.did = did
+        self.times = times
+        self.asked = 0
+
+    def through(self, network: FleetNetwork) -> Sends:
+        parts = self
+
+        class Leaving:
+            async def send(self, task: Task) -> Reply:
+                reply = await network.send(task)
+                if parts.did not in task.url or reply.status != 200:
+                    return reply
+                parts.asked += 1
+                body = reply.body if parts.asked > parts.times else without_a_record(reply.body)
+                return Reply(200, reply.headers, body, reply.url, reply.latency)
+
+        return Leaving()
+
+
+def without_a_record(car: bytes) -> bytes:
+    index = read_car(car, limits=Limits())
+    for left_out in index.spans:
+        rest = [(Cid(cid), car[start:end]) for cid, (start, end) in index.spans.items() if cid != left_out]
+        cut = write_car(index.roots, rest)
+        try:
+            if parse_repo(cut).stats.missing:
+                return cut
+        except RepoError:
+            continue
+    raise AssertionError("a repo without records")
+
+
+@pytest.mark.parametrize(("times", "asked", "missing"), [(1, 2, 0), (99, 3, 1)])
+def test_a_repo_that_lacks_records_is_asked_for_again_and_kept_as_it_is_in_the_end(
+    tmp_path: Path, times: int, asked: int, missing: int
+) -> None:
+    """It may have been written to while it was sent. One broken post must not cost an account, either."""
+    fleet = Fleet.make(9, hosts=1, repos=8, others=())
+    live = {did: end for did, end in fleet.expected().items() if end.archived}
+    did = max(live, key=lambda each: sum(live[each].collections.values()))
+    parts = Partial(did, times)
+
+    done = crawl_fleet(tmp_path / "out", fleet, through=parts.through)
+
+    assert (parts.asked, done.archive[did], done.crawl.dropped["missing"]) == (asked, 1, missing)
+    assert set(done.archive) == set(live)
+
+
+@pytest.mark.parametrize(("hosts", "pages"), [(60, 11), (3, 51)])
+def test_the_directory_is_read_ahead_further_where_few_hosts_have_work(tmp_path: Path, hosts: int, pages: int) -> None:
+    """Others may be further on. But never all of it: fifty million DIDs are gigabytes."""
+
+    directory = Listed([(f"did:plc:{n:05}", f"https://h{n % hosts}.example") for n in range(6_000)])
+
+    async def main() -> int:
+        crawl = made(tmp_path, directory, Answering(after=1000), RepoRules(page_size=100, workers=1, passes=1))
+        asyncio.get_running_loop().call_later(100, crawl.stop)
+        await crawl.run()
+        return crawl.measures.pages
+
+    assert run_virtual(main()) == pages
+
+
+def test_a_directory_that_fails_half_way_is_not_taken_for_its_end(tmp_path: Path) -> None:
+    """Else the crawl would be called complete, and the next one begin anew: nobody would ask for the rest."""
+
+    class Failing(Listed):
+        def page(self, after: str, limit: int) -> list[Entry]:
+            if after >= "did:plc:00199":
+                raise DirectoryError("the server has gone")
+            return super().page(after, limit)
+
+    async def main() -> None:
+        directory = Failing([(f"did:plc:{n:05}", f"https://h{n % 60}.example") for n in range(600)])
+        await made(tmp_path, directory, Answering(), RepoRules(page_size=100, workers=50)).run()
+
+    with pytest.raises(ExceptionGroup) as caught:
+        run_virtual(main())
+    assert caught.value.subgroup(DirectoryError) is not None
+    progress = SqliteProgress(tmp_path / "progress.db")
+    seen = progress.view()
+    progress.close()
+    assert seen.cursor < "did:plc:00200"
+    assert seen.completed == seen.failed.get(Category.NOT_FOUND, 0) <= 200
+
+
+def made(folder: Path, directory: Listed, http: Sends, rules: RepoRules) -> RepoCrawl:
+    clock, progress = LoopClock(), SqliteProgress(folder / "progress.db")
+    limiter = Limiter(clock=clock)
+    books = Books(Segments(folder / "rca", size=1000, created_at=lambda: 0), progress, inline, clock)
+    hands = Hands(inline, inline, Memory(1000))
+    fetcher = Fetcher(http, limiter, clock=clock)
+    return RepoCrawl(Stores(directory, progress, books), fetcher, limiter, hands, rules=rules, clock=clock)
+
+
+class Answering:
+    """Knows nobody, and says so after a while."""
+
+    def __init__(self, after: float = 0.1) -> None:
+        self._after = after
+
+    async def send(self, task: Task) -> Reply:
+        await asyncio.sleep(self._after)
+        return Reply(404, (), b"", task.url, 1.0)
+
+
+@pytest.mark.parametrize("by", [-3600.0, 86_400.0])
+def test_a_clock_that_is_set_meanwhile_neither_ages_the_status_nor_makes_it_look_dead(
+    tmp_path: Path, by: float
+) -> None:
+    async def main() -> tuple[float, bool]:
+        crawl, clock = made(tmp_path, Listed([]), Answering(), RepoRules()), LoopClock(1_800_000_000.0 + by)
+        crawl.clock = clock
+        segments, progress = Segments(tmp_path / "other", size=1, created_at=lambda: 0), SqliteProgress(tmp_path / "db")
+        books = Books(segments, progress, inline, clock)
+        watched = Watched(crawl, Exchanges(Answering(), clock), books, segments, 0, progress.view())
+        now = watched.status(7.5)
+        return now.wall - now.started, is_running(now, clock.wall())
+
+    assert run_virtual(main()) == (7.5, True)
+
+
+def test_a_disk_that_fills_up_between_segment_and_progress_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """The block is durable and nobody was told: the next run finds it, and asks for it no more."""
+    fleet = Fleet.make(2, hosts=2, repos=40, others=())
+
+    class Full(SqliteProgress):
+        records = 0
+
+        def record(
+            self, done: Sequence[Finished], failed: Sequence[Unfinished], *, cursor: str | None, segment: int
+        ) -> None:
+            self.records += bool(done)
+            if self.records == 3:
+                raise ProgressError("cannot use progress.db: no space left on device")
+            super().record(done, failed, cursor=cursor, segment=segment)
+
+    for _ in range(2):
+        with pytest.raises(ExceptionGroup) as caught:
+            crawl_fleet(tmp_path / "out", fleet, progress_at=Full)
+        assert caught.value.subgroup(ProgressError) is not None
+    last = crawl_fleet(tmp_path / "out", fleet)
+
+    assert last.complete
+    assert set(last.archive.values()) == {1}
+    assert len(last.archive) == sum(end.archived for end in fleet.expected().values()) == last.view.total_crawled

@@ -66,7 +66,9 @@ def test_a_record_was_made_when_it_says_so_or_else_when_it_was_crawled(said: str
         b"[]",
         b"",
         b"no json",
+        b'{"x":' + b"[" * 10**5 + b"]" * 10**5 + b"}",
     ],
+    ids=range(7),
 )
 def test_only_the_record_itself_says_when_it_was_made(json: bytes) -> None:
     row = one(json)

@@ -189,6 +189,16 @@ def test_a_listing_in_a_circle_ends(tmp_path: Path) -> None:
     assert (directory.count(), listed.bad) == (1, 2)
 
 
+def test_a_cursor_of_a_megabyte_is_not_sent_back_nor_kept(tmp_path: Path) -> None:
+    fleet, directory = Fleet.make(1, hosts=1, repos=1, others=()), SqliteDirectory(None)
+    page = json.dumps({"repos": [{"did": "did:plc:a"}], "cursor": "1" * 2**20}).encode()
+
+    listed = listing(fleet, directory, tmp_path / "k", lambda network: Answers(network, {"listRepos": [page, page]}))
+
+    assert (listed.failed, "cursor" in listed.shown[0]) == (1, True)
+    assert (tmp_path / "k").stat().st_size < 1000
+
+
 @pytest.mark.parametrize(
     ("logged", "active", "now"),
     [(True, True, "http://before.example"), (False, True, "HERE"), (False, False, "http://before.example")],

@@ -7,7 +7,6 @@ it ends. If none does, that was the end: of what was not finalised a torn block,
 
 import os
 import struct
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -31,11 +30,6 @@ from sanderling.formats.rca import (
 from sanderling.formats.rca_reader import IndexEntry, RcaReader
 from sanderling.repos.segments import number_of
 from sanderling.stores.durable import FolderError
-
-if sys.version_info >= (3, 14):
-    from compression.zstd import ZstdDecompressor, ZstdError
-else:
-    from backports.zstd import ZstdDecompressor, ZstdError
 
 SUFFIXES = (".rca", ".rca.part")
 # Read of a block for its table of contents: enough for some eighty collections, which few repos have.
@@ -313,28 +307,6 @@ def _text(data: bytes, at: int, offset: int) -> tuple[str, int]:
         return data[start:end].decode(), end
     except UnicodeDecodeError as error:
         raise RcaError(offset, f"a text that is not UTF-8: {error.reason}") from None
-
-
-def contents(block: Block, wanted: Callable[[str], bool]) -> Iterator[tuple[TocEntry, int, bytes]]:
-    """The wanted collections of a block, where each stands in the file, and its records unpacked. Raises RcaError."""
-    at = len(block.data) - sum(entry.size for entry in block.toc)
-    for entry in block.toc:
-        if wanted(entry.name):
-            yield entry, block.offset + at, _unpacked(block, at, entry.size)
-        at += entry.size
-
-
-def _unpacked(block: Block, at: int, size: int) -> bytes:
-    inner = ZstdDecompressor()
-    try:
-        content = inner.decompress(memoryview(block.data)[at : at + size], max_length=block.most + 1)
-    except ZstdError as error:
-        raise RcaError(block.offset + at, f"no zstd frame: {error}") from None
-    if len(content) > block.most:
-        raise RcaError(block.offset + at, f"a collection of more than {block.most} bytes")
-    if not inner.eof or inner.unused_data:
-        raise RcaError(block.offset + at, "a zstd frame that ends early or late")
-    return content
 
 
 def archives_in(places: Iterable[Path]) -> list[Path]:

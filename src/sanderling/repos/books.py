@@ -80,9 +80,9 @@ class Books:
         if self._batch.due:
             self._wake.set()
 
-    def note(self, did: str, category: Category) -> None:
-        """Note with the next write why a repo was not to be had."""
-        self._batch.failed.append(Unfinished(did, category.value, category.permanent))
+    def note(self, did: str, category: Category, *, for_good: bool = True) -> None:
+        """Note with the next write why a repo was not to be had; for good if its category is, and that is meant."""
+        self._batch.failed.append(Unfinished(did, category.value, category.permanent and for_good))
         if self._batch.due:
             self._wake.set()
 

@@ -9,7 +9,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from itertools import islice
+from typing import Protocol
 
 from sanderling.apis.atproto import TRANSIENT, Category, get_latest_commit, get_repo, latest_rev, why_not
 from sanderling.clock import Clock, Timer
@@ -17,15 +18,17 @@ from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.flow.turns import Turns
-from sanderling.formats.rca import BlockError, encode_block
-from sanderling.formats.repo import Cids, Limits, RepoError, parse_repo
+from sanderling.formats.repo import Cids, Limits
 from sanderling.ids import HostError, host_of
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code
 from sanderling.repos.books import Archived, Books
 from sanderling.repos.directory import Directory
 from sanderling.repos.dispatcher import HostRepos
+from sanderling.repos.leave_out import LeaveOut
 from sanderling.repos.measures import Measures
+from sanderling.repos.packing import pack
+from sanderling.stores.control_file import NOTHING, Control
 from sanderling.stores.ports import Progress
 
 SOON = 0.01  # seconds; to look again at a host whose own retries stand in line
@@ -49,30 +52,7 @@ class RepoRules:
     limits: Limits = field(default_factory=Limits)
     patience: float = 600.0  # seconds; who asks us to stay away for longer is asked again in the next pass
     per_host: int = 10  # in flight
-
-
-class Made(NamedTuple):
-    """What a CAR became: a block, or why not."""
-
-    block: bytes
-    records: int
-    collections: int
-    category: Category | None
-    detail: str
-
-
-def make_block(car: bytes, did: str, host: str, crawled_at: int, rules: RepoRules) -> Made:
-    """Read a repo and pack it. For a thread: most of it runs beside others."""
-    try:
-        repo = parse_repo(car, cids=rules.cids, limits=rules.limits)
-        if repo.did != did:
-            return Made(b"", 0, 0, Category.DID_MISMATCH, f"the commit says {repo.did[:100]}")
-        block = encode_block(did, host, repo.rev, crawled_at, repo.collections, rules.level)
-    except RepoError as error:
-        return Made(b"", 0, 0, Category.PARSE_ERROR, str(error))
-    except BlockError as error:
-        return Made(b"", 0, 0, Category.TOO_LARGE, str(error))
-    return Made(block, repo.stats.records, len(repo.collections), None, "")
+    leave_out: LeaveOut = field(default_factory=LeaveOut)
 
 
 class Earlier(Protocol):
@@ -112,18 +92,21 @@ class RepoCrawl:
         self.hosts: dict[str, HostRepos] = {}
         self.ended: Counter[str] = Counter()  # by category, or "archived"
         self.records = 0
+        self.dropped: Counter[str] = Counter()  # records of repos that were archived without them, by why
         self.measures = Measures()
         self.inflight = 0
         self.waiting = 0
         self._stores = stores
         self._fetcher = fetcher
         self._hands = hands
-        self._clock = clock
+        self.clock = clock
         self._turns: Turns[HostRepos] = Turns()
         self._deferred: Counter[str] = Counter()  # how often a DID was put off
         self._timer: Timer | None = None
         self._fed = False  # whether the directory, or what failed before, was read to its end
+        self._last = False  # whether no pass comes after this one
         self._stopping = False
+        self.wanted = NOTHING
         self._moved = asyncio.Event()  # something has changed for who waits to feed
         self._over = asyncio.Event()
         self._group = asyncio.TaskGroup()
@@ -133,9 +116,9 @@ class RepoCrawl:
         async with asyncio.TaskGroup() as keeping:
             keeping.create_task(self._stores.books.write(self._written))
             async with self._group:
-                await self._pass(self._feed_directory)
-                for _ in range(self.rules.passes - 1):
-                    await self._pass(self._feed_failed)
+                for number in range(self.rules.passes):
+                    self._last = number + 1 == self.rules.passes
+                    await self._pass(self._feed_failed if number else self._feed_directory)
             self._stores.books.close()
         return not self._stopping
 
@@ -143,6 +126,14 @@ class RepoCrawl:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
         self._stopping = True
         self._written()
+
+    def control(self, wanted: Control) -> None:
+        """Pause, or go on; leave some hosts alone, and only those. What is in flight comes to its end."""
+        freed, self.wanted = self.wanted.hosts - wanted.hosts, wanted
+        for host in self.hosts.values():
+            if str(host.name) in freed:
+                self._line_up(host, self.clock.now())
+        self._pump()
 
     def _written(self) -> None:
         """Something has changed: there may be room again, and work to give out."""
@@ -168,8 +159,7 @@ class RepoCrawl:
 
     async def _feed_directory(self) -> None:
         after = await self._hands.disk(self._stores.progress.cursor)
-        while not self._stopping:
-            await self._room_for_a_page()
+        while await self._room_for_a_page():
             page = await self._hands.disk(self._stores.directory.page, after, self.rules.page_size)
             if not page:
                 return
@@ -184,8 +174,7 @@ class RepoCrawl:
     async def _feed_failed(self) -> None:
         """What failed and may go otherwise, once more."""
         after = ""
-        while not self._stopping:
-            await self._room_for_a_page()
+        while await self._room_for_a_page():
             names = [category.value for category in TRANSIENT]
             failed = await self._hands.disk(self._stores.progress.failed, names, after, self.rules.page_size)
             if not failed:
@@ -195,24 +184,36 @@ class RepoCrawl:
             hosts = await self._hands.disk(self._stores.directory.hosts_of, dids)
             self._feed([(did, hosts[did]) for did in dids if did in hosts])
 
-    async def _room_for_a_page(self) -> None:
+    async def _room_for_a_page(self) -> bool:
+        """Return when more may be read; False if nothing more is wanted."""
         while not self._stopping and self._far_ahead:
             self._moved.clear()
             await self._moved.wait()
+        return not self._stopping
 
     @property
     def _far_ahead(self) -> bool:
         """Whether enough waits. Where few hosts have work, others may be further on in the directory."""
-        busy = sum(1 for host in self.hosts.values() if host.dids)
-        pages = FAR if busy < FEW_HOSTS else AHEAD
-        return self.waiting > pages * self.rules.page_size
+        if not AHEAD < self.waiting / self.rules.page_size <= FAR:
+            return self.waiting > AHEAD * self.rules.page_size
+        # No more are counted than matter: there may be a hundred thousand hosts, and this is asked with every answer.
+        busy = islice((host for host in self.hosts.values() if host.dids), FEW_HOSTS)
+        return sum(1 for _ in busy) == FEW_HOSTS
 
     def _feed(self, entries: Sequence[tuple[str, str]]) -> None:
         by_host: dict[str, list[str]] = {}
         for did, url in entries:
-            by_host.setdefault(url, []).append(did)
-        now = self._clock.now()
+            if did in self.rules.leave_out.dids:
+                self._note(did, Category.LEFT_OUT)
+            else:
+                by_host.setdefault(url, []).append(did)
+        now = self.clock.now()
         for url, dids in by_host.items():
+            if self.rules.leave_out.has_host(url):
+                for did in dids:
+                    # For now: it may move to another host, and that one may be asked.
+                    self._note(did, Category.LEFT_OUT, for_good=False)
+                continue
             host = self._host(url)
             if host is None:
                 for did in dids:
@@ -237,7 +238,7 @@ class RepoCrawl:
     # Giving out work.
 
     def _pump(self) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         while self._has_room and (host := self._turns.next(now)) is not None:
             self._serve(host, now)
         if self._timer is not None:
@@ -245,19 +246,20 @@ class RepoCrawl:
             self._timer = None
         due = self._turns.due()
         if due is not None and self._has_room:
-            self._timer = self._clock.call_later(max(0.0, due - now), self._pump)
-        if self.inflight == 0 and not self._stopping and self._fed:
+            self._timer = self.clock.call_later(max(0.0, due - now), self._pump)
+        if self.inflight == 0 and not self._stopping and self._fed and not self.wanted.paused:
             self._leave_blocked()
         if self.inflight == 0 and (self._stopping or (self._fed and self.waiting == 0)):
             self._over.set()
 
     @property
     def _has_room(self) -> bool:
-        return not self._stopping and self.inflight < self.rules.workers and not self._stores.books.crowded
+        free = not self._stopping and not self.wanted.paused
+        return free and self.inflight < self.rules.workers and not self._stores.books.crowded
 
     def _serve(self, host: HostRepos, now: float) -> None:
-        if not host.dids:
-            return
+        if not host.dids or str(host.name) in self.wanted.hosts:
+            return  # one that is left alone is given a turn again when it is let go
         permit = self.limiter.try_acquire(host.name)
         if permit is None:
             ready = self.limiter.ready_at(host.name)
@@ -283,14 +285,14 @@ class RepoCrawl:
     # Asking.
 
     async def _ask(self, host: HostRepos, did: str, permit: Permit) -> None:
-        started = self._clock.now()
+        started = self.clock.now()
         if await self._has_changed(host, did, permit):
             fetched = await self._fetcher.fetch(get_repo(host.url, did), permit if permit.live else None)
             await self._settle(host, did, fetched, started)
             self._let_go(fetched)
         self.inflight -= 1
         host.asking -= 1
-        now = self._clock.now()
+        now = self.clock.now()
         self.measures.durations.add(now - started)
         if host.turn is not None:
             self._turns.hasten(host, self.limiter.ready_at(host.name))
@@ -302,7 +304,7 @@ class RepoCrawl:
         rev = "" if self._stores.earlier is None else await self._hands.cores(self._stores.earlier.rev, did)
         if not rev:
             return True
-        asked_at = self._clock.now()
+        asked_at = self.clock.now()
         fetched = await self._fetcher.fetch(get_latest_commit(host.url, did), permit)
         self._let_go(fetched)
         if fetched.reply is None or fetched.outcome.code in NOT_NOW:
@@ -339,28 +341,34 @@ class RepoCrawl:
         self._retime(host)
 
     def _blame(self, host: HostRepos, category: Category, asked_at: float) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         shut = self.limiter.ready_at(host.name) - now > SHUT
         self.measures.blocked += host.failed(category, asked_at=asked_at, shut_at=now if shut else None)
 
     async def _archive(self, host: HostRepos, did: str, car: bytes) -> None:
-        at = int(self._clock.wall() * 1e6)
-        made = await self._hands.cores(make_block, car, did, host.url, at, self.rules)
-        if made.category is not None:
-            self._note(did, made.category)
+        at = int(self.clock.wall() * 1e6)
+        packed = await self._hands.cores(pack, car, did, host.url, at, self.rules)
+        if isinstance(packed, Category):
+            self._note(did, packed)
+            return
+        stats = packed.stats
+        if stats.missing and not self._last:
+            # It may have been written to while it was sent. Who sends no more of it the last time does not have it.
+            self._note(did, Category.INCOMPLETE)
             return
         self._deferred.pop(did, None)
         self.ended["archived"] += 1
-        self.records += made.records
-        self.measures.records.add(made.records)
-        self.measures.collections.add(made.collections)
-        self.measures.sizes.add(len(made.block))
-        self._stores.books.keep(Archived(did, made.block))
+        self.records += stats.records
+        self.dropped.update(missing=stats.missing, bad_record=stats.bad_records, bad_key=stats.bad_keys)
+        self.measures.records.add(stats.records)
+        self.measures.collections.add(packed.collections)
+        self.measures.sizes.add(len(packed.block))
+        self._stores.books.keep(Archived(did, packed.block))
 
-    def _note(self, did: str, category: Category) -> None:
+    def _note(self, did: str, category: Category, *, for_good: bool = True) -> None:
         self._deferred.pop(did, None)
         self.ended[category.value] += 1
-        self._stores.books.note(did, category)
+        self._stores.books.note(did, category, for_good=for_good)
 
     def _skip_if_blocked(self, host: HostRepos) -> None:
         """What waits for a blocked host is noted as failing like it, and comes back in a later pass."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sanderling.formats.rca import Block, Footer, Header, RcaError
-from sanderling.repos.archives import Archive, Head, Problem, Report, contents
+from sanderling.repos.archives import Archive, Head, Problem, Report
 from sanderling.repos.rows import split
 
 # Files summed up side by side: both reading and summing let other threads run.
@@ -80,7 +80,7 @@ def _unpacked(archive: Archive, report: Report) -> Iterator[Head]:
     """All blocks that hold what they say, without their records."""
     for block in archive.blocks():
         try:
-            for entry, offset, content in contents(block, lambda _: True):
+            for entry, offset, content in block.contents(lambda _: True):
                 split(content, entry.count, offset)
         except RcaError as error:
             report(Problem.of(archive.path, error))

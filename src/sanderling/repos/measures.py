@@ -4,8 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from sanderling.clock import Clock
-from sanderling.fetch.attempts import EXPECTED, Sends, moves
-from sanderling.flow.memory import Memory
+from sanderling.fetch.attempts import EXPECTED, Sends
 from sanderling.observe.histogram import Histogram
 from sanderling.task import Reply, Task
 
@@ -36,12 +35,11 @@ class Measures:
 class Exchanges:
     """A client that counts what it sends. `statuses` has "none" for what got no answer."""
 
-    def __init__(self, http: Sends, memory: Memory, clock: Clock) -> None:
+    def __init__(self, http: Sends, clock: Clock) -> None:
         self.statuses: Counter[str] = Counter()
         self.latencies = Histogram(LATENCY)
         self.bytes = 0  # of bodies, unpacked
         self._http = http
-        self._memory = memory
         self._clock = clock
 
     async def send(self, task: Task) -> Reply:
@@ -56,7 +54,4 @@ class Exchanges:
             self.latencies.add(self._clock.now() - started)
         self.statuses[str(reply.status)] += 1
         self.bytes += len(reply.body)
-        if moves(reply):
-            # Nobody will ask for this body, so nobody would let go of it: it would hold its bytes for ever.
-            self._memory.release(task.url)
         return reply

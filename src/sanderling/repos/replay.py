@@ -8,14 +8,16 @@ is loaded again from its beginning, which does no harm: rows replace their equal
 import importlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol, Self
 
 from sanderling.formats.rca import RcaError
-from sanderling.repos.archives import Archive, Problem, Report, contents
+from sanderling.repos.archives import Archive, Problem, Report
+from sanderling.repos.leave_out import LeaveOut
 from sanderling.repos.rows import Rows, Run, chooser
 from sanderling.stores.clickhouse import REPO_RECORDS, Clickhouse
 
@@ -30,6 +32,9 @@ CREATE TABLE IF NOT EXISTS repo_segments_loaded (
 ) ENGINE = ReplacingMergeTree(loaded_at)
 ORDER BY (segment, size, index_crc, collections)
 """
+
+
+NOTHING = LeaveOut()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ class Replayed:
     segments: int = 0  # read in this run
     before: int = 0  # segments that were loaded earlier, and left alone
     repos: int = 0
+    left_out: int = 0  # repos, since they are listed
     records: int = 0
     bytes: int = 0  # of segments
     torn: int = 0  # bytes behind the last whole block of what was not finalised
@@ -106,6 +112,7 @@ class Replay:
         *,
         collections: Sequence[str] = (),
         again: bool = False,
+        leave_out: LeaveOut = NOTHING,
         rules: ReplayRules | None = None,
     ) -> None:
         """`report` is told of every problem, from any thread. With `again`, nothing counts as loaded before."""
@@ -114,6 +121,7 @@ class Replay:
         self._wanted = chooser(collections)
         self._patterns = ",".join(sorted(set(collections)))
         self._again = again
+        self._leave_out = leave_out
         self._rules = rules or ReplayRules()
         self._stopped = threading.Event()
 
@@ -123,11 +131,14 @@ class Replay:
         What the sink raises ends it; a segment that cannot be read does not.
         """
         total = Replayed()
+        # Not `as_completed`: that locks all futures at once, and Ctrl-C in the midst of it leaves some locked for ever.
+        ended: SimpleQueue[Future[Replayed]] = SimpleQueue()
         with ThreadPoolExecutor(self._rules.threads) as pool:
-            futures = [pool.submit(self._segment, path, watch) for path in paths]
             try:
-                for future in as_completed(futures):
-                    total += future.result()
+                for path in paths:
+                    pool.submit(self._segment, path, watch).add_done_callback(ended.put)
+                for _ in paths:
+                    total += ended.get().result()
             except BaseException:
                 # The pool waits for its threads, and these look at it with every block.
                 self._stopped.set()
@@ -165,8 +176,11 @@ class Replay:
         for block in archive.blocks():
             if self._stopped.is_set():
                 raise StoppedError
+            if self._leave_out.has(block.did, block.pds):
+                share.add(Replayed(left_out=1, bytes=len(block.data)))
+                continue
             try:
-                for entry, offset, content in contents(block, self._wanted):
+                for entry, offset, content in block.contents(self._wanted):
                     rows.add(Run(block.did, entry.name, block.crawled_at, offset), content, entry.count)
             except RcaError as error:
                 share.say(error)

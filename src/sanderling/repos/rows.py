@@ -133,7 +133,7 @@ def _created_at(json: bytes) -> int | None:
     """When the record says it was made, in microseconds since 1970, if it says so in a way that can be kept."""
     try:
         said = _decode(json).created_at
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # of an archive that others have written
         return None
     if said is None:
         return None

@@ -1,6 +1,8 @@
-"""How a crawl of repos stands, for whoever looks: the screen and Prometheus."""
+"""How a crawl of repos stands, for whoever looks: the screen, Prometheus, and others through status.json."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from sanderling.limit import HostView
 from sanderling.observe.metrics_repos import RepoReadings
@@ -10,6 +12,7 @@ from sanderling.repos.dispatcher import HostRepos
 from sanderling.repos.measures import Exchanges
 from sanderling.repos.segments import Segments
 from sanderling.stores.ports import ProgressView
+from sanderling.stores.status_file import read_status, write_status
 
 ARCHIVED = "archived"  # beside the categories
 SUCCESS = "success"  # the same, under the name that dashboards know it by
@@ -45,6 +48,13 @@ class RepoStatus:
     hosts_known: int
     hosts_blocked: int
     hosts: tuple[HostStatus, ...]
+    pid: int = 0
+    wall: float = 0.0  # when it was taken, and when the run began, in Unix seconds
+    started: float = 0.0
+    running: bool = True  # as far as it could say: one that was killed did not
+    paused: bool = False  # whether somebody wants it to rest
+    system: str = "repos"
+    dropped: dict[str, int] = field(default_factory=dict)  # records of archived repos that are not in them, by why
 
     @property
     def archived(self) -> int:
@@ -63,9 +73,10 @@ class Watched:
     known: int
     before: ProgressView
 
-    def status(self, seconds: float, top: int = 100) -> RepoStatus:
+    def status(self, seconds: float, top: int = 100, *, running: bool = True) -> RepoStatus:
         """How it stands after so long; `top` hosts at most, those asked most first."""
-        crawl = self.crawl
+        # Its clock may have been set since it began: the time it is counts for others, and how long it took for us.
+        crawl, wall = self.crawl, self.crawl.clock.wall()
         by_name = {str(host.name): host for host in crawl.hosts.values()}
         return RepoStatus(
             seconds=seconds,
@@ -84,6 +95,12 @@ class Watched:
             hosts=tuple(
                 _host(view, by_name[view.host]) for view in crawl.limiter.snapshot(top).top if view.host in by_name
             ),
+            pid=os.getpid(),
+            wall=wall,
+            started=wall - seconds,
+            running=running,
+            paused=crawl.wanted.paused,
+            dropped={why: number for why, number in crawl.dropped.items() if number},
         )
 
     def readings(self) -> RepoReadings:
@@ -112,3 +129,13 @@ class Watched:
 def _host(view: HostView, host: HostRepos) -> HostStatus:
     trouble = "" if host.trouble is None else host.trouble.value
     return HostStatus(view, host.size, len(host.dids), host.failures, host.blocked, trouble)
+
+
+def publish(folder: Path, now: RepoStatus) -> None:
+    """Write status.json. Raises FolderError."""
+    write_status(folder, now)
+
+
+def published(folder: Path) -> RepoStatus | None:
+    """The status that the crawl in this folder last wrote; None if there is none that can be read."""
+    return read_status(folder, RepoStatus)
