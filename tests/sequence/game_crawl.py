@@ -19,8 +19,9 @@ from sanderling.apis.bungie import Bungie
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules as Addresses
 from sanderling.flow.memory import Memory
-from sanderling.limit import BackoffRules, Limiter, LimiterRules, PaceRules
+from sanderling.limit import Limiter, PaceRules
 from sanderling.observe.alerts import Alert
+from sanderling.sequence.asking import limits
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import Reason
@@ -36,7 +37,7 @@ from sanderling.worlds.game_schedule import Piece, ScheduleRules
 
 T = TypeVar("T")
 
-RATE = 10.0  # ids a second
+RATE = 5.0  # ids a second
 HISTORY = 60.0  # seconds of them when a crawl begins
 MOST_RPS = 200.0
 # Decisions every minute or so, and few workers: a small game.
@@ -130,8 +131,7 @@ class GameCrawl:
     def start(self, position: Position | None = None) -> SequenceSystem:
         """A new process, which goes on where the last one was."""
         clock = self.clock
-        limits = LimiterRules(pace=self._pace, backoff=BackoffRules(attempts=1))
-        limiter = Limiter(limits, clock=clock, rng=Random(2))
+        limiter = Limiter(limits(self._pace), clock=clock, rng=Random(2))
         fetcher = Fetcher(self.network, limiter, clock=clock)
         api = Bungie(ORIGIN)
         tools = Tools(api, fetcher, limiter, Memory(2**26), self.state, self.queue, self.desk)

@@ -8,7 +8,7 @@ from itertools import count, islice
 from typing import Any
 
 from sanderling.clock import Clock
-from sanderling.sequence.store import StoreRules, StoreWorkers
+from sanderling.sequence.store import Onward, StoreRules, StoreWorkers
 from sanderling.stores.instances import Counts, Fault, InstancesError, Kept, RawRow, Rows
 from sanderling.stores.queue import Dead, Delivery, Depth, Letter, QueueError
 from sanderling.testing.virtual import LoopClock
@@ -82,10 +82,10 @@ class MemoryQueue:
             if waiting := self._ours(delivery):
                 del self._letters[waiting.number]
 
-    async def later(self, delivery: Delivery, seconds: float, why: str) -> None:
+    async def later(self, delivery: Delivery, seconds: float, why: str, *, failed: bool = True) -> None:
         assert why
         if waiting := self._ours(delivery):
-            waiting.tries, waiting.due, waiting.lease = waiting.tries + 1, self.clock.now() + seconds, 0
+            waiting.tries, waiting.due, waiting.lease = waiting.tries + failed, self.clock.now() + seconds, 0
             self.delays.append((delivery.key, seconds))
 
     async def bury(self, delivery: Delivery, why: str) -> None:
@@ -172,12 +172,12 @@ class MemoryRaw:
 class Bench:
     """A queue, a store and workers between them, under virtual time."""
 
-    def __init__(self, rules: StoreRules | None = None, *, raw: bool = False) -> None:
+    def __init__(self, rules: StoreRules | None = None, *, raw: bool = False, onward: Onward | None = None) -> None:
         self.clock = LoopClock()
         self.queue = MemoryQueue(self.clock)
         self.store = MemoryInstances(self.clock)
         self.raw = MemoryRaw(self.clock) if raw else None
-        self.workers = StoreWorkers(self.queue, self.store, self.raw, self.clock, rules)
+        self.workers = StoreWorkers(self.queue, self.store, self.raw, self.clock, rules, onward)
         self.tally = self.workers.tally
 
     @asynccontextmanager

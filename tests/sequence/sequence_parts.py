@@ -109,7 +109,7 @@ class MemoryQueue:
             if self._taken(delivery):
                 del self._kept[_number(delivery)]
 
-    async def later(self, delivery: Delivery, seconds: float, why: str) -> None:
+    async def later(self, delivery: Delivery, seconds: float, why: str, *, failed: bool = True) -> None:
         """Bring it back after so long."""
         self._reach()
         kept = self._taken(delivery)
@@ -117,7 +117,7 @@ class MemoryQueue:
             del self._kept[kept.order]
         elif kept:
             self._kept[kept.order] = replace(
-                kept, state="delayed", at=self._clock.wall() + seconds, tries=kept.tries + 1, why=why
+                kept, state="delayed", at=self._clock.wall() + seconds, tries=kept.tries + failed, why=why
             )
 
     async def bury(self, delivery: Delivery, why: str) -> None:

@@ -37,6 +37,7 @@ from sanderling.worlds.game_weather import WeatherRules
 
 FIRST = 16_000_000_000
 HOUR = 3600.0
+FAR = 10**9  # ids ahead: the crawl goes on until it is killed
 # The limiter begins with a few requests a second, so games are small; answers take long enough to be about the same.
 CALM = WeatherRules(latency=0.03, jitter=0.1)
 T = TypeVar("T")

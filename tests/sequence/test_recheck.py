@@ -54,7 +54,7 @@ class Lane:
         self.queue = MemoryQueue(self.clock)
         self.books = Books("numbers", Cursor(Position(10**6)), self.state, self.queue, desk, self.clock)
         self.measures = Measures()
-        self.recheck = Recheck(self.state, self.books, desk, self.clock, Random(7), self.measures)
+        self.recheck = Recheck(self.books, Random(7), self.measures)
         self.recheck.unresolved = lambda missed, seconds, last: self.alerts.append((missed.low, seconds, last))
         self.alerts: list[tuple[int, float, bool]] = []
         self.most_ready = 0
@@ -182,9 +182,26 @@ def test_to_be_refused_is_not_counted(play: Play, refusal: Status) -> None:
 
 
 def test_another_answer_is_another_reason(play: Play) -> None:
-    lane = play(SOON, missed(5, reason=Reason.ERROR), missed(6, reason=Reason.IMPORTED), usual=Status.BAD_FORMAT)
+    lane = play(SOON, missed(5), missed(6, reason=Reason.IMPORTED), usual=Status.BAD_FORMAT)
 
     assert {each.reason for each in lane.state.missed()} == {Reason.BAD_FORMAT}
+
+
+def test_what_failed_has_a_lane_of_its_own(play: Play) -> None:
+    failing, other = missed(5, reason=Reason.ERROR, due=-HOUR), missed(6)
+    lane = play(SOON, failing, other, usual=Status.SUCCESS)
+
+    assert lane.state.missed() == [failing]
+    assert lane.asked() == {6: 1}
+
+    async def ask_what_failed(lane: Lane) -> None:
+        lane.recheck = Recheck(lane.books, Random(7), lane.measures, failed=True)
+        await lane.run(SOON)
+
+    lane = play(ask_what_failed, other, usual=Status.SUCCESS)  # the other one is there from before
+
+    assert lane.state.missed() == [other]
+    assert lane.asked() == {5: 1}
 
 
 def test_since_when_it_is_missed_does_not_change(play: Play) -> None:

@@ -20,7 +20,7 @@ from sanderling.worlds.game_presets import born_at
 from sanderling.worlds.game_schedule import Hole, Piece
 from sanderling.worlds.game_weather import Slowness, WeatherRules
 
-# A decision after so many ids: every 25 seconds at the usual rate.
+# A decision after so many ids: every 50 seconds at the usual rate, or sooner while workers are on the rise.
 OFTEN = ScaleRules(min_workers=2, workers=8, max_workers=40, period=250, max_period=250)
 RULES = SequenceRules(scale=OFTEN)
 RULE_NAMES = ("one_window", "dead_zone", "slew", "little", "knee", "pacing")

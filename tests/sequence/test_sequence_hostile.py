@@ -92,7 +92,7 @@ def test_ids_that_fail_for_hours_do_not_shut_the_host_for_the_others(tmp_path: P
 def test_when_the_trouble_is_over_all_of_them_are_stored(tmp_path: Path) -> None:
     weather = WeatherRules(troubles=(Trouble(20.0, 60.0, 0.05),))
 
-    crawled = play(tmp_path, game(weather=weather), 400)
+    crawled = play(tmp_path, game(schedule=schedule(rate=10.0), weather=weather), 400)
 
     assert crawled.state.given_up[Reason.ERROR] > 10
     assert crawled.not_ended(SETTLED) == []
@@ -102,7 +102,7 @@ def test_when_the_trouble_is_over_all_of_them_are_stored(tmp_path: Path) -> None
 class PoisonAtTheHead(Game):
     """The first ids after a pause fail for ever: those that everyone asks who waits at the head."""
 
-    poison = range(1200, 1204)
+    poison = range(round(120 * RATE), round(120 * RATE) + 4)
 
     def _found(self, number: int, now: float) -> GameAnswer:
         return TROUBLED if number - self.first in self.poison else super()._found(number, now)
@@ -204,7 +204,7 @@ def test_while_the_queue_is_away_nothing_is_lost_and_the_cursor_stays(tmp_path: 
 
 def test_a_queue_that_stays_away_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When enough waits for it nobody asks for more, and when it is back everyone does."""
-    monkeypatch.setattr(books, "MOST", 1_000_000)
+    monkeypatch.setattr(books, "MOST", 500_000)
 
     async def script(crawled: GameCrawl) -> None:
         async def outage() -> None:

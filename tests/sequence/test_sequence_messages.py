@@ -52,9 +52,9 @@ ALL = [
     (
         unresolved_warning(7, 60),
         "Unresolved Instance (Warning)",
-        {"Instance Id": "`7`", "Time Elapsed": "1m 0.0s"},
+        {"Instance Id": "`7`", "Time Elapsed": "1m"},
     ),
-    (unresolved(7, 400), "Unresolved Instance", {"Instance Id": "`7`", "Time Elapsed": "6m 40.0s"}),
+    (unresolved(7, 400), "Unresolved Instance", {"Instance Id": "`7`", "Time Elapsed": "6m 40s"}),
     (api_disabled("bungie"), "API Disabled", {"API": "bungie"}),
     (api_back("bungie", 0.5), "API Back", {"API": "bungie", "Time Elapsed": "500ms"}),
 ]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sanderling.apis.numbered import LARGEST_ID
 from sanderling.sequence.cursor import Cursor, Position
 from sanderling.sequence.retries import Reason
-from sanderling.sequence.start import BUFFER, StartError, begin_at, left_open
+from sanderling.sequence.start import StartError, begin_at, left_open
 from sanderling.sequence.state import Saved
 
 SAVED = Saved("bungie", Position(5000, (4990, 4995)), 4999)
@@ -15,11 +15,11 @@ IDS = st.integers(0, LARGEST_ID)
 
 
 def test_a_crawl_goes_on_where_it_was_with_all_that_was_open() -> None:
-    assert begin_at("bungie", SAVED, latest=99_999, target=None, buffer=BUFFER) == SAVED.position
+    assert begin_at("bungie", SAVED, latest=99_999) == SAVED.position
 
 
 def test_without_one_it_begins_before_the_latest_that_is_stored() -> None:
-    assert begin_at("bungie", None, latest=50_000, target=None, buffer=BUFFER) == Position(40_000)
+    assert begin_at("bungie", None, latest=50_000) == Position(40_000)
 
 
 def test_a_target_comes_before_both() -> None:
@@ -28,13 +28,13 @@ def test_a_target_comes_before_both() -> None:
 
 
 def test_no_buffer_reaches_below_the_first_id() -> None:
-    assert begin_at("bungie", None, latest=7, target=None, buffer=BUFFER) == Position(0)
-    assert begin_at("bungie", None, latest=None, target=7, buffer=BUFFER) == Position(0)
+    assert begin_at("bungie", None, latest=7) == Position(0)
+    assert begin_at("bungie", None, latest=None, target=7) == Position(0)
 
 
 def test_with_nothing_to_go_by_it_says_what_to_do() -> None:
-    with pytest.raises(StartError, match="name one with --target"):
-        begin_at("bungie", None, latest=None, target=None, buffer=BUFFER)
+    with pytest.raises(StartError, match="name the first with --begin"):
+        begin_at("bungie", None, latest=None)
 
 
 def test_the_folder_of_another_api_is_left_alone_whatever_the_target() -> None:
@@ -42,10 +42,18 @@ def test_the_folder_of_another_api_is_left_alone_whatever_the_target() -> None:
         begin_at("json", SAVED, latest=None, target=5, buffer=0)
 
 
-@pytest.mark.parametrize("target", [-1, LARGEST_ID + 1])
-def test_a_target_that_is_no_id_is_refused(target: int) -> None:
-    with pytest.raises(StartError, match=f"the target is {target}; expected an id from 0"):
-        begin_at("bungie", None, latest=None, target=target, buffer=0)
+def test_the_first_id_is_for_when_there_is_nothing_else() -> None:
+    assert begin_at("bungie", None, latest=None, begin=30_000) == Position(30_000)
+    assert begin_at("bungie", None, latest=50_000, begin=30_000) == Position(40_000)
+    assert begin_at("bungie", SAVED, latest=50_000, begin=30_000) == SAVED.position
+
+
+@pytest.mark.parametrize("number", [-1, LARGEST_ID + 1])
+def test_what_is_no_id_is_refused(number: int) -> None:
+    with pytest.raises(StartError, match=f"the first id is {number}; expected one from 0"):
+        begin_at("bungie", None, latest=None, target=number)
+    with pytest.raises(StartError, match=f"the first id is {number}; expected one from 0"):
+        begin_at("bungie", None, latest=None, begin=number)
 
 
 @given(latest=st.none() | IDS, target=st.none() | IDS, buffer=st.integers(0, 10**6))

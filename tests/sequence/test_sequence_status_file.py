@@ -95,7 +95,8 @@ def test_the_lag_is_that_of_the_last_seconds(tmp_path: Path) -> None:
 
 def test_decisions_are_told_with_what_they_found(tmp_path: Path) -> None:
     often = ScaleRules(min_workers=2, workers=4, max_workers=40, period=100, max_period=100)
-    crawl, statuses = seen(tmp_path, 150.0, LONG, replace(SMALL, scale=often))
+    many = game(schedule=schedule(rate=10.0, history=HISTORY))
+    crawl, statuses = seen(tmp_path, 150.0, many, replace(SMALL, scale=often))
     told, made = statuses[-1].decisions, crawl.system.scaler.made
 
     assert len(made) == made.maxlen, "some are forgotten"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 
+import pytest
 from game_crawl import RATE, SMALL, GameCrawl, game, play, schedule
 
 from sanderling.formats.instance import decode
@@ -71,8 +72,7 @@ def test_what_is_in_the_queue_is_what_the_game_said(tmp_path: Path) -> None:
 
 def test_a_backlog_under_a_quota_is_caught_up_and_nothing_is_diverted(tmp_path: Path) -> None:
     """Five minutes behind, with twice the quota it takes to keep up: nobody could do it in less than five."""
-    quota = 2 * RATE
-    rules = game(schedule=schedule(history=300.0), weather=WeatherRules(quota=quota, window=10.0))
+    rules = game(schedule=schedule(rate=10.0, history=300.0), weather=WeatherRules(quota=20.0, window=10.0))
 
     crawled = play(tmp_path, rules, 400)
 
@@ -100,23 +100,24 @@ PAUSED = Span(60.0, 1200.0)
 PAUSE = schedule(pieces=(Piece(-60.0, 60.0 + PAUSED.start, RATE), Piece(PAUSED.end, inf, RATE)))
 
 
-def test_in_a_pause_of_twenty_minutes_nothing_is_skipped_and_little_is_asked(tmp_path: Path) -> None:
-    crawled = play(tmp_path, game(schedule=PAUSE), PAUSED.end + 120)
-
-    assert_nothing_lost(crawled)
-    assert crawled.system.measures.skipped == 0
-    assert crawled.not_ended(SETTLED) == []
-    assert crawled.missed == []
-    assert crawled.game.tally.kinds[Kind.MISSING] < 10_000
-    assert crawled.said("runaway") == []
+@pytest.fixture(scope="module")
+def paused(tmp_path_factory: pytest.TempPathFactory) -> GameCrawl:
+    return play(tmp_path_factory.mktemp("paused"), game(schedule=PAUSE), PAUSED.end + 120)
 
 
-def test_after_a_pause_it_goes_on_within_seconds(tmp_path: Path) -> None:
-    crawled = play(tmp_path, game(schedule=PAUSE), PAUSED.end + 120)
+def test_in_a_pause_of_twenty_minutes_nothing_is_skipped_and_little_is_asked(paused: GameCrawl) -> None:
+    assert_nothing_lost(paused)
+    assert paused.system.measures.skipped == 0
+    assert paused.not_ended(SETTLED) == []
+    assert paused.missed == []
+    assert paused.game.tally.kinds[Kind.MISSING] < 10_000
+    assert paused.said("runaway") == []
 
-    first = crawled.first + round(RATE * (60.0 + PAUSED.start))
-    assert crawled.game.born(first - 1) < crawled.game.began + PAUSED.start < crawled.game.born(first)
-    waited = [crawled.state.ended[number] - crawled.game.visible(number) for number in range(first, first + 200)]
+
+def test_after_a_pause_it_goes_on_within_seconds(paused: GameCrawl) -> None:
+    first = paused.first + round(RATE * (60.0 + PAUSED.start))
+    assert paused.game.born(first - 1) < paused.game.began + PAUSED.start < paused.game.born(first)
+    waited = [paused.state.ended[number] - paused.game.visible(number) for number in range(first, first + 200)]
     assert min(waited) < 20
     assert max(waited) < 60
 

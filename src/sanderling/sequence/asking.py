@@ -7,10 +7,19 @@ from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.flow.memory import Memory
 from sanderling.ids import Host
-from sanderling.limit import Limiter, Permit
+from sanderling.limit import BackoffRules, BreakerRules, Limiter, LimiterRules, PaceRules, Permit
 from sanderling.outcome import Outcome
 from sanderling.sequence.measures import Measures
 from sanderling.task import Reply, Task
+
+# Ids fail by themselves, up to half of them, and for ever: that the host fails is known when nearly all do. Then a
+# single good answer says that it is well again: three in a row may not come for hours.
+BREAKER = BreakerRules(consecutive=20, error_share=0.8, probes=1)
+
+
+def limits(pace: PaceRules) -> LimiterRules:
+    """What a crawl asks of its limiter. Trying again is the crawl's: an id that waits holds no worker."""
+    return LimiterRules(pace=pace, breaker=BREAKER, backoff=BackoffRules(attempts=1))
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ are told what happens: the window counts, the head is estimated, the lookout dec
 
 Some ids fail again and again while their neighbours are fine. Asked in a row, or as the one question by which the
 limiter finds out whether a host is well again, they would shut the host for all. So after each of them come some good
-answers first.
+answers first; and those of the main lane whose turn does not come are missed, lest the cursor wait for them.
 """
 
 import asyncio
@@ -27,11 +27,13 @@ from sanderling.sequence.cursor import Cursor
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.recheck import Check, Recheck
 from sanderling.sequence.retries import Again, Reason, RetryRules, Tries, after, check_in
+from sanderling.stores.control_file import NOTHING, Control
 
 SOON = 0.01  # seconds; to look again at a host that is just about to be due
 SHARE = 5  # of this many workers one may ask for what was missed
 # Good answers between two questions for what has failed before, or seconds, where there are none.
 OWED, REST = 5, 10.0
+PATIENCE = 30.0  # seconds that an id may be overdue for such a question
 SHUT = 1.0  # seconds; a host that is not to be asked for longer is shut
 # Ids that may wait for their next try. Each waits for half a minute at most; were there more, the upstream is in
 # trouble, and taking on new ones would only fill the memory.
@@ -68,7 +70,8 @@ class Lanes:
 
     cursor: Cursor
     books: Books
-    recheck: Recheck
+    missed: Recheck
+    failed: Recheck  # what is missed since it failed
     availability: Availability
 
 
@@ -90,8 +93,10 @@ class SequenceCrawl:
         self._failed: list[Pending] = []  # another, of ids whose last answer was an error
         self._owed = 0  # good answers, until one of them may be asked
         self._rested = 0.0  # or until then
+        self._from_disk = False  # where the last one of them came from
         self._timer: Timer | None = None
         self._stopping = False
+        self.wanted = NOTHING
         self._over = asyncio.Event()
         self._group = asyncio.TaskGroup()
         self._watcher = watcher
@@ -106,7 +111,8 @@ class SequenceCrawl:
         async with asyncio.TaskGroup() as keeping:
             keeping.create_task(self.lanes.books.write(self.pump))
             async with self._group:
-                await self._crawl(self.lanes.recheck.run(self.pump), self.lanes.availability.run(self.pump), *others)
+                lanes = (self.lanes.missed, self.lanes.failed, self.lanes.availability)
+                await self._crawl(*(lane.run(self.pump) for lane in lanes), *others)
             self.lanes.books.close()
 
     async def _crawl(self, *beside: Coroutine[Any, Any, object]) -> None:
@@ -124,11 +130,17 @@ class SequenceCrawl:
         self._stopping = True
         self.pump()
 
+    def control(self, wanted: Control) -> None:
+        """Pause, or go on: there is one host, so that leaving it alone is the same."""
+        self.wanted = wanted
+        self.pump()
+
     # Giving out work.
 
     def pump(self) -> None:
         """Give out what can be given out."""
         now = self._clock.now()
+        self._give_up_overdue(now)
         while self._has_room and self._has_work(now):
             permit = self.asker.limiter.try_acquire(self._host)
             if permit is None:
@@ -141,22 +153,25 @@ class SequenceCrawl:
     @property
     def _has_room(self) -> bool:
         busy = self._stopping or self.inflight >= self.workers or self.lanes.books.crowded
-        return not busy and self.lanes.availability.open
+        paused = self.wanted.paused or str(self._host) in self.wanted.hosts
+        return not busy and not paused and self.lanes.availability.open
 
     def _has_work(self, now: float) -> bool:
-        return self._has_failed(now) or self._has_retry(now) or self._has_check(now) or self._new_in() <= 0
+        return self._has_failed(now) or self._has_retry(now) or self._has_check or self._new_in() <= 0
 
     def _has_failed(self, now: float) -> bool:
-        return bool(self._failed) and self._failed[0].due <= now and self._may_fail(now)
+        return (self._has_failed_retry(now) or bool(self.lanes.failed.ready)) and self._may_fail(now)
+
+    def _has_failed_retry(self, now: float) -> bool:
+        return bool(self._failed) and self._failed[0].due <= now
 
     def _has_retry(self, now: float) -> bool:
         return bool(self._waiting) and self._waiting[0].due <= now
 
-    def _has_check(self, now: float) -> bool:
-        recheck = self.lanes.recheck
-        if not recheck.ready or recheck.inflight >= max(1, self.workers // SHARE):
-            return False
-        return not recheck.ready[0].failed or self._may_fail(now)
+    @property
+    def _has_check(self) -> bool:
+        missed = self.lanes.missed
+        return bool(missed.ready) and missed.inflight < max(1, self.workers // SHARE)
 
     def _may_fail(self, now: float) -> bool:
         return self._owed <= 0 or now >= self._rested
@@ -172,18 +187,27 @@ class SequenceCrawl:
         self.inflight += 1
         if self._has_failed(now):
             self._doubt(now)
-            pending = heapq.heappop(self._failed)
-            self._group.create_task(self._ask(pending.number, pending.tries, permit, failed=True))
+            self._group.create_task(self._ask_failed(now, permit))
         elif self._has_retry(now):
             pending = heapq.heappop(self._waiting)
             self._group.create_task(self._ask(pending.number, pending.tries, permit))
-        elif self._has_check(now):
-            check = self.lanes.recheck.take()
-            if check.failed:
-                self._doubt(now)
-            self._group.create_task(self._check(check, permit))
+        elif self._has_check:
+            self._group.create_task(self._check(self.lanes.missed, self.lanes.missed.take(), permit))
         else:
             self._group.create_task(self._ask(self.lanes.cursor.take(), Tries(), permit))
+
+    def _ask_failed(self, now: float, permit: Permit) -> Coroutine[Any, Any, None]:
+        """Ask for one that has failed: one of the main lane and one from disk in turn."""
+        self._from_disk = bool(self.lanes.failed.ready) and not (self._from_disk and self._has_failed_retry(now))
+        if self._from_disk:
+            return self._check(self.lanes.failed, self.lanes.failed.take(), permit)
+        pending = heapq.heappop(self._failed)
+        return self._ask(pending.number, pending.tries, permit, failed=True)
+
+    def _give_up_overdue(self, now: float) -> None:
+        """The turn of some that failed has not come: on disk, others need not wait for them."""
+        while self._failed and self._failed[0].due + PATIENCE < now:
+            self._miss(heapq.heappop(self._failed).number, Reason.ERROR)
 
     def _doubt(self, now: float) -> None:
         """Good answers first, before anything is asked that has failed."""
@@ -213,11 +237,8 @@ class SequenceCrawl:
     def _again_in(self, now: float) -> float:
         """Seconds until something may be asked that was asked before; inf if there is nothing."""
         due = self._waiting[0].due if self._waiting else inf
-        if self._failed:
-            due = min(due, self._failed[0].due if self._owed <= 0 else max(self._failed[0].due, self._rested))
-        if self.lanes.recheck.ready and now < self._rested:
-            due = min(due, self._rested)
-        return due - now
+        failed = now if self.lanes.failed.ready else self._failed[0].due if self._failed else inf
+        return min(due, failed if self._owed <= 0 else max(failed, self._rested)) - now
 
     # Asking.
 
@@ -228,13 +249,13 @@ class SequenceCrawl:
         self._settle(number, tries, answer)
         self.pump()
 
-    async def _check(self, check: Check, permit: Permit) -> None:
+    async def _check(self, lane: Recheck, check: Check, permit: Permit) -> None:
         answer = await self.asker.ask(check.number, check.missed.tries, permit)
         self.inflight -= 1
-        self._trust(answer.status, failed=check.failed)
+        self._trust(answer.status, failed=lane.failed)
         if answer.status is Status.DISABLED:
             self.lanes.availability.shut(check.number)
-        self.lanes.recheck.settle(check, answer)
+        lane.settle(check, answer)
         self.pump()
 
     def _settle(self, number: int, tries: Tries, answer: Answer) -> None:
@@ -280,7 +301,7 @@ class SequenceCrawl:
 
     def hurry(self, first: int) -> None:
         """Ask soon for what was given up from `first` on: it may be there by now."""
-        self.lanes.recheck.hurry(first, self.lanes.cursor.next - 1)
+        self.lanes.missed.hurry(first, self.lanes.cursor.next - 1)
 
     def withdraw(self, above: int) -> None:
         """Let ids above this one that wait for another try wait for their turn instead, as if never asked."""

@@ -1,19 +1,21 @@
-"""The lane of what was missed: asked again when due, a few at a time, from disk."""
+"""The lanes of what was missed: asked again when due, a few at a time, from disk.
+
+What failed has a lane of its own. It is asked with care, lest it shut the host, and nobody else should wait for it.
+"""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 from sanderling.apis.numbered import LARGEST_ID, Answer, Status
-from sanderling.clock import Clock
-from sanderling.flow.desk import Desk
 from sanderling.sequence.books import Books
 from sanderling.sequence.measures import Measures
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import OFFLOAD, WARN_AT, Reason, check_in
-from sanderling.sequence.state import Fates, SequenceState
+from sanderling.sequence.state import Fates
 
 AT_ONCE = 200  # ids, or ranges, in memory: all others wait on disk
 SAMPLES = 32  # ids of a range that are asked to know whether anything in it is alive
@@ -47,25 +49,17 @@ class Check:
     missed: Missed
     sample: Sample | None = None
 
-    @property
-    def failed(self) -> bool:
-        """Whether it has failed before, rather than not been found."""
-        return self.missed.reason is Reason.ERROR
-
 
 class Recheck:
-    """Gives out checks to whoever has a worker to spare, and files what came of them."""
+    """Gives out checks to whoever has a worker to spare, and files what came of them: what failed, or all the rest."""
 
-    def __init__(
-        self, state: SequenceState, books: Books, desk: Desk, clock: Clock, rng: Random, measures: Measures
-    ) -> None:
+    def __init__(self, books: Books, rng: Random, measures: Measures, *, failed: bool = False) -> None:
+        self.failed = failed
         self.ready: deque[Check] = deque()
         self.inflight = 0
         self.unresolved: Callable[[Missed, float, bool], object] | None = None  # told of ids that stay missing
-        self._state = state
         self._books = books
-        self._desk = desk
-        self._clock = clock
+        self._state, self._desk, self._clock = books.state, books.desk, books.clock
         self._rng = rng
         self._measures = measures
         self._idle = asyncio.Event()
@@ -77,7 +71,7 @@ class Recheck:
         """Load what is due, again and again; `fed` is called when there is something."""
         while True:
             await self._hasten()
-            due = await self._desk(self._state.due, self._clock.wall(), AT_ONCE)
+            due = await self._desk(partial(self._state.due, self._clock.wall(), AT_ONCE, failed=self.failed))
             if not due:
                 await self._nap()
                 continue
@@ -92,7 +86,7 @@ class Recheck:
                 await self._books.settled()
 
     async def _nap(self) -> None:
-        due = await self._desk(self._state.next_due)
+        due = await self._desk(partial(self._state.next_due, failed=self.failed))
         wait = LONGEST_NAP if due is None else due - self._clock.wall()
         await self._clock.sleep(min(LONGEST_NAP, max(0.1, wait)))
 

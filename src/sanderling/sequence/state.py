@@ -16,6 +16,8 @@ from sanderling.sequence.retries import RAREST, Reason
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.sqlite_file import Kind, open_file, transaction
 
+FAILED = f"(reason = '{Reason.ERROR.value}')"  # these are asked apart from all others
+
 TABLES = (
     # One row, once a crawl has begun.
     "CREATE TABLE crawl (api TEXT NOT NULL, next INTEGER NOT NULL, open BLOB NOT NULL, newest INTEGER)",
@@ -23,7 +25,7 @@ TABLES = (
     """CREATE TABLE missed (
         low INTEGER PRIMARY KEY, high INTEGER NOT NULL, reason TEXT NOT NULL, first_seen REAL NOT NULL,
         last_seen REAL NOT NULL, tries INTEGER NOT NULL, next_check REAL NOT NULL, CHECK (low <= high))""",
-    "CREATE INDEX missed_due ON missed (next_check)",
+    f"CREATE INDEX missed_due ON missed ({FAILED}, next_check)",
 )
 KIND = Kind("state of a crawl of ids", 0x53414E53, 1, TABLES)  # "SANS"
 COLUMNS = "low, high, reason, first_seen, last_seen, tries, next_check"
@@ -98,20 +100,21 @@ class SequenceState:
 
     # What is missed.
 
-    def due(self, now: float, limit: int) -> list[Missed]:
-        """What should be asked again by `now`, the most overdue first.
+    def due(self, now: float, limit: int, *, failed: bool) -> list[Missed]:
+        """What should be asked again by `now`, the most overdue first: what failed, or all that did not.
 
         What is due later than anything is ever put off was put off by a clock that was wrong, and is due too.
         """
-        query = f"""SELECT {COLUMNS} FROM missed WHERE next_check <= ?
-            UNION ALL SELECT {COLUMNS} FROM missed WHERE next_check > ? ORDER BY next_check LIMIT ?"""  # noqa: S608 - ours
+        query = f"""SELECT {COLUMNS} FROM missed WHERE {FAILED} = ?1 AND next_check <= ?2
+            UNION ALL SELECT {COLUMNS} FROM missed WHERE {FAILED} = ?1 AND next_check > ?3
+            ORDER BY next_check LIMIT ?4"""  # noqa: S608 - ours
         with self._alone() as db:
-            return _rows(db.execute(query, (now, now + 2 * RAREST, limit)))
+            return _rows(db.execute(query, (failed, now, now + 2 * RAREST, limit)))
 
-    def next_due(self) -> float | None:
-        """When something is next to be asked again."""
+    def next_due(self, *, failed: bool) -> float | None:
+        """When something of these is next to be asked again."""
         with self._alone() as db:
-            ((due,),) = db.execute("SELECT min(next_check) FROM missed")
+            ((due,),) = db.execute(f"SELECT min(next_check) FROM missed WHERE {FAILED} = ?", (failed,))  # noqa: S608 - ours
         return None if due is None else float(due)
 
     def hasten(self, now: float, wanted: Range, reason: Reason | None = None, *, every: bool = False) -> int:

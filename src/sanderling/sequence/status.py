@@ -104,6 +104,8 @@ class SequenceStatus(msgspec.Struct, frozen=True, kw_only=True):
     store: StoreStatus | None  # None if nothing is stored here
     limiter: HostStatus | None  # None before the first request
     decisions: tuple[DecisionStatus, ...]  # the last ones, oldest first
+    paused: bool = False  # whether somebody wants it to rest
+    system: str = "sequence"
 
     @property
     def seconds(self) -> float:
@@ -207,6 +209,7 @@ class SequenceWatch:
             store=_store(self._store),
             limiter=_limiter(system),
             decisions=self._decisions(),
+            paused=system.crawl.wanted.paused,
         )
 
     def _decisions(self) -> tuple[DecisionStatus, ...]:

@@ -11,17 +11,18 @@ What can go wrong with a letter, and what becomes of it:
 
 Buried is not lost: an operator sees the reason, and may have it tried again.
 
-What the API said is stored first, where that is a store of its own, then the rows, and then the letter is done. Whoever
-is killed in between does it again, and it comes to the same.
+What the API said is stored first, where that is a store of its own, then the rows. Where somebody comes after us, it is
+handed on. Then the letter is done. Whoever is killed in between does it again, and it comes to the same.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from sanderling.clock import Clock
+from sanderling.formats.instance import Message, decode
 from sanderling.observe.metrics_sequence import StoreReadings
 from sanderling.sequence.depth import DepthRules, Staff
 from sanderling.sequence.rows import RowsError, rows_in
@@ -73,6 +74,13 @@ class StoreTally:
         return StoreReadings({} if depth is None else depth._asdict(), counts, self.workers)
 
 
+class Onward(Protocol):
+    """Somebody who gets all that was stored, at least once."""
+
+    async def hand(self, messages: Sequence[Message]) -> bool:
+        """Return when these are safe; False if we end, and they are not."""
+
+
 class _Parcel(NamedTuple):
     delivery: Delivery
     rows: Rows
@@ -88,6 +96,7 @@ class StoreWorkers:
         raw: RawInstances | None,
         clock: Clock,
         rules: StoreRules | None = None,
+        onward: Onward | None = None,
     ) -> None:
         """Without `raw`, what the API said is stored with the rows."""
         self._queue = queue
@@ -95,6 +104,7 @@ class StoreWorkers:
         self._raw = raw
         self._clock = clock
         self._rules = rules or StoreRules()
+        self._onward = onward
         self._staff = Staff(self._rules.depth)
         self._stopping = False
         self._up = asyncio.Event()  # cleared while the store is not to be had
@@ -189,6 +199,8 @@ class StoreWorkers:
         self._notice(None)
         self.tally.stored += kept.new
         self.tally.duplicates += kept.duplicates
+        if self._onward is not None and not await self._onward.hand([decode(each.delivery.body) for each in part]):
+            return None  # we stop, and what was taken and is not done comes again
         await self._say(partial(self._queue.done, [parcel.delivery for parcel in part]))
         return None
 

@@ -68,11 +68,11 @@ class SequenceSystem:
         self.books = Books(tools.api.name, self.cursor, tools.state, tools.queue, tools.desk, clock)
         asker = Asker(tools.api, tools.fetcher, tools.limiter, tools.memory, clock, self.measures)
         self.availability = Availability(asker, clock, say)
-        self.recheck = Recheck(tools.state, self.books, tools.desk, clock, rng, self.measures)
-        self.recheck.unresolved = self._unresolved
+        missed, failed = (Recheck(self.books, rng, self.measures, failed=failed) for failed in (False, True))
+        missed.unresolved = failed.unresolved = self._unresolved
         self.lookout = Lookout(asker, self.availability, say, clock, rules.look)
         self._remember(position)
-        lanes = Lanes(self.cursor, self.books, self.recheck, self.availability)
+        lanes = Lanes(self.cursor, self.books, missed, failed, self.availability)
         self.crawl = SequenceCrawl(asker, lanes, self.lookout, rules=rules.retry, clock=clock, rng=rng)
         guard = Guard(AtlasPolicy(rules.scale), rules.guard, rules.scale)
         self.scaler = Scaler(guard, rules.scale.first_plan(), self.crawl, self.lookout, say=say, clock=clock)
