@@ -22,7 +22,9 @@ def target(number: int = 1, **given: object) -> Target:
 
 def entry(number: int = 1, at: float = 0.0, **given: object) -> Entry:
     """The same in memory."""
-    return Entry.of(target(number, **given), at, at)
+    made = Entry.of(target(number, **given))
+    made.at = made.point = at
+    return made
 
 
 def schedule(*entries: Entry, lane: str = "host") -> Schedule:

@@ -4,10 +4,10 @@ from types import AsyncGeneratorType
 import pytest
 from followers import Follower, following, numbers, opened
 from looping import virtual
-from memory_changes import MemoryChanges, Mood, broken, calm
+from memory_changes import MemoryChanges, Mood, broken, calm, change
 from structlog.testing import capture_logs
 
-from sanderling.polling.feed import LOOK_SECONDS, READS, RING, TRIM_SECONDS, Feed, Trimmed
+from sanderling.polling.feed import LOOK_SECONDS, READS, RING, RING_BYTES, TRIM_SECONDS, Feed, Trimmed
 from sanderling.stores.polling import PollingStoreError
 from sanderling.testing import LoopClock, run_virtual
 
@@ -41,6 +41,39 @@ async def test_what_is_older_than_the_memory_comes_from_the_store_and_the_rest_f
 
     assert follower.seen == [*range(1, 701 + RING)]
     assert store.reads == [(0, 500), (500, 500)]
+
+
+@virtual
+async def test_of_large_changes_few_are_held_in_memory_and_followers_get_them_all() -> None:
+    store = MemoryChanges()
+    feed = await opened(store)
+    store.kept = [change(seq, "x" * (RING_BYTES // 4)) for seq in range(1, 10)]
+    store.newest = 9
+    feed.note(store.kept[:8])
+    feed.note(store.kept[8:])
+    follower = Follower(0)
+
+    async with following(feed, follower):
+        await asyncio.sleep(1)
+
+    assert follower.seen == [*range(1, 10)]
+    assert "3 in memory" in repr(feed)
+
+
+@virtual
+async def test_a_change_that_is_larger_than_the_memory_is_read_from_the_store() -> None:
+    store = MemoryChanges()
+    feed = await opened(store)
+    store.kept = [change(1, "x" * (RING_BYTES + 1))]
+    store.newest = 1
+    feed.note(store.kept)
+    follower = Follower(0)
+
+    async with following(feed, follower):
+        await asyncio.sleep(1)
+
+    assert follower.seen == [1]
+    assert "0 in memory" in repr(feed)
 
 
 @virtual

@@ -1,7 +1,9 @@
 """What people set and ask for, while a race day is polled under virtual time."""
 
 import itertools
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from sanderling.stores.documents import Row
 from sanderling.stores.polling import Query, Target
 from sanderling.worlds.race import Kind as Weather
 from sanderling.worlds.race import RaceRules, RaceWeather, demo
+from sanderling.worlds.race_day import DayRules
 
 Script = Callable[[Polling], Awaitable[None]]
 
@@ -196,6 +199,33 @@ def test_what_is_edited_in_the_database_by_hand_is_heard(tmp_path: Path) -> None
     polled(tmp_path, script)
 
 
+@pytest.mark.parametrize(
+    ("table", "edit"),
+    [
+        ("rounds", "UPDATE rounds SET name = 'edited'"),
+        ("races", "UPDATE races SET end_text = NULL, end_local = NULL"),
+        ("pilots", "UPDATE pilots SET name = NULL"),
+        ("laps", "DELETE FROM laps"),
+    ],
+)
+def test_rows_that_are_edited_by_hand_are_put_right_within_seconds_and_that_is_told(
+    tmp_path: Path, table: str, edit: str
+) -> None:
+    async def script(polling: Polling) -> None:
+        await polling.clock.sleep(polling.day.over + 70.0)
+        before, seq = await stored(polling), (await polling.store.span()).newest
+        with closing(sqlite3.connect(polling.path)) as db, db:
+            edited = db.execute(edit).rowcount
+        assert edited > 0
+        await polling.clock.sleep(3.0)
+
+        assert await stored(polling) == before
+        told = await polling.store.changes(seq, 1000)
+        assert [each.table for each in told] == [table] * edited
+
+    polled(tmp_path, script)
+
+
 def test_a_full_ingest_has_everything_in_one_go(tmp_path: Path) -> None:
     async def script(polling: Polling) -> None:
         await polling.control.set("scheduler.enabled", "off")
@@ -250,6 +280,37 @@ def test_a_wall_clock_that_jumps_between_two_runs_changes_nothing(tmp_path: Path
         assert 3 <= len(polling.asked(polling.day.path("Pilots"))) - before <= 5
 
     play(script())
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 86_400.0])
+def test_a_wall_clock_that_jumps_teaches_nothing_about_how_often_something_changes(tmp_path: Path, jump: float) -> None:
+    async def script(polling: Polling) -> None:
+        await polling.control.set("scheduler.adaptiveBudget", "1")
+        await polling.clock.sleep(300.0)
+        polling.clock.ahead = jump
+        await polling.clock.sleep(120.0)
+
+    polling = polled(tmp_path, script, RaceRules())
+
+    for path in map(polling.day.path, ("Results", "Pilots", "Rounds")):
+        before, after = (sum(begin < at < begin + 120.0 for at in polling.asked(path)) for begin in (180.0, 300.0))
+        assert 0.6 * before < after < 1.6 * before
+
+
+def test_a_budget_is_shared_by_how_often_something_changes_and_not_by_its_usual_interval(tmp_path: Path) -> None:
+    """Before the first race nothing changes. Results are asked for every two seconds as a rule, rounds every ten."""
+    rules = RaceRules(DayRules(first=2000.0))
+
+    async def script(polling: Polling) -> None:
+        await polling.control.set("scheduler.adaptiveBudget", "1")
+        await polling.clock.sleep(500.0)
+
+    polling = polled(tmp_path, script, rules)
+
+    results, rounds = (
+        sum(at > 200.0 for at in polling.asked(polling.day.path(name))) for name in ("Results", "Rounds")
+    )
+    assert 0.7 * rounds < results < 1.4 * rounds
 
 
 def test_a_target_of_an_unknown_kind_fails_alone(tmp_path: Path) -> None:
@@ -318,6 +379,25 @@ def test_an_upstream_that_hangs_holds_one_slot_per_target_and_no_more(tmp_path: 
 
     assert polling.network.most_of_one == 1
     assert polling.network.most_at_once <= 4
+
+
+def test_to_allow_fewer_at_once_counts_those_that_are_under_way(tmp_path: Path) -> None:
+    """Whoever makes room for new requests must not forget the old ones."""
+    rules = RaceRules(demo().day, RaceWeather(latency=0.9, jitter=0.0))
+
+    async def script(polling: Polling) -> None:
+        for key, text in (("concurrency", "6"), ("fullIntervalMs", "1000"), ("raceIdleMs", "1000")):
+            await polling.control.set(f"scheduler.{key}", text)
+        await polling.clock.sleep(20.0)
+        assert polling.network.most_at_once > 4
+        await polling.control.set("scheduler.concurrency", "1")
+        for _ in range(100):
+            under_way = polling.system.poller.inflight
+            await polling.clock.sleep(0.05)
+            assert polling.system.poller.inflight <= max(2, under_way)  # one, and one in reserve for what is live
+        assert polling.system.poller.inflight <= 2
+
+    polled(tmp_path, script, rules)
 
 
 def test_a_target_that_vanishes_for_a_while_keeps_what_was_set(tmp_path: Path) -> None:

@@ -111,6 +111,17 @@ def test_everything_else_is_refreshed_every_ten_seconds_without_a_crowd(tmp_path
     assert most <= 10, "spread by their phases"
 
 
+def test_what_is_refreshed_each_minute_has_its_turn_though_discovery_looks_every_ten_seconds(tmp_path: Path) -> None:
+    """A discovery that planned its targets anew each time would put off five of six of them for ever."""
+    polling = Polling(tmp_path)
+
+    play(polling.run(250.0))
+
+    (channels,) = [times for path, times in polling.network.times.items() if path.endswith("Channels.json")]
+    assert 4 <= len(channels) <= 6
+    assert all(56.0 < gap < 64.0 for gap in gaps(channels)[2:])
+
+
 def test_what_is_unchanged_writes_nothing(tmp_path: Path) -> None:
     polling = Polling(tmp_path)
 

@@ -187,11 +187,11 @@ class Books:
 
     def _is_near(self, target: Target) -> bool:
         """Whether it belongs into memory: it is due soon, or would be by the interval it has now."""
-        return target.next_due <= self._horizon[0] or self._overshoots(target)
+        return target.next_due <= self._horizon[0] or self._overshoots(target, target.interval)
 
-    def _overshoots(self, target: Target) -> bool:
+    def _overshoots(self, target: Target, interval: float) -> bool:
         """Whether it is due later than its interval allows, and not because it fails."""
-        return not target.failures and target.next_due - self.wall(self._clock.now()) > target.interval
+        return not target.failures and target.next_due - self.wall(self._clock.now()) > interval
 
     def _update(self, entry: Entry, target: Target) -> None:
         now, at = self._clock.now(), entry.at
@@ -244,16 +244,18 @@ class Books:
     def enter(self, target: Target, *, anew: bool = False) -> Entry:
         """Take a target in; one that was not wanted until now is due now, and is not late."""
         now, wall = self._clock.now(), self.wall(self._clock.now())
+        entry = Entry.of(target)
+        entry.usual = entry.interval = usual = self._heard.usual_seconds(entry)
         # One that is due in ages was written under another clock.
-        point = now + min(target.next_due - wall, max(target.interval, LONGEST_PAUSE))
-        if self._overshoots(target):
-            point = next_point(point, target.interval, now)
+        point = now + min(target.next_due - wall, max(usual, LONGEST_PAUSE))
+        if self._overshoots(target, usual):
+            point = next_point(point, usual, now)
         at = max(point, self._began)  # that nobody polled before is nobody's lateness
         if anew and point < now:
-            at, point = now, next_point(point, target.interval, now)
+            at, point = now, next_point(point, usual, now)
         if target.runs == 0:  # due at once, and then in step with nobody
-            point = at + phase(target.kind, target.source_id) * target.interval
-        entry = Entry.of(target, at, point)
+            point = at + phase(target.kind, target.source_id) * usual
+        entry.at, entry.point = at, point
         self.schedule.add(entry)
         if target.until is not None and target.until > wall and (interval := self._heard.active_seconds(entry)) > 0:
             self.schedule.accelerate(entry, interval, now, now + target.until - wall)

@@ -23,7 +23,8 @@ from sanderling.stores.polling import Change, Changes, PollingStoreError, Span
 
 log = logs.get(__name__)
 
-RING = 1_000  # changes in memory
+# Changes in memory, and characters of them: a change has the whole row, which a stranger may have made large.
+RING, RING_BYTES = 1_000, 32 << 20
 MOST = 500  # changes at once
 READS = 4  # of followers at the same time: a thousand that come back together must not crowd out whoever polls
 LOOK_SECONDS = 1.0
@@ -54,6 +55,7 @@ class Feed:
         self._clock = clock
         self._keep = keep
         self._ring: list[Change] = []  # numbers without a hole
+        self._held = 0  # their weight
         self._news = asyncio.Event()  # one for all who wait; set once, and replaced
         self._reads = asyncio.Semaphore(READS)
         self._resting: set[asyncio.Event] = set()
@@ -70,12 +72,21 @@ class Feed:
         for change in changes[-RING:]:
             last = self._ring[-1].seq if self._ring else change.seq - 1
             if change.seq > last + 1:
-                self._ring.clear()
+                self._drop(len(self._ring))
             if change.seq > last:  # otherwise a look has found it before
                 self._ring.append(change)
-        del self._ring[:-RING]
+                self._held += _weight(change)
+        self._drop(len(self._ring) - RING)
+        while self._held > RING_BYTES:
+            self._drop(1)
         if changes:
             self._reach(changes[-1].seq)
+
+    def _drop(self, oldest: int) -> None:
+        """Hold so many less in memory."""
+        if oldest > 0:
+            self._held -= sum(map(_weight, self._ring[:oldest]))
+            del self._ring[:oldest]
 
     async def look(self) -> None:
         """Find what was committed without our being told. Raises PollingStoreError."""
@@ -209,6 +220,11 @@ class Feed:
         self._wake()
         for over in self._resting:
             over.set()
+
+
+def _weight(change: Change) -> int:
+    """How many characters it holds, as far as that may be many."""
+    return sum(len(value) for value in change.values.values() if isinstance(value, str))
 
 
 def _first(span: Span) -> int:

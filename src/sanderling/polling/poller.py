@@ -184,9 +184,9 @@ class Poller:
 
     def _finish(self, entry: Entry, answer: Answer, result: Result) -> None:
         now, wall = self._clock.now(), self._clock.wall()
-        since = entry.usual if entry.asked is None else wall - entry.asked
+        since = entry.usual if entry.ran is None else now - entry.ran  # `asked` is on a clock that somebody may set
         entry.runs += 1
-        entry.asked = wall
+        entry.ran, entry.asked = now, wall
         entry.status = result.status
         entry.failures = entry.failures + 1 if result.failed else 0 if result.ok else entry.failures
         if result.ok:

@@ -48,6 +48,7 @@ class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
     home: float = 0.0  # a point of its usual grid, while it is accelerated
     until: float | None = None  # the end of the acceleration
     promoted: float = -inf  # when it was last made due
+    ran: float | None = None  # when it last came to its end, since it is in memory
     late: float = 0.0  # seconds, of its last run
     # Where it is.
     stamp: int = 0  # its place in the heap or in a lane is the one with this number
@@ -69,8 +70,8 @@ class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
     hits: float
 
     @classmethod
-    def of(cls, target: Target, at: float, point: float) -> "Entry":
-        """A target that is due `at`, on the grid through `point`."""
+    def of(cls, target: Target) -> "Entry":
+        """A target. When it is due is for others to say."""
         interval = target.interval
         return cls(
             id=target.id,
@@ -83,8 +84,8 @@ class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
             weight=target.weight,
             fixed=target.set_seconds is not None,
             interval=interval,
-            point=point,
-            at=at,
+            point=inf,
+            at=inf,
             runs=target.runs,
             missed=target.missed,
             failures=target.failures,

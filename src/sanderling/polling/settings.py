@@ -59,7 +59,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KnownSetting:
     """A setting that there is. Durations are in milliseconds; a switch is 1 or 0."""
 
     key: str
@@ -154,11 +154,11 @@ def _milliseconds(seconds: float) -> float:
 _DEFAULT = _in_general(PollingSettings())
 
 
-def _general(key: str, sort: Sort, bounds: tuple[float, float], meaning: str, *, zero: bool = False) -> Entry:
-    return Entry(key, sort, _DEFAULT[key], meaning, *bounds, zero=zero)
+def _general(key: str, sort: Sort, bounds: tuple[float, float], meaning: str, *, zero: bool = False) -> KnownSetting:
+    return KnownSetting(key, sort, _DEFAULT[key], meaning, *bounds, zero=zero)
 
 
-GENERAL: tuple[Entry, ...] = (
+GENERAL: tuple[KnownSetting, ...] = (
     _general(ENABLED, Sort.SWITCH, (0, 1), "Whether anything is polled at all."),
     _general(CONCURRENCY, Sort.COUNT, (1, 1000), "How many requests may be under way at once."),
     _general(BURST, Sort.COUNT, (1, 100_000), "How many requests may begin within 200 ms."),
@@ -173,10 +173,10 @@ GENERAL: tuple[Entry, ...] = (
 )
 
 
-def _usual(kind: Kind) -> Entry:
+def _usual(kind: Kind) -> KnownSetting:
     """The setting of a kind's interval."""
     while_ = "" if kind.active_seconds is None else " while it is not active"
-    return Entry(
+    return KnownSetting(
         key=f"{PREFIX}{kind.name}{'Ms' if kind.active_seconds is None else 'IdleMs'}",
         sort=Sort.DURATION,
         default=_DEFAULT[FULL] if kind.whole else max(SHORTEST, _milliseconds(kind.seconds)),
@@ -189,9 +189,9 @@ def _usual(kind: Kind) -> Entry:
     )
 
 
-def _active(kind: Kind, seconds: float) -> Entry:
+def _active(kind: Kind, seconds: float) -> KnownSetting:
     """The setting of a kind's interval while it is active."""
-    return Entry(
+    return KnownSetting(
         key=f"{PREFIX}{kind.name}ActiveMs",
         sort=Sort.DURATION,
         default=max(SHORTEST, _milliseconds(seconds)),
@@ -211,8 +211,8 @@ class Keys:
             kind.name: _active(kind, kind.active_seconds) for kind in kinds if kind.active_seconds is not None
         }
         of_kinds = (each[kind.name] for kind in kinds for each in (self._usual, self._active) if kind.name in each)
-        self.entries: tuple[Entry, ...] = (*GENERAL, *of_kinds)
-        self._by_key: dict[str, Entry] = {}
+        self.entries: tuple[KnownSetting, ...] = (*GENERAL, *of_kinds)
+        self._by_key: dict[str, KnownSetting] = {}
         for entry in self.entries:
             self._add(entry)
 
@@ -257,14 +257,14 @@ class Keys:
             for entry in self.entries
         )
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: KnownSetting) -> None:
         for key in entry.keys:
             if key in self._by_key:
                 by = self._by_key[key].key
                 raise ValueError(f"kinds: the key {_shown(key)} of one is taken by {_shown(by)}, expected other names")
             self._by_key[key] = entry
 
-    def _entry(self, key: str) -> Entry:
+    def _entry(self, key: str) -> KnownSetting:
         if key not in self._by_key:
             keys = ", ".join(entry.key for entry in self.entries)
             raise SettingError(f"{_shown(key)} is no setting, {self._suggestion(key) or f'expected one of {keys}'}")
