@@ -6,11 +6,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sanderling.events.analysis.lexicon import VALENCE, load_lexicon
+from sanderling.events.analysis.lexicon import load_lexicon
 from sanderling.events.analysis.lexicon_model import LexiconModel
 from sanderling.events.analysis.listing import ListError
 from sanderling.events.analysis.preprocess import normalise
 from sanderling.events.analysis.sentiment import UNKNOWN, Label, ReadsParts, judge, judge_all
+from sanderling.events.analysis.weigh_python import VALENCE
 
 LEXICON = load_lexicon()
 MODEL = LexiconModel(LEXICON)

@@ -7,7 +7,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sanderling.events.analysis.intent import load_intents
-from sanderling.events.analysis.phrases import words_of
 from sanderling.events.analysis.preprocess import (
     MOST_COMMENT,
     MOST_TEXT,
@@ -17,6 +16,7 @@ from sanderling.events.analysis.preprocess import (
     normalise,
     preprocess,
 )
+from sanderling.events.analysis.scan import words_of
 from sanderling.events.posts import Comment, Post
 
 SPAM = load_intents().spam

@@ -1,6 +1,6 @@
 import pytest
 
-from sanderling.events.analysis.phrases import words_of
+from sanderling.events.analysis.scan import words_of
 from sanderling.events.analysis.slang import unslang
 from sanderling.events.analysis.vietnamese import looks_vietnamese, spellings, without_marks
 

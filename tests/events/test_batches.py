@@ -100,6 +100,7 @@ def test_a_path_is_a_place(text: str, place: Place) -> None:
         ("bucket/a\nb", "control character"),
         ("bucket/a\x85b", "control character"),
         ("bucket/\ud800", "control character"),
+        ("bucket/a\\b", "backslash"),
         ("https://bucket/key", "expected minio:// or s3://"),
         ("file://bucket/key", "expected minio:// or s3://"),
         ("bucket/" + "x" * (LONGEST_KEY + 1), "key of 1,025 bytes"),
@@ -335,9 +336,11 @@ def test_a_full_batch_has_its_size() -> None:
     assert size_notes(50, "tiktok", 50) == size_notes(7, "facebook", None) == size_notes(20, "youtube", None) == ()
 
 
-def test_a_batch_of_another_size_is_noted_and_no_more() -> None:
-    assert size_notes(49, "tiktok", 50) == (
-        "found 49 items, a full batch of tiktok has 50",
-        "found 49 items, the message says 50",
-    )
+def test_a_batch_of_another_size_than_was_said_is_noted_and_no_more() -> None:
+    assert size_notes(49, "tiktok", 50) == ("found 49 items, the message says 50",)
     assert size_notes(7, "facebook", 8) == ("found 7 items, the message says 8",)
+
+
+def test_the_last_batch_of_a_job_may_be_short_and_none_may_be_too_long() -> None:
+    assert size_notes(3, "tiktok", 3) == size_notes(3, "tiktok", None) == ()
+    assert size_notes(51, "tiktok", 51) == ("found 51 items, a full batch of tiktok has 50",)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from producer_items import item
 from producer_play import JSON
 
-from sanderling.events.crawled import LineError, from_page, from_report, read_line
+from sanderling.events.crawled import LineError, from_page, from_report, platform_of, read_line
 from sanderling.events.envelopes import read_envelope
 from sanderling.events.items import read_item
 from sanderling.events.posts import CrawlError, Post
@@ -106,3 +106,18 @@ def test_a_report_is_a_post() -> None:
 def test_a_line_that_is_nothing_of_ours_says_what_it_is(line: bytes, why: str) -> None:
     with pytest.raises(LineError, match=why):
         read_line(line)
+
+
+@given(st.text())
+def test_every_name_of_an_api_becomes_that_of_a_platform(api: str) -> None:
+    message = {"event_id": "1", "payload": {"minio_path": "b/k", "platform": platform_of(api)}}
+
+    context = read_envelope(msgspec.json.encode(message)).context
+
+    assert context.platform == platform_of(api) != ""
+
+
+def test_names_that_begin_alike_are_told_apart() -> None:
+    assert platform_of("bungie") == "bungie"
+    assert platform_of("a-name-that-is-too-long-1") != platform_of("a-name-that-is-too-long-2")
+    assert platform_of("_game") != platform_of("-game") != "game"

@@ -38,8 +38,8 @@ _FRAME = b"\x28\xb5\x2f\xfd"
 _SKIPPED_FRAME = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 _GZIP = b"\x1f\x8b"
 _BUCKET = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}", re.ASCII)
-# Also halves of surrogates, which no store can spell.
-_UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+# Also halves of surrogates, which no store can spell, and backslashes, which not every store leaves as they are.
+_UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.ASCII | re.IGNORECASE)
 
 
@@ -98,7 +98,7 @@ def _place(bucket: str, key: str, text: str) -> Place:
     if not key:
         raise BatchError(f"path {_safe(text)} has no key, expected bucket/key")
     if _UNSPEAKABLE.search(key):
-        raise BatchError(f"path {_safe(text)} has a control character in it")
+        raise BatchError(f"path {_safe(text)} has a control character or a backslash in it")
     if len(key.encode()) > LONGEST_KEY:
         raise BatchError(f"key of {len(key.encode()):,} bytes in {_safe(text)}, expected at most {LONGEST_KEY:,}")
     steps = key.split("/")
@@ -220,10 +220,10 @@ def expected_size(platform: str) -> int | None:
 
 
 def size_notes(found: int, platform: str, content_count: int | None) -> tuple[str, ...]:
-    """What is odd about the number of items; it may well be right, since the last batch of a job is smaller."""
+    """What is odd about the number of items. That they are few is not: the last batch of a job is smaller."""
     usual = expected_size(platform)
     notes = []
-    if usual is not None and found != usual:
+    if usual is not None and found > usual:
         notes.append(f"found {found} items, a full batch of {platform} has {usual}")
     if content_count is not None and found != content_count:
         notes.append(f"found {found} items, the message says {content_count}")

@@ -7,7 +7,8 @@ What can go wrong, and what becomes of the message:
 | it is no message that anyone could read, or its batch is nothing that anyone could | buried, with the reason |
 | it is of a format that is switched off, or outside the canary's share | back into the queue, for half a minute |
 | its batch is not there, or only half | back into the queue, ever longer; after many tries buried |
-| the object store or the database is not to be had | kept in hand until it is, and nothing more is taken |
+| the object store, the database or the queue is not to be had | kept in hand until it is, and nothing more is taken |
+| that is not so yet, and we are to stop | left in the queue, as if nobody had taken it |
 | its event is in the rows already | done: it changes nothing |
 
 One bad item is an error row, and its 49 neighbours are rows all the same.
@@ -15,25 +16,31 @@ One bad item is an error row, and its 49 neighbours are rows all the same.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from sanderling.clock import Clock
 from sanderling.events.analysis.analyse import Analyser
 from sanderling.events.batches import Batch, BatchError, Place, decode, read_path, read_reference, size_notes
-from sanderling.events.digest import Digested, digest
+from sanderling.events.digest import Arrival, Digested, digest
 from sanderling.events.envelopes import Envelope, EnvelopeError, InlineEnvelope, LegacyEnvelope, read_envelope
 from sanderling.events.items import read_result
 from sanderling.events.measures import Measures
 from sanderling.events.modes import LiveModes
-from sanderling.events.rows import result_message
+from sanderling.events.rows import EVENTS_EXCHANGE, result_message
 from sanderling.flow.desk import Desk
 from sanderling.observe import logs
 from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
+from sanderling.stores.analytics_rows import RefusedError
+from sanderling.stores.control_file import Control
 from sanderling.stores.objects import Fault, ObjectError, Objects
 from sanderling.stores.queue import Delivery, Queue, QueueError
 
 T = TypeVar("T")
+
+# What may not be to be had. To take and to give back are apart: a broker may do the one and not the other.
+TAKING, SETTLING, OBJECTS, DATABASE = "taking", "settling", "objects", "database"
 
 log = logs.get(__name__)
 
@@ -44,8 +51,9 @@ class ConsumeRules:
 
     batches: int = 5  # at once
     bucket: str = "crawl-results"  # of paths that name none
-    most_raw: int = 64 * 2**20  # of an object as it is stored
-    most: int = 256 * 2**20  # of it once unpacked
+    exchange: str = EVENTS_EXCHANGE  # where crawlers hear what they should fetch once more
+    most_raw: int = 32 * 2**20  # of an object as it is stored
+    most: int = 32 * 2**20  # of it once unpacked: fifty items of 600 kB
     wait: float = 1.0  # for a message, and so how long a worker may take to notice that it should stop
     most_tries: int = 10  # of a batch that is not there
     first_delay: float = 5.0  # doubled with each try
@@ -69,6 +77,10 @@ class LaterError(Exception):
     def __init__(self, why: str, seconds: float | None = None) -> None:
         super().__init__(why)
         self.seconds = seconds  # None: ever longer, and not for ever
+
+
+class StoppedError(Exception):
+    """Something is not to be had, and we are to stop."""
 
 
 class Watches(Protocol):
@@ -98,20 +110,40 @@ class Consumer:
 
     def __init__(self, stations: Stations, clock: Clock, watches: Watches, rules: ConsumeRules | None = None) -> None:
         self.measures = Measures(clock)
-        self.trouble = ""  # what is not to be had, while it is not
         self.told: Callable[[], object] = lambda: None  # called when there is something in the outbox
         self._at = stations
         self._clock = clock
         self._watches = watches
         self._rules = rules or ConsumeRules()
         self._stopping = asyncio.Event()
-        self._up = asyncio.Event()  # cleared while something is not to be had
+        self._troubles: dict[str, str] = {}  # why what is not to be had is not
+        self._up = asyncio.Event()  # cleared while there are any
         self._up.set()
+        self._wanted = asyncio.Event()  # cleared while somebody wants it to rest
+        self._wanted.set()
         self._resting: set[asyncio.Event] = set()
+
+    @property
+    def trouble(self) -> str:
+        """What is not to be had, while it is not."""
+        return "; ".join(self._troubles.values())
+
+    @property
+    def paused(self) -> bool:
+        """Whether somebody wants it to rest."""
+        return not self._wanted.is_set()
+
+    def control(self, wanted: Control) -> None:
+        """Rest, or go on. What is in hand comes to its end."""
+        if wanted.paused and not self._stopping.is_set():
+            self._wanted.clear()
+        else:
+            self._wanted.set()
 
     def stop(self) -> None:
         """Take nothing more. What waits for something that is not to be had goes back into the queue."""
         self._stopping.set()
+        self._wanted.set()
         self._up.set()
         for over in self._resting:
             over.set()
@@ -124,32 +156,32 @@ class Consumer:
 
     async def _work(self) -> None:
         while not self._stopping.is_set():
+            await self._wanted.wait()
             await self._up.wait()
             for delivery in await self._taken():
                 await self._handle(delivery)
 
     async def _taken(self) -> list[Delivery]:
-        """The next message; a broker that is away gives none."""
+        """The next message, if one comes soon; a broker that is away gives none."""
         if self._stopping.is_set():
             return []
         try:
-            taken = await self._at.queue.take(1, self._rules.wait)
-        except QueueError as error:
-            self.measures.connected(ok=False)
-            log.warning("queue_fails", why=str(error))
-            await self._rest(self._rules.first_pause)
+            return await self._had(TAKING, lambda: self._at.queue.take(1, self._rules.wait))
+        except StoppedError:
             return []
-        self.measures.connected(ok=True)
-        return taken
 
     # One message.
 
     async def _handle(self, delivery: Delivery) -> None:
-        began, received = self._clock.now(), self._clock.wall()
+        began = self._clock.now()
+        arrival = Arrival(self._clock.wall(), delivery.body, self._rules.exchange)
         self.measures.received()
         try:
             envelope = _read(delivery)
-            await self._process(envelope, received)
+            await self._process(envelope, arrival)
+        except StoppedError:
+            self.measures.postponed()
+            return
         except LaterError as error:
             await self._postpone(delivery, error)
             return
@@ -159,18 +191,18 @@ class Consumer:
         self.measures.processed(envelope.context.platform, self._clock.now() - began)
         await self._settled(lambda: self._at.queue.done([delivery]))
 
-    async def _process(self, envelope: Envelope, received: float) -> None:
-        """Put a batch into the rows, unless it is there already. Raises LaterError or PoisonError."""
+    async def _process(self, envelope: Envelope, arrival: Arrival) -> None:
+        """Put a batch into the rows, unless it is there already. Raises LaterError, PoisonError or StoppedError."""
         if why := self._at.modes.now.refuses(envelope):
             raise LaterError(why, self._rules.switched_off)
         event = envelope.context.event_id
-        if await self._had(lambda: self._at.store.processed(event)):
+        if await self._in_rows(lambda: self._at.store.processed(event)):
             self.measures.duplicate()
             return
         items = await self._items(envelope)
         with self.measures.analysing():
-            digested = await self._at.desk(digest, envelope, items, self._at.analyser, received, self._clock)
-        kept = await self._had(lambda: self._at.store.keep(digested.batch))
+            digested = await self._at.desk(digest, envelope, items, self._at.analyser, arrival, self._clock)
+        kept = await self._in_rows(lambda: self._at.store.keep(digested.batch))
         if not kept.new:
             self.measures.duplicate()
             return
@@ -200,8 +232,7 @@ class Consumer:
             place = _place(envelope, self._rules.bucket)
         except BatchError as error:
             raise PoisonError(str(error)) from None
-        with self.measures.fetching():
-            body, metadata = await self._had(lambda: self._body(place))
+        body, metadata = await self._body(place)
         try:
             with self.measures.parsing():
                 batch = await self._at.desk(_decoded, body, metadata, place.key, self._rules.most)
@@ -211,48 +242,60 @@ class Consumer:
 
     async def _body(self, place: Place) -> tuple[bytes, dict[str, str]]:
         try:
-            found = await self._at.objects.get(place.bucket, place.key, self._rules.most_raw)
+            with self.measures.fetching():
+                found = await self._had(OBJECTS, lambda: self._at.objects.get(*place, self._rules.most_raw))
         except ObjectError as error:
-            if error.fault in (Fault.MISSING, Fault.REFUSED):  # a policy may be mended
-                raise LaterError(str(error)) from None
-            if error.fault is not Fault.DOWN:
-                raise PoisonError(str(error)) from None
-            self.measures.objects_failed()
-            raise
+            later = error.fault in (Fault.MISSING, Fault.REFUSED)  # a policy may be mended
+            raise (LaterError if later else PoisonError)(str(error)) from None
         return found.body, dict(found.metadata)
+
+    async def _in_rows(self, ask: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await self._had(DATABASE, ask)
+        except RefusedError as error:
+            raise PoisonError(f"the database refuses it: {error}") from None
 
     # What is not to be had.
 
-    async def _had(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What is asked for, as soon as it can be had: an outage is no message's fault. Raises PoisonError."""
+    async def _had(self, what: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """What is asked for, as soon as it can be had: an outage is no message's fault.
+
+        An error that is an answer is raised as it is: only that one thing will not be had. Raises StoppedError.
+        """
         pause = self._rules.first_pause
         while True:
             try:
                 found = await ask()
-            except (AnalyticsError, ObjectError) as error:
-                if isinstance(error, AnalyticsError) and not error.transient:
-                    raise PoisonError(f"the database refuses it: {error}") from None
-                self._down(str(error))
+            except (AnalyticsError, ObjectError, QueueError) as error:
+                if _is_answer(error):
+                    self._is_up(what)
+                    raise
+                self._down(what, str(error))
             else:
-                self._is_up()
+                self._is_up(what)
                 return found
             if self._stopping.is_set():
-                raise LaterError(self.trouble, 0.0)
+                raise StoppedError
             await self._rest(pause)
             pause = min(self._rules.longest_pause, 2 * pause)
 
-    def _down(self, why: str) -> None:
-        if not self.trouble:
-            log.warning("events_wait", why=why)
-        self.trouble = why
+    def _down(self, what: str, why: str) -> None:
+        if what not in self._troubles:
+            log.warning("events_wait", what=what, why=why)
+        if what == OBJECTS:
+            self.measures.objects_failed()
+        self._troubles[what] = why
         if not self._stopping.is_set():
             self._up.clear()
 
-    def _is_up(self) -> None:
-        if self.trouble:
-            log.info("events_go_on")
-        self.trouble = ""
-        self._up.set()
+    def _is_up(self, what: str) -> None:
+        if self._troubles.pop(what, None) is None:
+            return
+        log.info("events_go_on", what=what)
+        if not self._troubles:
+            self._up.set()
+        for over in self._resting:
+            over.set()  # who waits for the same need not wait longer
 
     async def _rest(self, seconds: float) -> None:
         """Return after so long, or when it is time to end."""
@@ -274,13 +317,19 @@ class Consumer:
             return
         seconds = self._rules.delay(delivery.tries) if error.seconds is None else error.seconds
         self.measures.postponed()
-        await self._settled(lambda: self._at.queue.later(delivery, seconds, str(error)))
+        # A format that is switched off says nothing about the message.
+        failed = error.seconds is None
+        await self._settled(lambda: self._at.queue.later(delivery, seconds, str(error), failed=failed))
 
     async def _bury(self, delivery: Delivery, why: str) -> None:
         """Put it among the dead, and tell whoever waits for its batch that nothing came of it."""
+        try:
+            await self._tell_failed(delivery)
+        except StoppedError:
+            self.measures.postponed()
+            return
         self.measures.failed()
         self._watches.buried(delivery.key, why)
-        await self._tell_failed(delivery)
         await self._settled(lambda: self._at.queue.bury(delivery, why))
 
     async def _tell_failed(self, delivery: Delivery) -> None:
@@ -290,15 +339,18 @@ class Consumer:
             return
         message = result_message(context, 0, context.content_count or 1, self._clock.wall())
         if message is not None:
-            await self._had(lambda: self._at.store.add([message]))
+            await self._had(DATABASE, lambda: self._at.store.add([message]))
             self.told()
 
     async def _settled(self, say: Callable[[], Awaitable[None]]) -> None:
-        """Say it to the queue; one that is away brings the message again, which then changes nothing."""
-        try:
-            await say()
-        except QueueError as error:
-            log.warning("queue_fails", why=str(error))
+        """Have the queue know. Who is to stop before it does leaves the message to others, and it changes nothing."""
+        with suppress(StoppedError):
+            await self._had(SETTLING, say)
+
+
+def _is_answer(error: AnalyticsError | ObjectError | QueueError) -> bool:
+    """Whether it is about what was asked for, and not about the one who was asked."""
+    return isinstance(error, RefusedError) or (isinstance(error, ObjectError) and error.fault is not Fault.DOWN)
 
 
 def _read(delivery: Delivery) -> Envelope:

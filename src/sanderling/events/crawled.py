@@ -11,12 +11,13 @@ item is that item.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import msgspec
 
-from sanderling.events.fields import first_text, members, moment, shown, text
+from sanderling.events.fields import first_text, members, moment, platform, shown, text
 from sanderling.formats.instance import Instance, Message, MessageError, decode
 from sanderling.outcome import Code
 
@@ -97,13 +98,21 @@ def failed(meta: Item, code: str, why: str) -> Item:
     return {"meta": {**meta, **told}, "content": None, "author": None, "comments": []}
 
 
+def platform_of(api: str) -> str:
+    """The platform that reports of an API are of: its name, or one made from it where that is none of a platform."""
+    if name := platform(api):
+        return name
+    digest = hashlib.blake2b(api.encode(errors="replace"), digest_size=4).hexdigest()
+    return f"{re.sub('[^a-z0-9]+', '-', api.lower())[:11].strip('-') or 'api'}-{digest}"
+
+
 def from_report(message: Message) -> Item:
     """The item that a report is."""
     found = message.instance
     return {
         "meta": {
             "id": message.id,
-            "platform": message.api.upper(),
+            "platform": platform_of(message.api).upper(),
             "fetch_status": "success",
             "crawled_at": _iso(message.crawled),
             "published_at": _iso(found.date_completed),

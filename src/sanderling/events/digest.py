@@ -9,6 +9,7 @@ from sanderling.events.envelopes import Envelope
 from sanderling.events.items import read_item
 from sanderling.events.posts import Context, CrawlError, Post
 from sanderling.events.rows import (
+    EVENTS_EXCHANGE,
     Numbered,
     Times,
     comment_rows,
@@ -23,6 +24,14 @@ from sanderling.stores.analytics import Batch
 # What a mistake of ours can raise on a text that nobody thought of. It is the item's error then, with its message: it
 # must not take 49 others along, or come back for ever.
 BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+
+class Arrival(NamedTuple):
+    """A message as it came, when that was, and the exchange that those hear who sent it."""
+
+    at: float  # Unix seconds
+    message: bytes = b""
+    exchange: str = EVENTS_EXCHANGE
 
 
 class Sorted(NamedTuple):
@@ -89,13 +98,13 @@ def _broken(post: Post, error: Exception) -> CrawlError:
     )
 
 
-def digest(envelope: Envelope, items: Sequence[object], analyser: Analyser, received: float, clock: Clock) -> Digested:
+def digest(envelope: Envelope, items: Sequence[object], analyser: Analyser, arrival: Arrival, clock: Clock) -> Digested:
     """The rows of a batch. The clock says when, and how long it took."""
     context, began, wall = envelope.context, clock.now(), clock.wall()
     posts, analyses, errors = analyse(sort_items(items, context, envelope.default_status), analyser)
-    times = Times(received, wall, round((clock.now() - began) * 1000 / max(1, len(items))))
+    times = Times(arrival.at, wall, round((clock.now() - began) * 1000 / max(1, len(items))))
     told = (
-        retry_message(errors, context, wall),
+        retry_message(errors, context, wall, arrival.exchange),
         result_message(context, len(posts), len(errors), wall),
     )
     batch = Batch(
@@ -104,11 +113,12 @@ def digest(envelope: Envelope, items: Sequence[object], analyser: Analyser, rece
         project_id=context.project_id,
         platform=context.platform,
         mode=envelope.mode,
-        received_at=received,
+        received_at=arrival.at,
         processed_at=wall,
         posts=post_rows(posts, analyses, context, times),
         comments=comment_rows(posts, analyses),
         errors=error_rows(errors, context, wall),
         outbox=tuple(each for each in told if each is not None),
+        message=arrival.message,
     )
     return Digested(batch, posts, analyses, errors)

@@ -4,6 +4,7 @@ The modes are a small file that is read every second, so that they can be switch
 `sanderling events mode`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,10 +13,13 @@ import msgspec
 from sanderling.clock import Clock
 from sanderling.events.envelopes import Envelope, canary
 from sanderling.observe import logs
+from sanderling.stores.control_file import read_wish
 from sanderling.stores.durable import plainly, write_new
 
 FILE = "modes.json"
 EVERY = 1.0  # seconds between looks
+NEW, LEGACY = "NEW_MODE_ENABLED", "LEGACY_MODE_ENABLED"  # variables of the environment
+YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 log = logs.get(__name__)
 
@@ -41,6 +45,20 @@ class Modes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return ""
 
 
+def modes_from(environment: Mapping[str, str]) -> Modes:
+    """The modes to begin with, where none are written. Raises ValueError."""
+    usual = Modes()
+    return Modes(new=_switch(environment, NEW, usual.new), legacy=_switch(environment, LEGACY, usual.legacy))
+
+
+def _switch(environment: Mapping[str, str], name: str, otherwise: bool) -> bool:  # noqa: FBT001 - what it gives
+    text = environment.get(name, "").strip().lower()
+    if text and text not in YES + NO:
+        expected = f"{', '.join(YES)} or {', '.join(NO)}"
+        raise ValueError(f"{name} is {environment[name][:40]!r}, expected one of {expected}, or nothing")
+    return text in YES if text else otherwise
+
+
 def write_modes(folder: Path, modes: Modes) -> None:
     """Make these the modes from now on. Raises FolderError."""
     with plainly(folder):
@@ -50,12 +68,7 @@ def write_modes(folder: Path, modes: Modes) -> None:
 
 def read_modes(folder: Path) -> Modes | None:
     """The modes that were written; None if there are none. Raises ValueError for a file that makes no sense."""
-    try:
-        return msgspec.json.decode((folder / FILE).read_bytes(), type=Modes)
-    except FileNotFoundError:
-        return None
-    except (msgspec.DecodeError, OSError) as error:
-        raise ValueError(f"{folder / FILE}: {error}") from None
+    return read_wish(folder / FILE, Modes)
 
 
 @dataclass(slots=True)

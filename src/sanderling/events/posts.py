@@ -2,6 +2,9 @@
 
 Crawlers of several generations name the same things differently; `items.py` reads them all. Ids are texts, since those
 of 19 digits do not fit into everybody's numbers. Times are Unix seconds.
+
+There are thousands of these at a time, and nothing in them leads back to them: so the collector need not know of them
+(`gc=False`, here and in what is made of them).
 """
 
 import msgspec
@@ -25,7 +28,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     sent_at: float | None = None
 
 
-class Author(msgspec.Struct, frozen=True, kw_only=True):
+class Author(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Who wrote it."""
 
     id: str = ""
@@ -36,7 +39,7 @@ class Author(msgspec.Struct, frozen=True, kw_only=True):
     verified: bool = False
 
 
-class Interaction(msgspec.Struct, frozen=True, kw_only=True):
+class Interaction(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How people took it; never below 0."""
 
     views: int = 0
@@ -46,7 +49,7 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True):
     saves: int = 0
 
 
-class Comment(msgspec.Struct, frozen=True, kw_only=True):
+class Comment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What somebody wrote below it."""
 
     id: str
@@ -56,7 +59,7 @@ class Comment(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float | None = None
 
 
-class Post(msgspec.Struct, frozen=True, kw_only=True):
+class Post(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An item that was fetched."""
 
     id: str

@@ -78,6 +78,8 @@ class Source:
     keyword: str = ""
     task_type: str = "research_and_crawl"
     bucket: str = "crawl-results"
+    exchange: str = EVENTS_EXCHANGE
+    routing_key: str = EVENT_TYPE
 
     def __post_init__(self) -> None:
         """Raises ValueError if whoever reads our messages would not read what is meant."""
@@ -225,8 +227,8 @@ class BatchSink:
             some = self._first()
             made = await self._stored(some, self._next)
             event = OutboxMessage(
-                exchange=EVENTS_EXCHANGE,
-                routing_key=EVENT_TYPE,
+                exchange=self._source.exchange,
+                routing_key=self._source.routing_key,
                 body=_event(self._source, made, self._clock.wall()),
                 created_at=self._clock.wall(),
             )

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from sanderling.events.analysis.analyse import Analysis
+from sanderling.events.analysis.sentiment import Label
 from sanderling.events.posts import Context, CrawlError, Post
 from sanderling.events.taxonomy import classify
 from sanderling.outcome import Retry
@@ -13,6 +14,10 @@ from sanderling.stores.analytics import CommentRow, ErrorRow, OutboxMessage, Pos
 
 EVENTS_EXCHANGE, RETRY_KEY = "smap.events", "crawl.retry"
 RESULTS_EXCHANGE, RESULT_KEY = "results.inbound", "analyze.result"
+
+# A label as a plain text. There are a dozen to a post, and to ask each for its value takes five times as long.
+WRITTEN = {label: label.value for label in Label}
+NEUTRAL = WRITTEN[Label.NEUTRAL]
 
 
 class Numbered(NamedTuple):
@@ -107,7 +112,7 @@ def _comments(place: int, post: Post, analysis: Analysis) -> Iterator[CommentRow
             text=comment.text,
             author_name=comment.author_name,
             likes=comment.likes,
-            sentiment="NEUTRAL" if verdict is None else verdict.label.value,
+            sentiment=NEUTRAL if verdict is None else WRITTEN[verdict.label],
             sentiment_score=0.0 if verdict is None else verdict.score,
             commented_at=comment.created_at,
         )
@@ -134,7 +139,9 @@ def error_rows(errors: Sequence[Numbered], context: Context, wall: float) -> lis
     ]
 
 
-def retry_message(errors: Sequence[Numbered], context: Context, wall: float) -> OutboxMessage | None:
+def retry_message(
+    errors: Sequence[Numbered], context: Context, wall: float, exchange: str = EVENTS_EXCHANGE
+) -> OutboxMessage | None:
     """What the crawler is asked to fetch once more; None if nothing is worth it."""
     again = [
         {"content_id": error.content_id, "permalink": error.permalink, "error_code": error.code}
@@ -155,9 +162,7 @@ def retry_message(errors: Sequence[Numbered], context: Context, wall: float) -> 
             "items": again,
         },
     }
-    return OutboxMessage(
-        exchange=EVENTS_EXCHANGE, routing_key=RETRY_KEY, body=msgspec.json.encode(body), created_at=wall
-    )
+    return OutboxMessage(exchange=exchange, routing_key=RETRY_KEY, body=msgspec.json.encode(body), created_at=wall)
 
 
 def result_message(context: Context, succeeded: int, failed: int, wall: float) -> OutboxMessage | None:

@@ -23,9 +23,11 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     modes: Modes
     modes_trouble: str = ""  # why the file of modes is not heeded, if it is not
+    paused: bool = False  # whether somebody wants it to rest
     trouble: str = ""  # what is not to be had, while it is not
     queue: Depth | None  # None if it cannot be asked
     outbox: int | None  # messages that wait to go out; None if the database cannot be asked
+    outbox_trouble: str = ""  # why something does not go out, while it does not
     pool: int | None = None  # connections to the database; None if there is no such thing
 
 
@@ -76,6 +78,10 @@ class EventsStatus(msgspec.Struct, frozen=True, kw_only=True):
     outbox: int | None  # messages that wait to go out; None if the database cannot be asked
     sent: dict[str, int]  # messages that went out, by routing key
     recent: tuple[ShortError, ...]  # the last errors, the oldest first
+    outbox_trouble: str = ""  # why something does not go out, while it does not
+    odd: int = 0  # batches about which something was noted: their size, as a rule
+    paused: bool = False  # whether somebody wants it to rest
+    system: str = "events"
 
     @property
     def seconds(self) -> float:
@@ -97,6 +103,8 @@ class EventsStatus(msgspec.Struct, frozen=True, kw_only=True):
         """What it is at, in a few words."""
         if self.trouble:
             return "waiting for what is not to be had"
+        if self.paused:
+            return "paused: somebody wants it to rest"
         if self.queue is None:
             return "waiting for the queue"
         if not (self.modes.new or self.modes.legacy or self.modes.inline):
@@ -135,8 +143,11 @@ def status_of(measures: Measures, standing: Standing) -> EventsStatus:
         trouble=standing.trouble,
         queue=None if queue is None else QueueStatus(**queue._asdict()),
         outbox=standing.outbox,
+        outbox_trouble=standing.outbox_trouble,
         sent=_occurred(counts.sent),
         recent=measures.recent,
+        odd=sum(counts.odd.values()),
+        paused=standing.paused,
     )
 
 

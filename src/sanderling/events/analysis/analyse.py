@@ -15,16 +15,16 @@ from sanderling.events.analysis.impact import Risk, impact_of, is_kol
 from sanderling.events.analysis.intent import Intent, Intents, load_intents
 from sanderling.events.analysis.keywords import Aspects, Keyword, load_aspects
 from sanderling.events.analysis.lexicon_model import LexiconModel
-from sanderling.events.analysis.preprocess import MOST_COMMENT, Clean, Part, Stats, most_liked, normalise, preprocess
+from sanderling.events.analysis.preprocess import Clean, Part, Stats, comment_of, most_liked, preprocess
 from sanderling.events.analysis.sentiment import Label, Sentiment, SentimentModel, judge_all
 from sanderling.events.posts import Post
 
 # Comments of a post whose sentiment is read, the most liked of them.
 MOST_COMMENTS = 200
-IMPACT_PARTS = ("engagement", "reach", "platform", "mood", "raw")
+IMPACT_PARTS = ("engagement", "reach", "platform", "mood", "raw")  # the first fields of an Impact
 
 
-class CommentSentiment(msgspec.Struct, frozen=True):
+class CommentSentiment(msgspec.Struct, frozen=True, gc=False):
     """What one comment of a post says; `place` is where it is among the post's."""
 
     place: int
@@ -33,7 +33,7 @@ class CommentSentiment(msgspec.Struct, frozen=True):
     confidence: float
 
 
-class Analysis(msgspec.Struct, frozen=True, kw_only=True):
+class Analysis(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is known about a post now. Counters are not here: they are the post's."""
 
     sentiment: Label = Label.NEUTRAL
@@ -85,7 +85,8 @@ class Analyser:
 
     def analyse_all(self, posts: Sequence[Post]) -> list[Analysis]:
         """What each post says, in their order."""
-        drafts = [self._draft(post) for post in posts]
+        known: dict[str, Part] = {}
+        drafts = [self._draft(post, known) for post in posts]
         texts: dict[str, Sequence[Part]] = {}
         for draft in drafts:
             if not draft.skipped:
@@ -93,8 +94,8 @@ class Analyser:
         verdicts = judge_all(self.model, texts)
         return [self._skip(draft) if draft.skipped else self._finish(draft, verdicts) for draft in drafts]
 
-    def _draft(self, post: Post) -> Draft:
-        clean = preprocess(post, self._intents.spam)
+    def _draft(self, post: Post, known: dict[str, Part]) -> Draft:
+        clean = preprocess(post, self._intents.spam, known)
         intent = self._intents.classify(clean.words, clean.own)
         skipped = _why_skip(clean.stats, intent)
         if skipped:
@@ -103,7 +104,7 @@ class Analyser:
         comments = dict(clean.comments)
         for place in most_liked(post.comments, MOST_COMMENTS):
             if place not in comments:
-                comments[place] = normalise(post.comments[place].text, MOST_COMMENT)
+                comments[place] = comment_of(post.comments[place].text, known)
         return Draft(post, clean, intent, "", keywords, windows(clean.text, keywords), comments)
 
     def _skip(self, draft: Draft) -> Analysis:
@@ -120,9 +121,10 @@ class Analyser:
     def _finish(self, draft: Draft, verdicts: dict[str, Sentiment]) -> Analysis:
         post, whole = draft.post, verdicts[draft.clean.vivid]
         impact = impact_of(post.interaction, post.author, post.platform, whole.label)
-        comments = {place: verdicts[draft.comments[place].vivid] for place in sorted(draft.comments)}
+        places = sorted(draft.comments)
+        comments = [verdicts[draft.comments[place].vivid] for place in places]
         around = [[verdicts[text] for text in texts] for texts in draft.windows]
-        everything = chain([whole], comments.values(), *around)
+        everything = chain([whole], comments, *around)
         return Analysis(
             sentiment=whole.label,
             score=whole.score,
@@ -132,12 +134,12 @@ class Analyser:
             intent_confidence=draft.intent.confidence,
             keywords=tuple(draft.keywords),
             aspects=sum_up(draft.keywords, around),
-            impact={name: getattr(impact, name) for name in IMPACT_PARTS},
+            impact=dict(zip(IMPACT_PARTS, impact[:5], strict=True)),
             impact_score=impact.score,
             risk=impact.risk,
             viral=impact.viral,
             kol=impact.kol,
-            comments=tuple(_comment(place, verdict) for place, verdict in comments.items()),
+            comments=tuple(map(_comment, places, comments)),
             stats=draft.clean.stats,
             model=self.model.name,
             model_version=self.model.version,
@@ -164,7 +166,8 @@ def _gather(draft: Draft, texts: dict[str, Sequence[Part]]) -> None:
 
 
 def _comment(place: int, verdict: Sentiment) -> CommentSentiment:
-    return CommentSentiment(place, verdict.label, verdict.score, verdict.confidence)
+    label, score, confidence, _ = verdict
+    return CommentSentiment(place, label, score, confidence)
 
 
 def _probabilities(verdict: Sentiment) -> dict[str, float]:

@@ -5,14 +5,15 @@ from pathlib import Path
 import msgspec
 
 from sanderling.events.analysis.listing import read_listing
-from sanderling.events.analysis.phrases import EDGES, OTHER_MARKS, Phrases
+from sanderling.events.analysis.phrases import Phrases
+from sanderling.events.analysis.scan import OTHER_MARKS, locate
+from sanderling.events.analysis.windows_python import NOWHERE
 
 MOST_KEYWORDS = 30
 # Places of one keyword that are kept, and whose surroundings are judged: the sixth complaint about a price adds little.
 MOST_PLACES = 5
 
 MOST_NAME = 30  # characters
-NOWHERE = (-1, -1)
 RANKS = ("primary", "secondary")
 
 
@@ -24,7 +25,7 @@ class Term(msgspec.Struct, frozen=True):
     primary: bool
 
 
-class Keyword(msgspec.Struct, frozen=True):
+class Keyword(msgspec.Struct, frozen=True, gc=False):
     """A term that a text has, whichever way it was spelled there."""
 
     keyword: str
@@ -69,17 +70,6 @@ class Aspects:
         return [
             Keyword(name, terms[name].aspect, terms[name].primary, mentions[name], tuple(places[name])) for name in best
         ]
-
-
-def locate(text: str, phrase: str, at: int) -> tuple[int, int]:
-    """Start and end of the first place from `at` on where a phrase stands as whole words, or NOWHERE."""
-    begin = text.find(phrase, at)
-    while begin >= 0:
-        end = begin + len(phrase)
-        if (begin == 0 or text[begin - 1] in EDGES) and (end == len(text) or text[end] in EDGES):
-            return begin, end
-        begin = text.find(phrase, begin + 1)
-    return NOWHERE
 
 
 def load_aspects(path: Path | None = None) -> Aspects:

@@ -11,9 +11,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from sanderling.events.analysis.listing import Entry, Listing, Section, read_listing
-
-# What a phrase does. Plain numbers, as they are compared for every other word of a text.
-VALENCE, SIGN, NEGATION, DEGREE, PIVOT, CONCESSION, NOTHING = range(7)
+from sanderling.events.analysis.weigh_python import CONCESSION, DEGREE, NEGATION, NOTHING, PIVOT, SIGN, VALENCE
 
 
 class Said(NamedTuple):

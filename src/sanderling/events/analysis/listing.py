@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 from unicodedata import normalize
 
-from sanderling.events.analysis.phrases import BREAKS, MOST_WORDS, words_of
+from sanderling.events.analysis.phrases import MOST_WORDS
+from sanderling.events.analysis.scan import BREAKS, words_of
 from sanderling.events.analysis.slang import SLANG, unslang
 from sanderling.events.analysis.vietnamese import looks_vietnamese, spellings
 

@@ -11,7 +11,8 @@ from operator import ne
 from typing import NamedTuple
 from unicodedata import is_normalized, normalize
 
-from sanderling.events.analysis.phrases import Phrases, words_of
+from sanderling.events.analysis.phrases import Phrases
+from sanderling.events.analysis.scan import plain_words, words_of
 from sanderling.events.analysis.slang import ANYWHERE, SLANG, unslang
 from sanderling.events.analysis.vietnamese import looks_vietnamese
 from sanderling.events.posts import Comment, Post
@@ -86,6 +87,10 @@ class Clean(NamedTuple):
 def normalise(raw: str, most: int = MOST_TEXT) -> Part:
     """A text, clean and vivid."""
     text = raw[:most]
+    plain = plain_words(text)
+    if plain is not None:
+        text, words = plain
+        return Part(text, text, words) if SLANG.isdisjoint(words) else _spelled_out(text, words, [])
     if not is_normalized("NFKC", text):
         # Thousands of marks on one letter would take seconds to be put in order. Cut again: one letter may become 18.
         text = normalize("NFKC", _MANY_SIGNS.sub(r"\1", text))[:most]
@@ -100,7 +105,11 @@ def normalise(raw: str, most: int = MOST_TEXT) -> Part:
     if _PERHAPS_EMOJI.search(text) is not None:
         emoji = _EMOJI.findall(text)
         text = without_emoji(text)
-    words = words_of(text)
+    return _spelled_out(text, words_of(text), emoji)
+
+
+def _spelled_out(text: str, words: list[str], emoji: list[str]) -> Part:
+    """A text without its emoji, which has those words: the part that it is, without slang."""
     if not SLANG.isdisjoint(words):
         everything = looks_vietnamese(text, words)
         if everything or not ANYWHERE.isdisjoint(words):
@@ -129,12 +138,24 @@ def _without_signs(text: str) -> str:
     return text
 
 
-def preprocess(post: Post, spam: Phrases[bool]) -> Clean:
-    """All texts of a post as one, and what can be counted about them; `spam` are the phrases nobody else uses."""
+def comment_of(raw: str, known: dict[str, Part]) -> Part:
+    """A comment, clean and vivid. Of what is known already, the same part: people repeat each other."""
+    part = known.get(raw)
+    if part is None:
+        part = known[raw] = normalise(raw, MOST_COMMENT)
+    return part
+
+
+def preprocess(post: Post, spam: Phrases[bool], known: dict[str, Part] | None = None) -> Clean:
+    """All texts of a post as one, and what can be counted about them; `spam` are the phrases nobody else uses.
+
+    `known` has comments that were read before; those of this post are added.
+    """
+    known = {} if known is None else known
     # By what was written, so that a caption which repeats the transcription counts once.
     own = {raw: normalise(raw) for raw in (post.transcription, post.text) if raw}
     top = {place: post.comments[place].text for place in most_liked(post.comments, TOP_COMMENTS)}
-    comments = {place: normalise(raw, MOST_COMMENT) for place, raw in top.items()}
+    comments = {place: comment_of(raw, known) for place, raw in top.items()}
     words = _joined(own.values())
     count = len(words)
     words += _joined(comments.values())
@@ -157,8 +178,8 @@ def preprocess(post: Post, spam: Phrases[bool]) -> Clean:
 
 def most_liked(comments: Sequence[Comment], most: int) -> list[int]:
     """Places of the comments with the most likes, those first; of equals the earlier one."""
-    places = sorted(range(len(comments)), key=lambda place: -comments[place].likes)
-    return places[:most]
+    likes = [-comment.likes for comment in comments]
+    return sorted(range(len(likes)), key=likes.__getitem__)[:most]
 
 
 def _joined(parts: Iterable[Part]) -> list[str]:

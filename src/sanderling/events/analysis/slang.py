@@ -6,7 +6,7 @@ text only; and a single letter never behind a number, or behind a word like "siz
 
 import re
 
-from sanderling.events.analysis.phrases import BREAKS
+from sanderling.events.analysis.scan import BREAKS
 
 
 def _table(forms: dict[str, str]) -> dict[str, str]:
@@ -71,7 +71,12 @@ _NAMED = ("size", "sz", "cỡ", "vitamin", "loại", "hạng", "nhóm", "lớp",
 # Not all edges of words: "t-shirt", "c#" and "a/b" stay. The one before is taken and not just looked back at, since a
 # search for one of few characters is the fastest there is.
 _EDGE = f"[{re.escape(BREAKS)} '\"\u201c\u201d]"
-_SHORTS = re.compile(f"({_EDGE})({'|'.join(sorted(SLANG, key=len, reverse=True))})(?={_EDGE})")
+# By their first letters: a search tries one after the other.
+_BY_LETTER = [
+    f"{letter}(?:{'|'.join(sorted([short[1:] for short in SLANG if short[0] == letter], reverse=True))})"
+    for letter in sorted({short[0] for short in SLANG})
+]
+_SHORTS = re.compile(f"({_EDGE})({'|'.join(_BY_LETTER)})(?={_EDGE})")
 
 
 def unslang(text: str, *, everything: bool) -> str:

@@ -1,0 +1,111 @@
+"""How a running system stands, whoever asks, and also while something it needs is away."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from event_house import awaited, house
+
+from sanderling.clock import SystemClock
+from sanderling.events.modes import Modes, read_modes
+from sanderling.events.status import EventsStatus
+from sanderling.events.watch import OK, EventsControl, EventsWatch
+from sanderling.stores.control_file import NOTHING, Control
+from sanderling.stores.queue import Depth, QueueError
+from sanderling.worlds.social import Social
+from sanderling.worlds.social_presets import demo
+
+BATCHES = 6
+
+
+class Away:
+    """A queue that does not answer."""
+
+    async def depth(self) -> Depth:
+        raise QueueError("localhost:5672: connection refused")
+
+
+@awaited
+async def test_the_status_counts_what_is_in_the_rows(tmp_path: Path) -> None:
+    social = Social(1, demo())
+    async with house(tmp_path, social) as at:
+        await at.publish(0, BATCHES)
+        watch = EventsWatch(at.system, SystemClock(), 7)
+        await watch.look()
+        before = watch.status()
+        await at.consume()
+        await watch.look()
+        after = watch.status(running=False)
+        ((posts,),) = at.rows("SELECT sum(posts) FROM processed_events")
+        ((errors,),) = at.rows("SELECT count(*) FROM crawl_errors")
+
+    assert before.queue is not None
+    assert (before.queue.ready, before.batches, before.pid, before.running) == (BATCHES, 0, 7, True)
+    assert (after.batches, after.posts, after.errors, after.running) == (BATCHES, posts, errors, False)
+    assert after.queue is not None
+    assert (after.queue.ready, after.outbox) == (0, 0)
+    assert watch.readings().counts.received == BATCHES
+
+
+@awaited
+async def test_what_does_not_answer_is_not_known_and_nothing_breaks(tmp_path: Path) -> None:
+    async with house(tmp_path, Social(1, demo())) as at:
+        at.system.stations = replace(at.system.stations, queue=Away())  # type: ignore[arg-type] # nothing else is asked
+        watch = EventsWatch(at.system, SystemClock(), 7)
+        await watch.look()
+        found = watch.status()
+        health = await EventsControl(watch).health()
+
+    assert (found.queue, found.outbox) == (None, 0)
+    assert found.doing == "waiting for the queue"
+    assert health == {"database": OK, "objects": OK, "queue": "localhost:5672: connection refused"}
+
+
+@awaited
+async def test_modes_that_are_set_are_in_force_at_once_and_on_disk(tmp_path: Path) -> None:
+    async with house(tmp_path, Social(1, demo())) as at:
+        control = EventsControl(EventsWatch(at.system, SystemClock(), 7))
+        await control.set_modes(Modes(new=False, canary=0.5))
+        found = await control.modes()
+
+    assert found == read_modes(tmp_path) == Modes(new=False, canary=0.5)
+
+
+@awaited
+async def test_while_it_is_paused_nothing_is_taken_and_afterwards_everything(tmp_path: Path) -> None:
+    async with house(tmp_path, Social(1, demo())) as at:
+        watch = EventsWatch(at.system, SystemClock(), 7)
+        at.system.consumer.control(Control(paused=True))
+        await at.publish(0, BATCHES)
+        resting: list[EventsStatus] = []
+
+        async def rest() -> None:
+            await asyncio.sleep(0.3)  # six times as long as a worker waits for a message
+            await watch.look()
+            resting.append(watch.status())
+            at.system.consumer.control(NOTHING)
+            while at.system.consumer.measures.counts().received < BATCHES or watch.status().active:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            at.system.stop()
+
+        async with asyncio.timeout(60):
+            await at.system.run(rest())
+        after = watch.status()
+
+    (found,) = resting
+    assert found.queue is not None
+    assert (found.paused, found.batches, found.queue.ready) == (True, 0, BATCHES)
+    assert "paused" in found.doing
+    assert (after.paused, after.batches) == (False, BATCHES)
+
+
+@awaited
+async def test_one_that_is_paused_ends_when_it_is_stopped(tmp_path: Path) -> None:
+    async with house(tmp_path, Social(1, demo())) as at:
+        at.system.consumer.control(Control(paused=True))
+
+        async def stop() -> None:
+            at.system.stop()
+
+        async with asyncio.timeout(30):
+            await at.system.run(stop())
