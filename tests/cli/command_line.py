@@ -7,19 +7,25 @@ import sys
 import warnings
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from queue import SimpleQueue
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
 from sanderling import cli
+from sanderling.limit import PaceRules
 from sanderling.testing.scripted import Step, answer
 
+T = TypeVar("T")
 Script = dict[str, list[bytes | list[Step]]]
-# A crawl begins with two requests a second, so the sites are small; Parquet takes a second of its own.
+# A process of ours begins with two requests a second, so the sites are small; Parquet takes a second of its own.
 QUICK = ("--private", "--no-parquet")
+# Commands for the first thread to call; None when nobody will ask for more.
+WAITING: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
 
 class Done(NamedTuple):
@@ -85,9 +91,30 @@ def called(*arguments: str) -> Done:
     return Done(exits.value.code, out.getvalue(), err.getvalue())
 
 
-def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run the async half of a test."""
-    asyncio.run(main())
+def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run the async half of a test, in another thread: the first one is for the commands that are called by `here`."""
+    with ThreadPoolExecutor(1, "beside") as beside:
+        test = beside.submit(lambda: asyncio.run(main()))
+        test.add_done_callback(lambda _: WAITING.put(None))
+        while command := WAITING.get():
+            command()
+        return test.result()
+
+
+async def here(*arguments: str) -> Done:
+    """What comes of a command that ends by itself: without a process, which takes half a second, and less politely."""
+    done: Future[Done] = Future()
+
+    def command() -> None:
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(PaceRules, "up_to", lambda rps: PaceRules(initial_rps=min(rps, 50.0), max_rps=rps))
+                done.set_result(called(*arguments))
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            done.set_exception(error)
+
+    WAITING.put(command)
+    return await asyncio.wrap_future(done)
 
 
 def rows(folder: Path, name: str = "pages.jsonl") -> list[dict[str, Any]]:

@@ -130,11 +130,11 @@ async def administered(folder: Path, server: Server, *more: str) -> AsyncIterato
         assert process.stderr is not None
         said = ""
         async with asyncio.timeout(SECONDS):
-            while "admin API: " not in said:
+            while "API: " not in said:
                 said = (await process.stderr.readline()).decode()
                 assert said, "it ended by itself"
         async with ClientSession() as session:
-            yield Admin(said.partition("admin API: ")[2].strip(), session, process)
+            yield Admin(said.partition("API: ")[2].strip(), session, process)
 
 
 # What is stored.

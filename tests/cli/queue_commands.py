@@ -1,4 +1,4 @@
-"""A queue to run `sanderling sequence` commands on: a file, or at a RabbitMQ that may be somebody's."""
+"""A queue to run commands on: a file, or at a RabbitMQ that may be somebody's."""
 
 import asyncio
 import uuid
@@ -63,15 +63,17 @@ def in_folder(folder: Path) -> Queued:
 
 
 @contextmanager
-def at_broker(url: str, folder: Path) -> Iterator[Queued]:
-    """One of a name that nobody else has; all else is in the folder."""
+def at_broker(url: str, folder: Path, *, bound: bool = False) -> Iterator[Queued]:
+    """One of a name that nobody else has, perhaps bound to an exchange of that name; all else is in the folder."""
     name = f"sanderling-test-{uuid.uuid4().hex}"
-    yield Queued(url, name, ("--queue", url, "--queue-name", name, f"--out={folder}"))
+    exchange = ("--exchange", name) if bound else ()
+    yield Queued(url, name, ("--queue", url, "--queue-name", name, *exchange, f"--out={folder}"))
     asyncio.run(_delete(url, name))
 
 
 async def _delete(url: str, name: str) -> None:
     async with asyncio.timeout(20), await aio_pika.connect(url) as connection:
         channel = await connection.channel()
+        await channel.exchange_delete(name)
         for each in (name, f"{name}.dead", *(f"{name}.later.{seconds:g}s" for seconds in DELAYS)):
             await channel.queue_delete(each, if_unused=False, if_empty=False)

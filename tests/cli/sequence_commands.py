@@ -42,7 +42,7 @@ def flags(folder: Path, server: GameServer) -> list[str]:
 
 def begin(server: GameServer) -> list[str]:
     """What to begin with its first id with."""
-    return ["--target", str(server.game.first), "--buffer", "0"]
+    return ["--begin", str(server.game.first)]
 
 
 async def asked(server: GameServer, number: int) -> None:

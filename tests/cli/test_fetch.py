@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
+from command_line import called
 
 from sanderling.testing.scripted import ScriptedServer, Step, answer
 
@@ -68,23 +69,9 @@ def test_ones_own_machine_is_refused_unless_allowed() -> None:
     ],
 )
 def test_bad_usage_says_what_to_do_and_exits_with_2(arguments: list[str], says: str) -> None:
-    code, out, err = run(command(*arguments))
+    done = called("fetch", *arguments)
 
-    assert (code, out) == (2, "")
-    assert says in err
-    assert "secret" not in err
-    assert "Traceback" not in err
-
-
-def test_the_exit_code_is_its_own_thirty_times_out_of_thirty() -> None:
-    """Some HTTP libraries abort the process at exit, now and then."""
-
-    async def main() -> list[int]:
-        async with ScriptedServer({"/": [answer(200)], "/no": [answer(404)]}) as server:
-            codes = []
-            for number in range(30):
-                code, _, _ = await command(server.url("/no" if number % 2 else "/"), "--private")
-                codes.append(code)
-            return codes
-
-    assert asyncio.run(main()) == [0, 1] * 15
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+    assert "secret" not in done.err
+    assert "Traceback" not in done.err

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from command_line import called
 
 # A command as others will write them, in a file of its own; and a program that knows it besides what we ship.
 COMMAND = """
@@ -112,14 +113,14 @@ def test_the_help_names_the_commands_and_has_an_example() -> None:
     ("group", "commands"), [("pages", ["crawl", "verify", "failed"]), ("demo", ["limiter", "pages"])]
 )
 def test_the_help_of_a_group_names_its_commands(group: str, commands: list[str]) -> None:
-    done = sanderling(group)
+    done = called(group)
 
-    assert (done.returncode, done.stderr) == (0, "")
-    assert all(re.search(rf"│ {command} +[A-Z]", done.stdout) for command in commands)
+    assert (done.code, done.err) == (0, "")
+    assert all(re.search(rf"│ {command} +[A-Z]", done.out) for command in commands)
 
 
 def test_without_a_command_there_is_the_help() -> None:
-    assert sanderling().stdout == sanderling("--help").stdout
+    assert called().out == called("--help").out
 
 
 @pytest.mark.parametrize("flag", ["--version", "--help"])
@@ -141,12 +142,14 @@ main()
     ]
 
 
-@pytest.mark.skipif(not find_spec("sanderling.cli.demo"), reason="cyclopts looks into every command for a suggestion")
+@pytest.mark.skipif(
+    not find_spec("sanderling.cli.demos.limiter"), reason="cyclopts looks into every command for a suggestion"
+)
 def test_a_slip_of_the_finger_gets_a_suggestion() -> None:
-    done = sanderling("dmeo")
+    done = called("dmeo")
 
-    assert (done.returncode, done.stdout) == (2, "")
-    assert 'Did you mean "demo"?' in done.stderr
+    assert (done.code, done.out) == (2, "")
+    assert 'Did you mean "demo"?' in done.err
 
 
 @pytest.mark.parametrize(
@@ -178,7 +181,14 @@ def test_a_command_that_cannot_go_on_says_why_and_no_more(program: list[str]) ->
 def test_the_shared_flags_are_explained(program: list[str]) -> None:
     help_ = run(program, "watch", "--help").stdout
 
-    for words in ("--metrics-port", "to this machine only", "--log-format", "[choices: text, json]", "[default: info]"):
+    for words in (
+        "--metrics-port",
+        "--metrics-bind",
+        "[default: 127.0.0.1]",
+        "--log-format",
+        "[choices: text, json]",
+        "[default: info]",
+    ):
         assert words in help_
 
 

@@ -10,10 +10,10 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
+from sanderling.cli.client import client
 from sanderling.cli.loop import run
 from sanderling.cli.options import DEFAULT, Options, observed, showing
 from sanderling.fetch.attempts import Fetched, Fetcher
-from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.observe.metrics import LimiterMetrics
@@ -63,14 +63,8 @@ def fetch(
     tasks = [_task(url) for url in urls]
     if not tasks:
         raise CommandError("no address given; try: sanderling fetch https://example.org/", code=2)
-    try:
-        rules = HttpRules(contact=contact)
-    except ValueError as error:
-        raise CommandError(f"--contact: {error}", code=2) from None
-    pace = PaceRules.up_to(rps)
-    limiter = Limiter(LimiterRules(pace=pace))
-    guard = GuardRules(private=private, raw_addresses=private)
-    lines = run(_fetch_all(tasks, limiter, Http(rules, guard), options, as_json=json))
+    http, limiter = client(HttpRules(), contact, private=private), Limiter(LimiterRules(pace=PaceRules.up_to(rps)))
+    lines = run(_fetch_all(tasks, limiter, http, options, as_json=json))
     if not json:
         _explain(limiter)
     if not all(line.outcome in ("OK", "NOT_MODIFIED") for line in lines):

@@ -1,14 +1,23 @@
 """The event loop that commands run on, and how they are stopped."""
 
 import asyncio
+import os
 import signal
+import sys
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import uvloop
 
+from sanderling.cli import INTERRUPTED, CommandError
+from sanderling.cli.words import printable
+
 T = TypeVar("T")
+
+GRACE = 5.0  # seconds that a process may take to let go of everything, once it was told to stop at once
+SHOW_CURSOR = "\x1b[?25h"
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -37,6 +46,7 @@ def stoppable(
             stop()
         elif main is not None:
             main.cancel()
+            _leave_after(GRACE)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, heard, number)
@@ -45,3 +55,47 @@ def stoppable(
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+
+
+def _leave_after(seconds: float) -> None:
+    """End the process after a while, whatever it still waits for: a server that is gone may never say goodbye."""
+
+    def leave() -> None:
+        if sys.stdout.isatty():
+            print(SHOW_CURSOR, end="", flush=True)  # a picture that is still drawn has hidden it
+        print("sanderling: stopped at once; what was kept is safe", file=sys.stderr, flush=True)
+        os._exit(INTERRUPTED)
+
+    # Not a timer of the loop: that may be what is stuck.
+    timer = threading.Timer(seconds, leave)
+    timer.daemon = True
+    timer.start()
+
+
+@contextmanager
+def ending(onward: str, known: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Say in words what ends a run from outside: something of what is `known` to happen, or a second Ctrl-C.
+
+    `onward` is the command that goes on with it.
+    """
+    try:
+        yield
+    except known as error:
+        raise CommandError(printable(str(error))) from None
+    except ExceptionGroup as group:
+        kinds: tuple[type[Exception], ...] = (*known, CommandError)
+        wanted, rest = group.split(kinds)
+        if wanted is None or rest is not None:
+            raise
+        first = _first(wanted)
+        raise CommandError(printable(str(first)), first.code if isinstance(first, CommandError) else 1) from None
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise CommandError(
+            f"stopped at once; what was kept is safe. Go on with:\n\n    {onward}\n", INTERRUPTED
+        ) from None
+
+
+def _first(group: BaseException) -> BaseException:
+    while isinstance(group, BaseExceptionGroup):
+        group = group.exceptions[0]
+    return group

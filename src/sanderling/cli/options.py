@@ -3,17 +3,31 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Self, TypeVar
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 from prometheus_client import CollectorRegistry
 
 from sanderling.cli import CommandError
+from sanderling.limit import Limiter
 from sanderling.observe import logs
-from sanderling.observe.metrics import Exposition, PortError, on_loop, serve
+from sanderling.observe.metrics import (
+    LOOPBACK,
+    TOP_HOSTS,
+    BindError,
+    Exposition,
+    LimiterMetrics,
+    PortError,
+    on_loop,
+    serve,
+)
+from sanderling.stores.polling import PollingStore
+from sanderling.stores.queue import WholeQueue
 
 T = TypeVar("T")
 
@@ -24,7 +38,10 @@ class Options:
     """How to watch a command while it runs. A command takes one as `*, options: Options = DEFAULT`."""
 
     metrics_port: Annotated[int | None, Parameter(validator=Number(gte=0, lte=65535))] = None
-    """Serve Prometheus metrics on this port, to this machine only; 0 takes any free one."""
+    """Serve Prometheus metrics on this port; 0 takes any free one."""
+
+    metrics_bind: str = LOOPBACK
+    """The address for metrics, 0.0.0.0 in a container; anyone who reaches it can read them: host names, no secrets."""
 
     log_format: logs.Style | None = None
     """How log lines look; by default text on a terminal and json elsewhere."""
@@ -37,8 +54,47 @@ class Options:
         """Whether to log the limiter's snapshot now and then: not into a terminal that shows it already."""
         return self.log_format is not None or not sys.stderr.isatty()
 
+    def quieter(self, level: logs.Level) -> Self:
+        """The same, without the lines that a screen has in words: those are for who asked for a log."""
+        asked = self.log_format is not None or self.log_level != "info"
+        return self if asked else replace(self, log_level=level)
+
 
 DEFAULT = Options()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched(Options):
+    """The same for a command that runs a system, with a page that shows it. `*, options: Watched = WATCHED`."""
+
+    dashboard: Annotated[int | None, Parameter(validator=Number(gte=0, lte=65535))] = None
+    """Serve the dashboard on this port, to this machine only: this system, and all beside its folder."""
+
+
+WATCHED = Watched()
+
+
+def beside(
+    options: Options,
+    out: Path,
+    say: Callable[[str], object],
+    *,
+    polling: PollingStore | None = None,
+    queue: WholeQueue | None = None,
+) -> AbstractAsyncContextManager[object]:
+    """The dashboard while a system runs that keeps what it has in `out`, if it was asked for. Raises CommandError.
+
+    A database or a queue that the system holds open can be used from there too.
+    """
+    if not isinstance(options, Watched) or options.dashboard is None:
+        return nullcontext()
+    # Here and not at the top: it loads all five systems, and most runs serve none.
+    from sanderling.cli.dashboard import dashboard_beside  # noqa: PLC0415
+    from sanderling.web.house_reach import Reach  # noqa: PLC0415
+
+    reach = Reach({} if polling is None else {out: polling}, {} if queue is None else {out: queue})
+    return dashboard_beside(options.dashboard, out.absolute().parent, reach, say=say)
 
 
 Show = Callable[[CollectorRegistry, asyncio.AbstractEventLoop], object]
@@ -49,12 +105,16 @@ def showing(metrics: Callable[[CollectorRegistry, Callable[[], T]], object], tak
     return lambda registry, loop: metrics(registry, on_loop(loop, take))
 
 
-@asynccontextmanager
-async def observed(options: Options, *shows: Show) -> AsyncIterator[str | None]:
-    """Log as asked, and show metrics if asked; gives the address of these, if any.
+def pace_of(limiter: Limiter) -> Show:
+    """That the metrics of a limiter are shown, its busiest hosts with them."""
+    return showing(LimiterMetrics, partial(limiter.snapshot, TOP_HOSTS))
 
-    Nothing is printed: whether to show the address is for the command to decide.
-    """
+
+@asynccontextmanager
+async def observed(
+    options: Options, *shows: Show, say: Callable[[str], object] | None = None
+) -> AsyncIterator[str | None]:
+    """Log as asked, and show metrics if asked; gives the address of these, if any, and tells it to `say`."""
     logs.configure(options.log_format, options.log_level)
     if options.metrics_port is None:
         yield None
@@ -62,16 +122,20 @@ async def observed(options: Options, *shows: Show) -> AsyncIterator[str | None]:
     registry = CollectorRegistry()
     for show in shows:
         show(registry, asyncio.get_running_loop())
-    exposition = _exposed(options.metrics_port, registry)
+    exposition = _exposed(options.metrics_port, options.metrics_bind, registry)
     try:
+        if say is not None:
+            say(f"metrics: {exposition.url}")
         yield exposition.url
     finally:
         # Closing waits for the scrapes under way, and these may be waiting for the event loop.
         await asyncio.to_thread(exposition.close)
 
 
-def _exposed(port: int, registry: CollectorRegistry) -> Exposition:
+def _exposed(port: int, bind: str, registry: CollectorRegistry) -> Exposition:
     try:
-        return serve(registry, port)
+        return serve(registry, port, bind)
     except PortError as error:
         raise CommandError(f"--metrics-port: {error}") from None
+    except BindError as error:
+        raise CommandError(f"--metrics-bind: {error}", code=2) from None

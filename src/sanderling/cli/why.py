@@ -1,7 +1,6 @@
 """`sanderling why HOST`: why is this host as slow as it is, right now, in words."""
 
 import json as jsonlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,11 +12,12 @@ from cyclopts import Parameter
 
 from sanderling import ids
 from sanderling.cli import CommandError
-from sanderling.cli.pages_hosts import mood
-from sanderling.cli.pages_summary import count, duration, printable
+from sanderling.cli.pages.hosts import mood
+from sanderling.cli.words import count, duration, printable
 from sanderling.clock import SystemClock
 from sanderling.limit import explain
 from sanderling.pages.status import FILE, HostStatus, Status, published
+from sanderling.stores.status_file import age, is_running
 
 NEAREST = 5  # names offered for one that is not known
 
@@ -45,7 +45,7 @@ def why(
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, and nothing else.")] = False,
 ) -> None:
     """Find the crawl that knows the host, and say what it says."""
-    crawls = list(_crawls(out))
+    crawls = list(crawls_in(out))
     if not crawls:
         where = f"in {out}" if out else "here or in the folders directly below; say --out DIR"
         raise CommandError(f"no crawl {where}: there is no {FILE}", code=2)
@@ -59,7 +59,7 @@ def why(
     _tell(crawl, told, as_json=json)
 
 
-def _crawls(out: Path | None) -> Iterator[Published]:
+def crawls_in(out: Path | None) -> Iterator[Published]:
     """The crawls to look at: the one that is named, or the one here, or those one folder down."""
     here = out or Path()
     found = published(here)
@@ -89,7 +89,8 @@ def _unknown(name: str, crawls: list[Published]) -> str:
 
 
 def _tell(crawl: Published, host: HostStatus, *, as_json: bool) -> None:
-    age, running = max(0.0, SystemClock().wall() - crawl.status.wall), _runs(crawl.status.pid)
+    wall = SystemClock().wall()
+    since, running = age(crawl.status, wall), is_running(crawl.status, wall)
     if as_json:
         told = {
             "host": host.view.host,
@@ -97,7 +98,7 @@ def _tell(crawl: Published, host: HostStatus, *, as_json: bool) -> None:
             "why": explain(host.view),
             "queued": host.queued,
             "trouble": host.trouble,
-            "age": round(age, 3),
+            "age": round(since, 3),
             "running": running,
             "pid": crawl.status.pid,
             "out": str(crawl.folder),
@@ -105,12 +106,12 @@ def _tell(crawl: Published, host: HostStatus, *, as_json: bool) -> None:
         }
         print(jsonlib.dumps(told))
         return
-    for line in _words(crawl, host, age, running=running):
+    for line in _words(crawl, host, since, running=running):
         print(printable(line))
 
 
-def _words(crawl: Published, host: HostStatus, age: float, *, running: bool) -> Iterator[str]:
-    where, then = crawl.folder.absolute(), f"{duration(age)} ago"
+def _words(crawl: Published, host: HostStatus, since: float, *, running: bool) -> Iterator[str]:
+    where, then = crawl.folder.absolute(), f"{duration(since)} ago"
     if running:
         yield f"{host.view.host} is {mood(host).value}: {then}, in the crawl in {where} (process {crawl.status.pid})."
     else:
@@ -120,14 +121,3 @@ def _words(crawl: Published, host: HostStatus, age: float, *, running: bool) -> 
         yield f"{count(host.queued, 'URL')} of it still to be asked for."
     if host.trouble is not None:
         yield f"The last thing it said instead of a good answer: {host.trouble}"
-
-
-def _runs(pid: int) -> bool:
-    """Whether there is such a process."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True  # somebody else's
-    return pid > 0

@@ -1,0 +1,37 @@
+"""What is written on command lines: the flag that most commands take, and what to type to get the same again."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from sanderling.cli.shown_urls import shown
+from sanderling.cli.words import printable
+
+AsJson = Annotated[bool, Parameter(negative=(), help="Print JSON, and nothing else.")]
+
+
+def again(command: str, *given: object) -> str:
+    """The command with these words and groups of flags, to be copied; `command` is as in "events consume".
+
+    Flags that have their defaults are left out, and so are passwords.
+    """
+    words = ["sanderling", *command.split()]
+    for each in given:
+        words += flags(each) if is_dataclass(each) else [str(each)]
+    return printable(shlex.join(words))
+
+
+def flags(group: object) -> Iterator[str]:
+    """The flags of a group that do not have their defaults, as they are typed."""
+    for field in fields(group):  # type: ignore[arg-type] # whoever calls has looked
+        value, name = getattr(group, field.name), field.name.replace("_", "-")
+        if value == field.default:
+            continue
+        if isinstance(value, bool):
+            yield f"--{name}" if value else f"--no-{name}"
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            yield from (f"--{name}", shown(str(each).removesuffix(".0") if isinstance(each, float) else str(each)))

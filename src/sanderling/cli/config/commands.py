@@ -1,0 +1,183 @@
+"""`sanderling config show`, `sanderling config check` and `sanderling init`: what is set, and a file to set it in."""
+
+import json as jsonlib
+import os
+import re
+import sys
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from sanderling.cli import CommandError
+from sanderling.cli.config.file import NAME, NONE, VARIABLE, ConfigError, Configuration, Found, variables
+from sanderling.cli.config.settings import FOR_TESTS, HOME, OTHERS, PREFIX, TOP, Known, Setting, Table, known, variable
+from sanderling.cli.config.template import template, toml
+from sanderling.cli.config.tokens import checked
+from sanderling.cli.shown_urls import shown
+from sanderling.cli.words import count, printable
+from sanderling.observe.logs import HIDDEN, is_secret
+from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
+
+_HEAD = re.compile(r"[:=]")  # what ends the name in a header, or in KEY=VALUE
+
+Home = Annotated[str | None, Parameter(help="The folder for all that is kept on this machine; by default this one.")]
+Config = Annotated[str | None, Parameter(help=f"The file; by default {NAME}, here or in the home.")]
+
+
+def show(
+    *command: Annotated[str, Parameter(help="A command, or a group of them; by default all.")],
+    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, and nothing else.")] = False,
+    home: Home = None,
+    config: Config = None,
+) -> None:
+    """Say what holds, and where it is from."""
+    configuration, tables = checked(config, home), _tables(command)
+    if json:
+        print(jsonlib.dumps(_document(configuration, tables)))
+        return
+    print(f"# {printable(configuration.file.name) or 'no file'}")
+    for table in tables:
+        rows = list(_rows(configuration, table, alone=bool(command)))
+        if rows:
+            print(f"\n[{'.'.join(table)}]" if table else "")
+        for setting, found in rows:
+            print(_line(setting, found))
+
+
+def _tables(command: tuple[str, ...]) -> list[Table]:
+    """What was asked for: a table and those below it."""
+    words = tuple(word for each in command for word in each.split())
+    tables = [table for table in known().tables if table[: len(words)] == words]
+    if not tables:
+        near = get_close_matches(" ".join(words), [" ".join(table) for table in known().tables], 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise CommandError(printable(f"there is no command {' '.join(words)[:80]} with settings{hint}"), code=2)
+    return tables
+
+
+def _rows(configuration: Configuration, table: Table, *, alone: bool) -> Iterator[tuple[Setting, Found]]:
+    """What holds in a table. Unless it is `alone`, without what a table above has said already."""
+    all_known = known()
+    if alone:
+        for setting in all_known.commands.get(table, {}).values():
+            yield setting, configuration.effective(table, setting)
+        return
+    for setting in all_known.placed(table).values():
+        yield setting, configuration.effective(table, setting)
+    for key, setting in all_known.commands.get(table, {}).items():
+        place, found = all_known.place(table, key), configuration.effective(table, setting)
+        if place != table and found != configuration.effective(place, setting):
+            yield setting, found
+
+
+def _line(setting: Setting, found: Found) -> str:
+    value = _hidden(setting, found)
+    said = setting.name if value is None else f"{setting.name} = {toml(value)}"
+    return f"{printable(said):<50} # {printable(found.origin)}{': not set' if value is None else ''}"
+
+
+def _hidden(setting: Setting, found: Found) -> object:
+    """A value as it may be shown, in its own type."""
+    value = found.value
+    if found.is_text:
+        try:
+            value = setting.read(str(value))
+        except ValueError as error:
+            raise CommandError(f"{found.origin}: {error}", code=2) from None
+    if value is not None and is_secret(setting.name):
+        return HIDDEN
+    if isinstance(value, list | tuple):
+        return [_without_secret(each) for each in value]
+    return _without_secret(value)
+
+
+def _without_secret(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    name = _HEAD.split(value)[0]
+    return f"{name}: {HIDDEN}" if name != value and is_secret(name) and "://" not in value else shown(value)
+
+
+def _document(configuration: Configuration, tables: list[Table]) -> dict[str, object]:
+    """All of it, for programs: of each command whatever holds for it."""
+    home = configuration.effective(TOP, HOME)
+    return {
+        "file": configuration.file.name or None,
+        "home": {"value": home.value, "from": home.origin},
+        "tables": {
+            ".".join(table): {
+                setting.name: {"value": _hidden(setting, found), "from": found.origin}
+                for setting, found in _rows(configuration, table, alone=True)
+            }
+            for table in tables
+            if table in known().commands
+        },
+    }
+
+
+def check(*, home: Home = None, config: Config = None) -> None:
+    """Say all that is wrong, or that nothing is."""
+    try:
+        configuration = Configuration.load(config, home)
+    except ConfigError as error:
+        raise CommandError(printable(str(error)), code=2) from None
+    problems = [*configuration.file.problems, *configuration.wrong_variables()]
+    for note in _strangers(configuration, known()):
+        print(f"note: {note}", file=sys.stderr)
+    if problems:
+        raise CommandError("\n".join(printable(problem) for problem in problems), code=2)
+    name = configuration.file.name
+    setting = [each for each in variables(known()) if configuration.environment.get(each)]
+    said = f"{name}: {count(len(configuration.file.values), 'setting')}" if name else f"no {NAME}: 0 settings"
+    print(printable(f"{said}, and {len(setting)} in the environment; all well"))
+
+
+def _strangers(configuration: Configuration, all_known: Known) -> Iterator[str]:
+    """Variables that look like settings and are none. They are no error: they may be somebody else's."""
+    names = variables(all_known)
+    for name in sorted(configuration.environment):
+        if (
+            name.startswith(f"{PREFIX}_")
+            and name not in names
+            and name not in OTHERS
+            and not name.startswith(FOR_TESTS)
+        ):
+            near = get_close_matches(name, names, 1, cutoff=0.8)
+            yield printable(f"{name} sets nothing" + (f"; did you mean {near[0]}?" if near else ""))
+
+
+def init(
+    *,
+    home: Home = None,
+    config: Config = None,
+    force: Annotated[bool, Parameter(negative=(), help="Write it even if there is one already.")] = False,
+) -> None:
+    """Write a file with every setting commented out."""
+    path = _to_write(home, config)
+    if os.path.lexists(path) and not force:
+        raise CommandError(f"{path} is there already, and is left as it is; --force writes it anew", code=2)
+    text = template(known())
+    try:
+        with plainly(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_new(path, [text.encode()])
+            sync_folder(path.parent)
+    except FolderError as error:
+        raise CommandError(printable(str(error))) from None
+    settings = sum(len(known().placed(table)) for table in known().tables)
+    print(printable(f"{path}: {count(settings, 'setting')}, all commented out"))
+
+
+def _to_write(home: str | None, config: str | None) -> Path:
+    named = config if config is not None else os.environ.get(VARIABLE)
+    if config in ("", NONE):
+        raise CommandError(
+            f"--config {NONE} says that no file is wanted; expected one to write, or no --config", code=2
+        )
+    if named not in (None, "", NONE):
+        return Path(str(named))
+    folder = home or os.environ.get(variable(TOP, HOME.name)) or "."
+    return Path(folder).expanduser() / NAME

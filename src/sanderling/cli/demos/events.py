@@ -1,0 +1,313 @@
+"""`sanderling demo events`: a simulated day of crawled batches, really consumed while it passes, then proof of it."""
+
+import asyncio
+import shlex
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from sanderling.cli import CommandError
+from sanderling.cli.demos.folder import make_room, mark
+from sanderling.cli.events.flags import Reading
+from sanderling.cli.events.numbers import HOUR, LABELS, Numbers, gather
+from sanderling.cli.events.place import DATABASE, KNOWN, Folder
+from sanderling.cli.events.report import Report, label, told
+from sanderling.cli.events.report_svg import svg
+from sanderling.cli.events.run import Given, Ran, Running, empty, run_events
+from sanderling.cli.events.screen import View, fitting
+from sanderling.cli.loop import ending, run
+from sanderling.cli.options import DEFAULT, Options
+from sanderling.cli.screen import Drawing
+from sanderling.cli.words import count, duration
+from sanderling.cli.worlds.social import Crawler
+from sanderling.clock import SystemClock
+from sanderling.stores.durable import plainly, sync_folder, write_new
+from sanderling.stores.topic import QueueTopic
+from sanderling.worlds.social import Delivery, Social
+from sanderling.worlds.social_day import DAY
+from sanderling.worlds.social_hostile import Spoil, Twist
+from sanderling.worlds.social_market import MarketRules
+from sanderling.worlds.social_plan import SocialRules
+from sanderling.worlds.social_truth import Fate
+
+OUT = Path("sanderling-demo-events")
+COMMAND = "sanderling demo events"
+REPORT = "report.svg"
+SEED = 1  # the same day each time, so that what one person sees another can look for
+BATCHES = 280
+SECONDS = 17.0  # that the day takes, at least
+COLUMN = 0.25  # seconds of a column on the screen, so that the whole day is seen
+AHEAD = 6  # messages that may wait: on a slow machine the day takes longer, and is the same
+DEAD = 10_000  # more than there are
+
+# Odd posts that are posts all the same, odd items that are errors, and batches that are odd and can be read.
+TWISTS = dict.fromkeys((Twist.NUMBER_ID, Twist.EMPTY, Twist.EMOJI, Twist.LEFTWARD, Twist.COMBINING), 0.004)
+TWISTS |= dict.fromkeys((Twist.VIRAL, Twist.ODD_COUNTERS, Twist.NO_ID, Twist.NO_STATUS, Twist.MALFORMED), 0.001)
+# All that cannot be read is known for that at once: nobody wants to wait for a demo.
+SPOILS = dict.fromkeys((Spoil.WRONG_COUNT, Spoil.MARKED, Spoil.TWO_FRAMES), 0.01)
+SPOILS |= dict.fromkeys((Spoil.NOT_A_MESSAGE, Spoil.NO_PATH, Spoil.OTHER_EVENT, Spoil.SCALAR), 0.006)
+
+
+def small_day() -> SocialRules:
+    """The day of the demo."""
+    market = MarketRules(projects=4, competitors=1, longest=5)
+    return SocialRules(batches=BATCHES, market=market, twists=TWISTS, spoils=SPOILS, again=0.05)
+
+
+class DayClock(SystemClock):
+    """The real clock, but for what is on the wall: there the simulated day passes, as its batches come."""
+
+    def __init__(self, began: float) -> None:
+        self.at = began
+
+    def wall(self) -> float:
+        """Seconds since 1970, of the simulated day."""
+        return self.at
+
+
+def demo_events(
+    *,
+    out: Annotated[
+        Path, Parameter(help="The folder for what is stored; one that an earlier demo made is removed first.")
+    ] = OUT,
+    json: Annotated[bool, Parameter(negative=(), help="Print JSON, and nothing else.")] = False,
+    options: Options = DEFAULT,
+) -> None:
+    """Consume a simulated day of batches as they come: every item ends in one row, and a report says what was said."""
+    make_room(out, COMMAND, "--out")
+    mark(out, COMMAND)
+    with ending(COMMAND, KNOWN):
+        stopped = run(_run(out, options, as_json=json))
+    if stopped:
+        raise KeyboardInterrupt
+
+
+async def _run(out: Path, options: Options, *, as_json: bool) -> bool:
+    """Publish, consume, prove, tell; whether somebody stopped it."""
+    today = SystemClock().wall() // DAY * DAY
+    social = Social(SEED, small_day(), began=today - DAY)
+    day = Publishing(social, DayClock(social.began))
+    screen = fitting(json=as_json, logs=options.log_format is not None, view=View(day.caption, COLUMN))
+    given = Given(Folder(out=out), metrics_port=None)
+    screen.note("A simulated day of social media on this machine; nothing leaves it.")
+    ran = await run_events(given, Reading().analyser(), options, day.clock, screen, until=day.run)
+    # Whoever ends it early ends it in the middle of something.
+    proof = await _prove(given, day, complete=day.over)
+    names = {each.id: each.brand.name for each in social.projects} | {"": "test searches"}
+    async with given.rows.opened(given.folder) as store:
+        numbers = await gather(store, names, social.began, round(DAY / HOUR))
+    await asyncio.to_thread(_write, out / REPORT, svg(numbers, "A simulated day of social media"))
+    story = Story(ran, proof, numbers, min((each.id for each in social.projects), key=len))
+    screen.end(story.lines(out), story.document(out))
+    if not proof.ok:
+        raise CommandError("what is stored is not what it should be; please tell us")
+    return bool(ran.signals)
+
+
+def _write(path: Path, picture: str) -> None:
+    with plainly(path):
+        write_new(path, [picture.encode()])
+        sync_folder(path.parent)
+
+
+@dataclass(slots=True)
+class Publishing:
+    """The crawler, which publishes while others consume."""
+
+    social: Social
+    clock: DayClock
+    crawler: Crawler | None = None
+    over: bool = False
+
+    async def run(self, now: Running) -> None:
+        """Publish the day bit by bit, and return when all of it is consumed."""
+        at, letters = now.system.stations, now.given.letters
+        self.crawler = Crawler(self.social, at.objects, QueueTopic({letters.routing_key: at.queue}), letters)
+        real = SystemClock()
+        began = real.now()
+        for delivery in self.social.deliveries(BATCHES):
+            await self.crawler.deliver([delivery])
+            self.clock.at = max(self.clock.at, self.social.sent_at(delivery.number))
+            await real.sleep(max(0.0, began + SECONDS * (delivery.number / BATCHES) - real.now()))
+            while (await at.queue.depth()).ready > AHEAD:
+                await real.sleep(0.05)
+        await empty(now)
+        self.over = True
+
+    def caption(self) -> str:
+        """What time of the day it is."""
+        return f"it is {label(self.clock.at, '%H:%M')} of the simulated day"
+
+
+# Proof.
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What is stored, beside what the crawler knows of its own batches."""
+
+    complete: bool  # whether all was published and consumed; otherwise what is not there may have been to come
+    items: int  # of the batches that can be read
+    posts: int  # rows that must be there
+    errors: int  # the same
+    lost: int  # of these, not there
+    strangers: int  # rows that must not be there
+    twice: int  # rows that are there more than once
+    again: int  # messages that came for the second time
+    unreadable: int  # messages that nobody can read
+    buried: int  # of these, among the dead
+    buried_wrongly: int  # among the dead, and not of these
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is lost and nothing is there that should not be."""
+        if self.strangers or self.twice or self.buried_wrongly:
+            return False
+        return not self.complete or (not self.lost and self.buried == self.unreadable)
+
+
+Key = tuple[object, ...]
+
+
+class Truth:
+    """The rows that must come of some messages, by their keys, and the messages of which nothing can."""
+
+    def __init__(self) -> None:
+        self.items = self.again = 0
+        self.posts: set[Key] = set()
+        self.errors: set[Key] = set()
+        self.unreadable: Counter[bytes] = Counter()
+
+    def add(self, social: Social, delivery: Delivery) -> None:
+        """Take in a message that was sent."""
+        truth = social.truth(delivery.number)
+        self.again += delivery.again
+        if truth.fate is not Fate.READ:
+            self.unreadable[delivery.envelope] += 1
+            return
+        self.items += 0 if delivery.again else len(truth.items)
+        for place, item in enumerate(truth.items):
+            if item.is_post:
+                self.posts.add((truth.project, truth.platform, item.id))
+            else:
+                self.errors.add((truth.event_id, place, item.code))
+
+
+async def _prove(given: Given, day: Publishing, *, complete: bool) -> Proof:
+    """Compare what is stored with what was published, key by key."""
+    truth = Truth()
+    for delivery in islice(day.social.deliveries(BATCHES), day.crawler.sent if day.crawler else 0):
+        truth.add(day.social, delivery)
+    async with given.letters.opened(given.folder, SystemClock()) as queue:
+        buried = Counter(each.body for each in await queue.dead(DEAD))
+    posts, errors = await asyncio.to_thread(_stored, given.folder.out / DATABASE)
+    return compared(truth, posts, errors, buried, complete=complete)
+
+
+def _stored(path: Path) -> tuple[list[Key], list[Key]]:
+    with closing(sqlite3.connect(path)) as db:
+        posts = db.execute("SELECT project_id, platform, post_id FROM post_analytics").fetchall()
+        return posts, db.execute("SELECT event_id, item_index, error_code FROM crawl_errors").fetchall()
+
+
+def compared(
+    truth: Truth, posts: Sequence[Key], errors: Sequence[Key], buried: Counter[bytes], *, complete: bool
+) -> Proof:
+    """The proof, of what is there."""
+    there = set(posts), set(errors)
+    due = truth.posts, truth.errors
+    return Proof(
+        complete=complete,
+        items=truth.items,
+        posts=len(truth.posts),
+        errors=len(truth.errors),
+        lost=sum(len(one - other) for one, other in zip(due, there, strict=True)),
+        strangers=sum(len(other - one) for one, other in zip(due, there, strict=True)),
+        twice=len(posts) + len(errors) - sum(map(len, there)),
+        again=truth.again,
+        unreadable=truth.unreadable.total(),
+        buried=(truth.unreadable & buried).total(),
+        buried_wrongly=(buried - truth.unreadable).total(),
+    )
+
+
+# Words.
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What happened."""
+
+    ran: Ran
+    proof: Proof
+    numbers: Numbers
+    project: str  # that there are posts of
+
+    def document(self, out: Path) -> dict[str, Any]:
+        """What `--json` prints."""
+        last, numbers = self.ran.last, self.numbers
+        return {
+            "ok": self.proof.ok,
+            "seconds": round(last.seconds, 3),
+            "batches": last.batches,
+            "messages": last.processed + last.failed,
+            "duplicates": last.duplicates,
+            "posts": numbers.posts,
+            "errors": numbers.errors,
+            "sentiments": {label: sum(getattr(each, label) for each in numbers.hours) for label in LABELS},
+            "not_read": numbers.unread,
+            "categories": dict(numbers.categories),
+            "hours": [each._asdict() for each in numbers.hours],
+            "projects": [each._asdict() for each in numbers.projects],
+            "proof": asdict(self.proof),
+            "report": str(out / REPORT),
+            "out": str(out),
+        }
+
+    def lines(self, out: Path) -> Iterator[str | Drawing]:
+        """The same as lines and plots; lines that are indented must not be broken."""
+        last = self.ran.last
+        yield ""
+        how = "Consumed a simulated day" if self.proof.complete else "Ended early: consumed a part of a simulated day"
+        yield f"{how} in {duration(last.seconds)}: {last.batches:,} batches of {count(last.items, 'item')}."
+        yield ""
+        yield Report(self.numbers)
+        yield from told(self.numbers)
+        yield ""
+        yield from self._proven()
+        yield ""
+        yield f"The plots as a picture: {out / REPORT}"
+        yield "To see how it stood, and what was given up and why; and the API, to be asked from another terminal:"
+        yield ""
+        where = shlex.quote(str(out))
+        yield f"    sanderling events status --out {where}"
+        yield f"    sanderling events dead list --out {where}"
+        yield f"    sanderling events consume --port 8080 --out {where}"
+        yield f"    curl '127.0.0.1:8080/api/v1/analytics/posts?project_id={self.project}'"
+        yield ""
+
+    def _proven(self) -> Iterator[str]:
+        proof = self.proof
+        if proof.complete:
+            yield (
+                f"The crawler published {count(proof.items, 'item')} that can be read. They must be {proof.posts:,} "
+                f"posts, each once for a project however often it found it, and {proof.errors:,} errors: "
+                f"{proof.lost or 'none'} of these rows are missing, {proof.twice or 'none'} are there twice, and "
+                f"{proof.strangers or 'no'} others are there."
+            )
+        else:
+            yield (
+                f"Of the rows that are there {proof.twice or 'none'} are there twice, and {proof.strangers or 'none'} "
+                "are none that the crawler knows of."
+            )
+        yield (
+            f"{count(proof.again, 'message')} came a second time and changed nothing. {proof.buried:,} of "
+            f"{proof.unreadable:,} that nobody can read are among the dead, with the reason."
+        )

@@ -1,0 +1,230 @@
+"""What came of `sanderling demo house`: what each system did, proof of it, and what to do next."""
+
+import asyncio
+import json
+import shlex
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sanderling.cli.demos.events import Truth
+from sanderling.cli.demos.house_children import LOGS
+from sanderling.cli.demos.house_worlds import EVENTS, MOST_BATCHES, ORDER, PAGES, PROJECT, SEQUENCE, Publishing
+from sanderling.cli.events.place import DATABASE, OWN_LETTERS, Folder
+from sanderling.cli.sequence.place import ROWS
+from sanderling.cli.words import count, size
+from sanderling.clock import Clock
+from sanderling.events.crawled import from_page
+from sanderling.events.status import EventsStatus
+from sanderling.pages import output
+from sanderling.pages.status import Status as PagesStatus
+from sanderling.polling.status import PollingStatus
+from sanderling.repos.status import RepoStatus
+from sanderling.sequence.status import SequenceStatus
+from sanderling.stores import status_file
+from sanderling.web.house import AnyStatus, Found
+from sanderling.web.house_told import duration
+
+Key = tuple[object, ...]
+
+# How each is used against a real API.
+NEXT = (
+    ("sanderling pages crawl https://example.org/ --out example", "crawl a site"),
+    ("sanderling sequence crawl --url 'https://api.example.org/{id}' --begin 1", "follow growing ids"),
+    ("sanderling repos directory update --relay https://relay.example", "then: sanderling repos crawl"),
+    ("sanderling polling run --trackside http://timing.local:8080 --private", "poll what is live"),
+    ("sanderling events consume", "batches into rows"),
+)
+FURTHER = (
+    ("sanderling init", "write a configuration, to be filled in"),
+    ("sanderling dashboard", "watch all that runs in this folder"),
+    ("sanderling demo house --seconds 300", "have more time to look around"),
+)
+
+
+class _Said(msgspec.Struct, frozen=True):
+    running: bool = True
+
+
+def said(folder: Path, *, running: bool = True) -> bool:
+    """Whether a system has written down that it runs, or that it has ended."""
+    found = status_file.read_status(folder, _Said)
+    return found is not None and found.running is running
+
+
+async def waiting(home: Path, clock: Clock) -> int:
+    """Messages that events has still to take, or to send."""
+    folder = Folder(out=home / EVENTS)
+    async with OWN_LETTERS.opened(folder, clock) as queue:
+        depth = await queue.depth()
+    outbox = await asyncio.to_thread(_rows, folder.out / DATABASE, "outbox", "count(*)")
+    return depth.ready + depth.taken + depth.delayed + sum(int(number) for (number,) in outbox)
+
+
+def _rows(path: Path, table: str, columns: str) -> list[Any]:
+    """What a table of ours has; nothing if it was never made."""
+    if not path.is_file():
+        return []
+    with closing(sqlite3.connect(path)) as db:
+        made = db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchall()
+        return db.execute(f"SELECT {columns} FROM {table}").fetchall() if made else []  # noqa: S608 - names of ours
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What events has, beside what was found."""
+
+    complete: bool  # whether it had the time to take all; otherwise what is not there may have been to come
+    pages: int  # rows that must be there, of the crawl of pages
+    reports: int  # the same, of the crawl of ids
+    posts: int  # the same, of the batches of others
+    lost: int
+    strangers: int  # rows that must not be there
+    twice: int  # rows that are there more than once
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is lost and nothing is there that should not be."""
+        return not (self.strangers or self.twice or (self.complete and self.lost))
+
+
+def proved(home: Path, publishing: Publishing, *, complete: bool) -> Proof:
+    """Compare the rows of events with what the others kept, key by key. Blocks."""
+    truth = Truth()
+    for delivery in islice(publishing.social.deliveries(MOST_BATCHES), publishing.sent):
+        truth.add(publishing.social, delivery)
+    pages: set[Key] = {(PROJECT, "web", name) for name in _pages(home / PAGES / output.PAGES)}
+    ids = _rows(home / SEQUENCE / ROWS, "instance", "instance_id")
+    reports: set[Key] = {(PROJECT, "bungie", str(number)) for (number,) in ids}
+    found: list[Key] = _rows(home / EVENTS / DATABASE, "post_analytics", "project_id, platform, post_id")
+    there, due = set(found), pages | reports | truth.posts
+    return Proof(
+        complete=complete,
+        pages=len(pages),
+        reports=len(reports),
+        posts=len(truth.posts),
+        lost=len(due - there),
+        strangers=len(there - due),
+        twice=len(found) - len(there),
+    )
+
+
+def _pages(path: Path) -> Iterator[str]:
+    """What the pages of a crawl are called in events."""
+    if not path.is_file():
+        return
+    with path.open("rb") as rows:
+        for line in rows:
+            item = from_page(json.loads(line))
+            meta = None if item is None else item["meta"]
+            if isinstance(meta, dict) and meta["fetch_status"] == "success":
+                yield str(meta["id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What happened."""
+
+    home: Path
+    found: Mapping[str, Found]
+    proof: Proof
+    died: Mapping[str, Sequence[str]]  # what those said that ended by themselves
+
+    def mourned(self) -> Iterator[str]:
+        """Who died early, and where to read more."""
+        for name, words in self.died.items():
+            yield f"{name} ended early; it said:"
+            yield from (f"    {line}" for line in words or ["nothing"])
+            yield f"All of it is in {self.home / LOGS / f'{name}.txt'}"
+
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        systems = {name: each.status for name, each in self.found.items() if each.status is not None}
+        return {
+            "ok": self.proof.ok and not self.died,
+            "systems": {name: {"did": did(status), "seconds": _seconds(status)} for name, status in systems.items()},
+            "proof": asdict(self.proof),
+            "died": {name: list(words) for name, words in self.died.items()},
+            "out": str(self.home),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The same as lines; those that are indented must not be broken."""
+        yield ""
+        for name in sorted(ORDER):
+            each = self.found.get(name)
+            status = None if each is None else each.status
+            yield f"  {name:<9} {'said nothing yet' if status is None else did(status)}"
+        yield ""
+        yield self._proven()
+        yield f"The files are in {self.home}: a folder for each system, and what each said in {LOGS}."
+        yield ""
+        yield "The same against real hosts; each goes on where it was, and loses nothing when it is killed:"
+        yield ""
+        yield from _listed(NEXT)
+        yield ""
+        yield "And then:"
+        yield ""
+        home = shlex.quote(str(self.home))
+        yield from _listed((*FURTHER, (f"sanderling status --home {home}", "what became of these five")))
+        yield ""
+        yield "The manual of each system is in docs/, with docs/library.md for your own code; README.md lists them."
+
+    def _proven(self) -> str:
+        proof = self.proof
+        found = f"{proof.pages:,} pages, {proof.reports:,} reports and {proof.posts:,} posts of others"
+        wrong = f"{proof.twice or 'none'} are there twice, and {proof.strangers or 'no'} others are there"
+        if not proof.complete:
+            return f"Ended early: of the rows that events has, {wrong}."
+        return f"Found were {found}. Events must have each once: {proof.lost or 'none'} are missing, {wrong}."
+
+
+def _listed(commands: Sequence[tuple[str, str]]) -> Iterator[str]:
+    width = max(len(command) for command, _ in commands)
+    yield from (f"    {command:<{width}}  # {what}" for command, what in commands)
+
+
+def _seconds(status: AnyStatus) -> float:
+    return round(status.wall - status.started, 3)
+
+
+def did(status: AnyStatus) -> str:
+    """What a system did, in a line."""
+    match status:
+        case PagesStatus():
+            refused = sum(host.view.rejected for host in status.hosts)
+            return (
+                f"fetched {count(status.pages, 'page')} from {count(status.hosts_known, 'host')}, "
+                f"{size(status.bytes)}; was told to wait {count(refused, 'time')}"
+            )
+        case SequenceStatus():
+            kept = 0 if status.store is None else status.store.stored
+            behind = "" if status.lag is None else f"; its last reports were {duration(status.lag)} old"
+            return f"asked for {count(status.asked, 'id')}, kept {count(kept, 'report')}{behind}"
+        case RepoStatus():
+            return (
+                f"archived {count(status.archived, 'repo')} with {count(status.records, 'record')} from "
+                f"{count(status.hosts_known, 'host')}, {size(status.bytes_written)}"
+            )
+        case PollingStatus():
+            return (
+                f"asked {count(status.ran, 'time')} for {count(status.targets.all, 'document')}, and saw "
+                f"{count(status.changed, 'row')} change"
+            )
+        case EventsStatus():
+            return (
+                f"took {status.batches:,} batches: {count(status.posts, 'post')}, {count(status.errors, 'error')}; "
+                f"{_mood(status)}"
+            )
+
+
+def _mood(status: EventsStatus) -> str:
+    judged = max(1, sum(status.sentiments.values()))
+    shares = {name.lower(): number / judged for name, number in status.sentiments.items()}
+    return f"{shares.get('positive', 0):.0%} well meant, {shares.get('negative', 0):.0%} not"

@@ -1,0 +1,101 @@
+"""`sanderling demo`: one limiter learns three simulated hosts at once, before your eyes."""
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from sanderling.cli.demos.limiter_screen import Frame, Screen, Told, fitting
+from sanderling.cli.demos.limiter_summary import summarise
+from sanderling.cli.options import DEFAULT, Options, observed, showing
+from sanderling.clock import ScaledClock, SystemClock
+from sanderling.limit import Limiter
+from sanderling.observe import logs
+from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics
+from sanderling.observe.snapshots import log_snapshots
+from sanderling.worlds.showcase import CALLERS, RULES, Exhibit, exhibits, keep_asking
+
+# The hosts roll the same dice each time, so that what one person sees another can look for. The clock is real, so
+# no two runs are quite the same.
+SEED = 1
+
+log = logs.get(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """What runs: hosts, the limiter that learns them, and for how many of the hosts' seconds."""
+
+    hosts: tuple[Exhibit, ...]
+    limiter: Limiter
+    clock: ScaledClock
+    seconds: float
+
+    @property
+    def elapsed(self) -> float:
+        """The hosts' seconds that have passed."""
+        return min(self.clock.now(), self.seconds)
+
+    def frame(self) -> Frame:
+        """What there is to see now."""
+        return Frame(self.limiter.snapshot(), self.elapsed, self.seconds, self.clock.speed)
+
+    def end(self, screen: Screen) -> None:
+        """Say what came of it so far."""
+        summary = summarise(self.hosts, self.limiter.snapshot(), self.elapsed, self.seconds)
+        screen.end([Told(summary)], msgspec.to_builtins(summary))
+
+
+def demo(
+    *,
+    seconds: Annotated[
+        float, Parameter(validator=Number(gte=1, lte=3600), help="How long to run, by the clock on the wall.")
+    ] = 40.0,
+    speed: Annotated[
+        float, Parameter(validator=Number(gte=1, lte=100), help="How many times as fast the hosts' time passes.")
+    ] = 4.0,
+    json: Annotated[bool, Parameter(negative=(), help="Print the summary as JSON, and nothing else.")] = False,
+    options: Options = DEFAULT,
+) -> None:
+    """Watch the limiter learn three hosts at once: a silent quota, a queueing server, and one that fails for a while.
+
+    The hosts are simulated and nothing leaves this machine. Ctrl-C ends it early, with the summary so far.
+    """
+    rng, clock = Random(SEED), ScaledClock(speed)
+    show = Show(exhibits(seconds * speed, rng), Limiter(RULES, clock=clock, rng=rng), clock, seconds * speed)
+    screen = fitting(json=json)
+    try:
+        asyncio.run(_run(show, screen, options))
+    except KeyboardInterrupt:
+        show.end(screen)
+        raise
+    show.end(screen)
+
+
+async def _run(show: Show, screen: Screen, options: Options) -> None:
+    take = partial(show.limiter.snapshot, TOP_HOSTS)
+    async with observed(options, showing(LimiterMetrics, take), say=screen.note), asyncio.TaskGroup() as group:
+        callers = [
+            group.create_task(keep_asking(host, show.limiter, show.clock))
+            for host in show.hosts
+            for _ in range(CALLERS)
+        ]
+        if options.logs_snapshots:
+            callers.append(group.create_task(log_snapshots(show.limiter.snapshot, log, SystemClock())))
+        with screen:
+            await _watch(show, screen)
+        for caller in callers:
+            caller.cancel()
+
+
+async def _watch(show: Show, screen: Screen) -> None:
+    """Show a frame every so often, the first at once and the last at the end."""
+    screen.show(show.frame())
+    while (left := show.seconds - show.elapsed) > 0:
+        await show.clock.sleep(min(left, screen.every * show.clock.speed))
+        screen.show(show.frame())

@@ -1,0 +1,206 @@
+"""`sanderling repos crawl --demo`: a real crawl, over real HTTP, of a small fleet on this machine, then proof of it."""
+
+import asyncio
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from sanderling.cli import CommandError
+from sanderling.cli.demos.folder import make_room, mark
+from sanderling.cli.loop import ending
+from sanderling.cli.options import Options
+from sanderling.cli.repos.crawl import KNOWN, opened
+from sanderling.cli.repos.directory import FILE
+from sanderling.cli.repos.progress import USUAL, Place
+from sanderling.cli.repos.run import Asking, Keeping, Ran, Tools, run_crawl
+from sanderling.cli.repos.screen import fitting
+from sanderling.cli.words import count, duration, size
+from sanderling.clock import Clock, ScaledClock
+from sanderling.fetch.attempts import Fetcher
+from sanderling.fetch.guard import GuardRules
+from sanderling.fetch.http import Http
+from sanderling.flow.desk import desk_in
+from sanderling.ids import host_of
+from sanderling.limit import Limiter
+from sanderling.repos.archives import Archive, Problem
+from sanderling.repos.directory import SqliteDirectory
+from sanderling.repos.inspect import verify
+from sanderling.repos.replay import Replay
+from sanderling.repos.replay_parquet import ParquetSink
+from sanderling.repos.segments import segments_in
+from sanderling.repos.update import Tools as UpdateTools
+from sanderling.repos.update import follow_log
+from sanderling.worlds.pds import Fleet
+from sanderling.worlds.pds_server import FleetServer
+from sanderling.worlds.site_tally import Tally
+
+OUT = Path("sanderling-demo-repos")
+COMMAND = "sanderling repos crawl --demo"
+SEED = 1  # the same fleet each time, so that what one person sees another can look for
+HOSTS, REPOS = 6, 220  # healthy ones; the largest of them takes half a minute at the pace of a crawl without flags
+# Without those that take an hour to answer, or fail for ever: nobody would wait for them to be given up.
+OTHERS = ("limited", "silent", "slow", "failing", "cutting", "lying", "gone", "leading")
+SPEED = 3.0  # times as fast as by the clock on the wall, hosts and crawl alike
+ASKING = Asking(private=True)
+KEEPING = Keeping(segment_size="512KB")  # so that there are a few
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What the archive has, beside what it should have."""
+
+    live: int
+    once: int  # of these, in the archive exactly once
+    strangers: int  # in the archive, and should not be
+    dead: int
+    filed: int  # of these, under the reason that the fleet knows
+    problems: tuple[Problem, ...]
+    sound: int  # repos whose checksums are right
+    records: int  # that were replayed; 0 if they were not
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is missing, nothing is there twice, and all is sound."""
+        exact = self.once == self.live == self.sound and self.filed == self.dead
+        return exact and not self.strangers and not self.problems
+
+
+def demo_repos(place: Place, options: Options, *, as_json: bool) -> None:
+    """Serve a fleet, learn its directory, crawl it, and compare what was archived with what there is."""
+    out = OUT if place.output_dir == USUAL.output_dir else place.output_dir
+    here = Place(output_dir=out)
+    make_room(out, COMMAND, "--output-dir")
+    mark(out, COMMAND)
+    with ending("sanderling repos crawl --demo", KNOWN):
+        stopped = asyncio.run(_run(here, options, ScaledClock(SPEED), as_json=as_json))
+    if stopped:
+        raise KeyboardInterrupt
+
+
+async def _run(place: Place, options: Options, clock: Clock, *, as_json: bool) -> bool:
+    """Serve, learn, crawl, prove, tell; whether somebody stopped it."""
+    async with FleetServer(Fleet.make(SEED, HOSTS, REPOS, others=OTHERS), clock) as server:
+        names = {str(host_of(host.origin)): f"{host.name.removesuffix('.example')}" for host in server.fleet.pds}
+        screen = fitting(json=as_json, names=names)
+        screen.note(
+            f"{len(names)} simulated hosts, each a port of this machine: nothing leaves it. Time passes {SPEED:g}x."
+        )
+        dids = await _learn(server.fleet.plc.origin, place.output_dir / FILE, clock)
+        screen.note(f"{count(dids, 'DID')} learned from the simulated log of did:plc")
+        with opened(place, ASKING, KEEPING, screen, clock) as parts:
+            ran = await run_crawl(parts, Tools.make(ASKING, KEEPING, clock), options, clock=clock, screen=screen)
+            parts.segments.close()
+            failed = parts.progress.view().failed
+    proof = await asyncio.to_thread(_prove, server.fleet, failed, place.output_dir)
+    screen.end(_words(ran, proof, server.tallies, place.output_dir), _document(ran, proof, place.output_dir))
+    if not ran.stopped and not proof.ok:
+        raise CommandError("the archive is not what it should be; please tell us")
+    return ran.stopped
+
+
+async def _learn(plc: str, path: Path, clock: Clock) -> int:
+    """Fill the directory from the simulated log; how many DIDs that are."""
+    directory, limiter = SqliteDirectory(path), Limiter(clock=clock)
+    try:
+        with ThreadPoolExecutor(1, "directory") as thread:
+            async with Http(guard=GuardRules(private=True, raw_addresses=True), clock=clock) as http:
+                tools = UpdateTools(Fetcher(http, limiter, clock=clock), limiter, clock, desk_in(thread), plain=True)
+                await follow_log(tools, directory, plc)
+        return directory.count()
+    finally:
+        directory.close()
+
+
+def _prove(fleet: Fleet, failed: dict[str, int], folder: Path) -> Proof:
+    paths, problems = segments_in(folder), list[Problem]()
+    sound = verify(paths, problems.append)
+    archived: Counter[str] = Counter()
+    for path in paths:
+        with Archive(path, problems.append) as archive:
+            archived.update(head.did for head in archive.heads(check=False))
+    ends = fleet.expected()
+    live = {did for did, end in ends.items() if end.archived}
+    dead = Counter(end.category.value for end in ends.values() if end.category is not None)
+    records = 0
+    if find_spec("pyarrow") is not None:
+        records = Replay(ParquetSink(folder / "parquet"), problems.append).run(paths).records
+    return Proof(
+        live=len(live),
+        once=sum(archived[did] == 1 for did in live),
+        strangers=len(archived.keys() - live),
+        dead=dead.total(),
+        filed=(dead & Counter(failed)).total(),
+        problems=tuple(problems),
+        sound=sound.repos,
+        records=records,
+    )
+
+
+def _document(ran: Ran, proof: Proof, folder: Path) -> dict[str, Any]:
+    return {
+        "complete": ran.complete,
+        "ok": proof.ok,
+        "seconds": round(ran.last.seconds / SPEED, 3),
+        "archived": ran.last.archived,
+        "records": ran.last.records,
+        "live": proof.live,
+        "dead": proof.dead,
+        "filed": proof.filed,
+        "sound": proof.sound,
+        "replayed": proof.records,
+        "output_dir": str(folder),
+    }
+
+
+def _words(ran: Ran, proof: Proof, tallies: dict[str, Tally], folder: Path) -> Iterator[str]:
+    """What happened, as lines; those that are indented must not be broken."""
+    last = ran.last
+    yield ""
+    done = f"{count(last.archived, 'repo')} with {count(last.records, 'record')}, {size(last.bytes_read)}"
+    took = duration(last.seconds / SPEED)
+    how = "Archived" if ran.complete else "Ended early, with"
+    yield f"{how} {done}, from {count(last.hosts_known, 'host')} in {took}."
+    if ran.complete:
+        yield from _stories(ran, tallies)
+        yield ""
+        yield from _proven(proof)
+    out = shlex.quote(str(folder))
+    first = next(iter(segments_in(folder)), folder / "segment_0001.rca")
+    yield ""
+    yield f"The archive is in {folder}. To try next:"
+    yield ""
+    yield f"    sanderling repos status --output-dir {out}  # what failed, and why"
+    yield f"    sanderling repos inspect {shlex.quote(str(first))}  # what is in a segment"
+    yield f"    sanderling repos replay {out} --to chdb:{out}/records  # the records as a table"
+    yield "    sanderling world pds  # serve a larger fleet, to crawl by hand"
+    yield ""
+
+
+def _stories(ran: Ran, tallies: dict[str, Tally]) -> Iterator[str]:
+    limited, failing, lying = (tallies[f"{name}.example"] for name in ("limited", "failing", "lying"))
+    ended = ran.view.failed
+    yield ""
+    yield (
+        f"limited allows 30 requests in 10 s, and says what is left: it was asked {limited.asked} times and had to "
+        f"refuse {limited.answered[429]}."
+    )
+    yield (
+        f"failing said 503 for its first 20 s: it was left alone after {failing.answered[503]} of those, and asked for "
+        "its repos when it was well."
+    )
+    lies = sum(ended.get(name, 0) for name in ("parse_error", "did_mismatch", "too_large", "incomplete"))
+    yield f"lying sends broken hashes, others' repos, rings and bombs, {lying.asked} in all: {lies} caught, none kept."
+
+
+def _proven(proof: Proof) -> Iterator[str]:
+    here = "each is in the archive once" if proof.once == proof.live else f"only {proof.once} are in the archive once"
+    yield f"The fleet has {proof.live} live repos: {here}."
+    yield f"Of {proof.dead} repos that are not to be had, {proof.filed} are filed under the right reason."
+    checked = "all checksums are right" if not proof.problems else f"wrong: {proof.problems[0]}"
+    replayed = f" {proof.records:,} records were replayed into Parquet." if proof.records else ""
+    yield f"Verified {proof.sound} repos: {checked}.{replayed}"

@@ -1,0 +1,1 @@
+"""What `sanderling doctor` checks, a file for each kind of thing."""

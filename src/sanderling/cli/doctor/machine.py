@@ -1,0 +1,189 @@
+"""What `sanderling doctor` looks at on this machine: what is installed, the home, the disk, limits, clocks."""
+
+import os
+import resource
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from uuid import uuid4
+
+from sanderling.cli.doctor.findings import FAIL, OK, WARN, Finding
+from sanderling.cli.words import printable, size
+from sanderling.clock import Clock
+from sanderling.fetch.http import HttpRules
+from sanderling.formats import repo
+from sanderling.limit import fast
+from sanderling.stores.durable import sync_folder
+
+# What each extra of the package makes possible, and the modules that come with it.
+EXTRAS = {
+    "parquet": ("pyarrow", "Parquet files beside JSON lines"),
+    "postgres": ("asyncpg", "rows, targets and analytics in PostgreSQL"),
+    "rabbitmq": ("aio_pika", "queues of a RabbitMQ"),
+    "redis": ("redis", "progress in Redis"),
+    "s3": ("obstore", "batches in S3, MinIO and their like"),
+    "events": ("sqlalchemy alembic", "the tables of events"),
+    "onnx": ("onnxruntime", "a trained model of sentiment"),
+    "clickhouse": ("clickhouse_connect", "replay into a ClickHouse server"),
+    "embedded": ("chdb", "ClickHouse within our own process"),
+}
+BUILD = "install a C compiler and install the package again"
+OLDEST = (3, 11)
+CODINGS = {"zstd": ("compression.zstd", "backports.zstd"), "brotli": ("brotli",)}  # and the modules that have each
+
+# A segment of repos has 2 GB by default, and is written beside the one before.
+LOW, EMPTY = 5 * 10**9, 5 * 10**8
+# Besides connections: databases and their logs, files of output, what Python itself has open.
+OTHER_FILES = 256
+# No clock of a machine that runs this is right if it says an earlier time: 2025-01-01.
+EARLIEST = 1_735_689_600.0
+LOOK, MOST_DRIFT = 0.1, 0.05  # seconds that both clocks are compared over, and by how much they may differ then
+
+
+def findings() -> Iterator[Finding]:
+    """What this installation is made of."""
+    yield python(sys.version_info[:2], sys.version.split()[0])
+    yield Finding("limiter", OK, "C") if fast.NATIVE else Finding("limiter", WARN, "Python", BUILD)
+    yield _parser()
+    yield event_loop()
+    for coding, modules in CODINGS.items():
+        if any(_there(module) for module in modules):
+            yield Finding(coding, OK, "installed")
+        else:
+            advice = "install the package again: hosts that send it are not understood"
+            yield Finding(coding, FAIL, "not installed", advice)
+    for extra, (several, use) in EXTRAS.items():
+        there = all(_there(module) for module in several.split())
+        advice = f"for {use}: pip install 'sanderling[{extra}]'"
+        yield Finding(extra, OK, f"installed; {use}") if there else Finding(extra, WARN, "not installed", advice)
+
+
+def python(found: tuple[int, ...], text: str) -> Finding:
+    """The version of Python."""
+    if found >= OLDEST:
+        return Finding("Python", OK, text)
+    return Finding("Python", FAIL, text, f"expected {'.'.join(map(str, OLDEST))} or later")
+
+
+def _there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package that it is in
+        return False
+
+
+def _parser() -> Finding:
+    """The one that reads repos."""
+    if repo.ACTIVE == "c":
+        from sanderling.formats import _repo  # noqa: PLC0415 - it is there only if it was built
+
+        return Finding("parser of repos", OK, f"C, SHA-256 by {_repo.IMPLEMENTATION}")
+    wheels = all(_there(name) for name in ("libipld", "orjson"))
+    advice = BUILD if wheels else f"{BUILD}, or: pip install 'sanderling[repos]'"
+    return Finding("parser of repos", WARN, "Python" if wheels else "Python, without its wheels", advice)
+
+
+def event_loop() -> Finding:
+    """What the commands run on."""
+    try:
+        return Finding("event loop", OK, f"uvloop {version('uvloop')}")
+    except PackageNotFoundError:
+        return Finding("event loop", FAIL, "no uvloop", "install the package again: pip install uvloop")
+
+
+def machine(home: Path) -> Iterator[Finding]:
+    """The home, its disk, and what this process may have. Blocks, and takes as long as the disk does."""
+    yield writable(home)
+    nearest = _nearest(home)
+    try:
+        there = shutil.disk_usage(nearest)
+    except OSError as error:
+        yield Finding("disk space", WARN, f"cannot be asked for: {error.strerror}")
+    else:
+        yield space(there.free, there.total)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield open_files(soft, hard, HttpRules().connections + OTHER_FILES)
+    yield terminal(sys.stdout.encoding, os.environ)
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the first above it that is there."""
+    whole = folder.absolute()
+    return next((each for each in (whole, *whole.parents) if each.is_dir()), Path("/"))
+
+
+def writable(home: Path) -> Finding:
+    """Whether the home can be written to: by writing, and not by asking."""
+    shown, nearest = printable(str(home.absolute())), _nearest(home)
+    if nearest != home.absolute():
+        if home.exists():
+            return Finding("home", FAIL, f"{shown} is no folder", "choose another with --home")
+        if os.access(nearest, os.W_OK | os.X_OK):
+            return Finding("home", OK, f"{shown} is not there yet, and can be made")
+        return Finding("home", FAIL, f"{shown} is not there", f"nothing can be made in {printable(str(nearest))}")
+    probe = nearest / f".sanderling-doctor-{uuid4().hex}"
+    try:
+        handle = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(handle, b"sanderling doctor\n")
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+            probe.unlink()
+        sync_folder(nearest)
+    except OSError as error:
+        advice = "let this user write there, free some space, or choose another with --home"
+        return Finding("home", FAIL, f"{shown} cannot be written to: {error.strerror}", advice)
+    return Finding("home", OK, f"{shown}; written, synced and deleted")
+
+
+def space(free: int, total: int) -> Finding:
+    """How much room the disk has."""
+    found = f"{size(free)} of {size(total)} free"
+    if free >= LOW:
+        return Finding("disk space", OK, found)
+    advice = f"free some, or choose another disk with --home; a segment of repos alone takes {size(2 * 2**30)}"
+    return Finding("disk space", FAIL if free < EMPTY else WARN, found, advice)
+
+
+def open_files(soft: int, hard: int, needed: int) -> Finding:
+    """How many files and connections this process may have open; a limit below 0 is none."""
+    found = "no limit" if soft < 0 else f"{soft:,} allowed, a large crawl needs {needed:,}"
+    if soft < 0 or soft >= needed:
+        return Finding("file descriptors", OK, found)
+    can = hard < 0 or hard >= needed
+    raised = f"ulimit -n {max(4096, needed) if hard < 0 else min(hard, max(4096, needed))}"
+    whose = "" if can else f", after an administrator has raised the hard limit of {hard:,}"
+    return Finding("file descriptors", WARN, found, f"{raised}{whose}")
+
+
+def terminal(encoding: str | None, environment: os._Environ[str] | dict[str, str]) -> Finding:
+    """What can be drawn."""
+    name, kind = (encoding or "none").lower(), environment.get("TERM", "")
+    found = f"{name}, TERM={printable(kind)}" if kind else name
+    if environment.get("NO_COLOR"):
+        found += ", NO_COLOR"
+    if name.startswith("utf"):
+        return Finding("terminal", OK, found)
+    return Finding("terminal", OK, f"{found}: plain lines, and ? for what is no ASCII; PYTHONUTF8=1 changes that")
+
+
+async def clocks(clock: Clock) -> Finding:
+    """Whether our own clocks agree."""
+    wall, now = clock.wall(), clock.now()
+    await clock.sleep(LOOK)
+    return steady(wall, clock.wall() - wall, clock.now() - now)
+
+
+def steady(wall: float, passed: float, measured: float) -> Finding:
+    """What to say of a clock that says `wall`, and by which `passed` seconds passed while `measured` did."""
+    if wall < EARLIEST:
+        return Finding("clock", FAIL, f"{wall:,.0f} s since 1970, which is long ago", "set it, by NTP if possible")
+    drift = abs(passed - measured)
+    if drift > MOST_DRIFT:
+        advice = "something sets it while we look; times that are kept will be in disorder. Use one NTP service"
+        return Finding("clock", WARN, f"it jumped by {drift:.2f} s within {measured:.1f} s", advice)
+    return Finding("clock", OK, "steady")

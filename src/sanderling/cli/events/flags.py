@@ -1,0 +1,100 @@
+"""The flags of `sanderling events consume`, and what each group of them makes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from sanderling.cli import CommandError
+from sanderling.cli.events.place import Bodies, Letters
+from sanderling.events.analysis.analyse import Analyser
+from sanderling.events.analysis.intent import load_intents
+from sanderling.events.analysis.keywords import load_aspects
+from sanderling.events.analysis.lexicon import load_lexicon
+from sanderling.events.analysis.lexicon_model import LexiconModel
+from sanderling.events.analysis.listing import ListError
+from sanderling.events.analysis.onnx import OnnxModel
+from sanderling.events.analysis.phobert import PhobertTokens
+from sanderling.events.analysis.sentiment import ModelError, SentimentModel
+from sanderling.events.consume import ConsumeRules
+
+VOCABULARY, CODES = "vocab.txt", "bpe.codes"
+MB = 1 << 20
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """How much at once."""
+
+    batches: Annotated[int, Parameter(validator=Number(gte=1, lte=1000))] = 5
+    """Batches that are processed at once."""
+
+    prefetch: Annotated[int, Parameter(validator=Number(gte=1, lte=1000))] = 1
+    """Messages that a server hands out for each of these in advance."""
+
+    pool: Annotated[int | None, Parameter(validator=Number(gte=1, lte=1000))] = None
+    """Connections to PostgreSQL that write; by default one for each batch, and one more."""
+
+    read_pool: Annotated[int, Parameter(validator=Number(gte=1, lte=1000))] = 4
+    """Connections to PostgreSQL for those who look."""
+
+    max_object: Annotated[int, Parameter(validator=Number(gte=1, lte=4096))] = 32
+    """Megabytes that an object may have as it is stored."""
+
+    max_batch: Annotated[int, Parameter(validator=Number(gte=1, lte=4096))] = 32
+    """Megabytes that it may have once it is unpacked."""
+
+    tries: Annotated[int, Parameter(validator=Number(gte=0, lte=1000))] = 10
+    """How often a message comes back whose batch is not there, before it is buried."""
+
+    def rules(self, bodies: Bodies, letters: Letters) -> ConsumeRules:
+        """The rules that go with the flags."""
+        return ConsumeRules(
+            batches=self.batches,
+            bucket=bodies.bucket,
+            exchange=letters.exchange,
+            most_raw=self.max_object * MB,
+            most=self.max_batch * MB,
+            most_tries=self.tries,
+        )
+
+    @property
+    def writers(self) -> int:
+        """Connections that write."""
+        return self.batches + 1 if self.pool is None else self.pool
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What posts are read with."""
+
+    model: Path | None = None
+    """An ONNX model of sentiment, with vocab.txt and, if it has them, bpe.codes beside it; by default a lexicon."""
+
+    lexicon: Path | None = None
+    """A lexicon instead of ours."""
+
+    intents: Path | None = None
+    """What tells one intent from the other, instead of ours."""
+
+    aspects: Path | None = None
+    """Which words belong to which aspect, instead of ours."""
+
+    def analyser(self) -> Analyser:
+        """What reads posts. Raises CommandError."""
+        if self.model is not None and self.lexicon is not None:
+            raise CommandError("--model and --lexicon: expected one of them", code=2)
+        try:
+            return Analyser(self._model(), load_intents(self.intents), load_aspects(self.aspects))
+        except (ListError, ModelError) as error:
+            raise CommandError(str(error), code=2) from None
+
+    def _model(self) -> SentimentModel:
+        if self.model is None:
+            return LexiconModel(load_lexicon(self.lexicon))
+        codes = self.model.with_name(CODES)
+        return OnnxModel(self.model, PhobertTokens(self.model.with_name(VOCABULARY), codes if codes.exists() else None))

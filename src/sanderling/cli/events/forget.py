@@ -1,0 +1,65 @@
+"""`sanderling events forget errors` and `processed`: what is older than people want to keep."""
+
+import json as jsonlib
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from sanderling.cli import CommandError
+from sanderling.cli.command_line import AsJson
+from sanderling.cli.events.migrate import where
+from sanderling.cli.events.place import OWN_ROWS, USUAL, Folder, Rows
+from sanderling.cli.events.times import read_age, written
+from sanderling.cli.reach import explained
+from sanderling.cli.words import count, printable
+from sanderling.clock import SystemClock
+from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
+
+Age = Annotated[str, Parameter(help="How old, such as 30m, 12h, 90d or 2w; at least a minute.")]
+Forget = Callable[[AnalyticsStore, float], Awaitable[int]]  # removes some that are older, and says how many
+
+
+def errors(*, older_than: Age = "90d", json: AsJson = False, rows: Rows = OWN_ROWS, folder: Folder = USUAL) -> None:
+    """Remove errors."""
+    before = _before(older_than)
+    number = explained(_forget(lambda store, before: store.forget_errors(before), before, rows, folder))
+    _tell(number, "error", before, as_json=json)
+
+
+def processed(*, older_than: Age = "365d", json: AsJson = False, rows: Rows = OWN_ROWS, folder: Folder = USUAL) -> None:
+    """Remove records of events that were processed."""
+    before = _before(older_than)
+    number = explained(_forget(lambda store, before: store.forget_events(before), before, rows, folder))
+    _tell(number, "processed event", before, as_json=json)
+
+
+def known(rows: Rows, folder: Folder) -> None:
+    """See that there is a database, and make none. Raises CommandError."""
+    if not rows.there(folder):
+        choose = "choose another folder with --out" if rows.database is None else "choose another with --database"
+        raise CommandError(printable(f"nothing was consumed yet: there is no {where(rows, folder)}; {choose}"), code=2)
+
+
+def _before(older_than: str) -> float:
+    return SystemClock().wall() - read_age("--older-than", older_than)
+
+
+async def _forget(forget: Forget, before: float, rows: Rows, folder: Folder) -> int:
+    """Some at a time, so that whoever consumes has its turn in between; how many in all. Raises CommandError."""
+    known(rows, folder)
+    total = 0
+    async with rows.opened(folder, writers=1, readers=1) as store:
+        try:
+            while some := await forget(store, before):
+                total += some
+        except AnalyticsError as error:
+            raise CommandError(printable(f"{error}; {total:,} were removed before that, run it again")) from None
+    return total
+
+
+def _tell(number: int, what: str, before: float, *, as_json: bool) -> None:
+    if as_json:
+        print(jsonlib.dumps({"removed": number, "before": before}))
+    else:
+        print(f"Removed {count(number, what)} from before {written(before)}.")

@@ -1,0 +1,92 @@
+"""Whether what a crawl finds goes on to `events` while it runs: the flags for that, of every command that crawls.
+
+What they switch on is in `feed.py`, which is imported only then: it needs much that a crawl alone does not.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from cyclopts import Parameter
+
+from sanderling.cli import CommandError
+from sanderling.cli.command_line import flags
+from sanderling.clock import Clock
+
+if TYPE_CHECKING:
+    from sanderling.cli.events.feed import Feed
+    from sanderling.formats.instance import Message
+
+# Seconds that records are gathered for before they are handed on: a batch of one costs as much as one of fifty.
+GATHER = 1.0
+
+T = TypeVar("T")
+Say = Callable[[str], object]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Onward:
+    """Whether what is found goes on, and as whose. A command takes one as `*, onward: Onward = NOWHERE`."""
+
+    events_job: str | None = None
+    """Hand what is found on to `sanderling events`, as results of this job."""
+
+    events_project: str = ""
+    """The project; by default the one that the id of the job names."""
+
+    events_brand: str = ""
+    """The brand that is searched for."""
+
+    events_keyword: str = ""
+    """The keyword that is searched for."""
+
+    events_out: Path = Path("events")
+    """The folder of events, unless SANDERLING_EVENTS_DATABASE, _OBJECTS and _QUEUE name servers."""
+
+    def check(self) -> None:
+        """Raise CommandError for flags that make no sense, before anything is begun."""
+        if self.events_job is not None:
+            from sanderling.cli.events.feed import source  # noqa: PLC0415 - see above
+
+            source(self, "web")
+        elif first := next(flags(self), None):
+            raise CommandError(f"{first} goes with --events-job, which is not given", code=2)
+
+    @asynccontextmanager
+    async def pages(self, clock: Clock, say: Say) -> AsyncIterator["Feed[bytes] | None"]:
+        """What rows of pages are handed to; None if to nobody. Raises CommandError."""
+        if self.events_job is None:
+            yield None
+            return
+        from sanderling.cli.events.feed import feeding, read_page  # noqa: PLC0415 - see above
+
+        async with feeding(self, read_page, clock, say) as feed:
+            yield feed
+
+    @asynccontextmanager
+    async def reports(self, clock: Clock, say: Say) -> AsyncIterator["Feed[Message] | None"]:
+        """The same for reports of `sequence`."""
+        if self.events_job is None:
+            yield None
+            return
+        from sanderling.cli.events.feed import feeding, read_report  # noqa: PLC0415 - see above
+
+        async with feeding(self, read_report, clock, say) as feed:
+            yield feed
+
+
+NOWHERE = Onward()
+
+
+def stopping(stop: Callable[[], object], feed: "Feed[T] | None") -> Callable[[], None]:
+    """What stops a crawl, and with it the patience of whoever hands on."""
+
+    def both() -> None:
+        stop()
+        if feed is not None:
+            feed.stop()
+
+    return both

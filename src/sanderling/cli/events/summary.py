@@ -1,0 +1,72 @@
+"""What came of a run of `sanderling events consume`, in words and as JSON."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sanderling.cli import command_line
+from sanderling.cli.events.run import Given, Ran
+from sanderling.cli.events.words import done, errors, messages, queue, sentiments, troubles
+from sanderling.cli.words import count, duration
+
+
+def summarise(given: Given, ran: Ran) -> dict[str, Any]:
+    """What `--json` prints."""
+    last = ran.last
+    return {
+        "seconds": round(last.seconds, 3),
+        "messages": {
+            "received": last.received,
+            "processed": last.processed,
+            "duplicates": last.duplicates,
+            "postponed": last.postponed,
+            "failed": last.failed,
+        },
+        "batches": last.batches,
+        "posts": last.posts,
+        "errors": last.errors,
+        "categories": last.categories,
+        "codes": last.codes,
+        "sentiments": last.sentiments,
+        "skipped": last.skipped,
+        "sent": last.sent,
+        "outbox": last.outbox,
+        "queue": None
+        if last.queue is None
+        else {
+            "ready": last.queue.ready,
+            "taken": last.queue.taken,
+            "delayed": last.queue.delayed,
+            "dead": last.queue.dead,
+        },
+        "trouble": list(troubles(last)),
+        "out": str(given.folder.out),
+    }
+
+
+def again(given: Given) -> str:
+    """The command that goes on with this."""
+    places = given.folder, given.rows, given.bodies, given.letters
+    return command_line.again("events consume", *places, given.work, given.serving, given.alerting)
+
+
+def words(given: Given, ran: Ran) -> Iterator[str]:
+    """The summary as lines; those that are indented must not be broken."""
+    last = ran.last
+    yield ""
+    yield f"Consumed for {duration(last.seconds)}: {done(last)}."
+    yield f"Messages: {messages(last)}; the queue: {queue(last)}."
+    if last.posts:
+        yield f"Posts: {sentiments(last)}."
+    if last.errors:
+        yield f"Errors: {errors(last)}."
+    yield from troubles(last)
+    if last.queue is not None and last.queue.dead:
+        yield ""
+        yield f"{count(last.queue.dead, 'message')} given up. Why, and how to try again:"
+        yield ""
+        yield f"    {command_line.again('events dead list', given.folder, given.letters)}"
+    yield ""
+    yield "Go on with:"
+    yield ""
+    yield f"    {again(given)}"
+    yield ""

@@ -1,0 +1,86 @@
+"""All systems of a home in words, for `sanderling status` and `sanderling top`."""
+
+from collections.abc import Iterator
+
+from sanderling.cli.words import printable
+from sanderling.web.house import Found
+from sanderling.web.house_facts import System
+from sanderling.web.house_told import duration
+
+NAME = 9  # columns of what a line is about
+TRIAL = "sanderling demo sequence"
+
+
+def titled(system: System) -> str:
+    """What it is called, and what it is if that is something else."""
+    return printable(system.name if system.name == system.system else f"{system.name} ({system.system})")
+
+
+def standing(system: System, wall: float, *, silent: bool = False) -> str:
+    """Whether it runs, and since when."""
+    if not system.running:
+        return f"silent for {_ago(system.age)}" if silent else f"ended {_ago(system.age)} ago"
+    began = f"running for {_ago(max(0.0, wall - system.started))}" if system.started else "running"
+    return f"{began}, paused" if system.paused else began
+
+
+def is_silent(found: Found, wall: float) -> bool:
+    """Whether it fell silent without having said that it ended: it was killed, or it hangs."""
+    return found.said is not None and found.said.running and not found.running(wall)
+
+
+def flowing(system: System) -> str:
+    """What moves, and what waits."""
+    flow = system.flow
+    if isinstance(system.points, dict) and system.points.get("asked") is None:
+        return f"{flow.waiting:,} waiting; how much moves is not known yet"
+    each = (("asked", flow.asked), ("allowed", flow.allowed), ("kept", flow.kept), ("failed", flow.failed))
+    return f"{', '.join(f'{rate(number)} {name}' for name, number in each)} a second; {flow.waiting:,} waiting"
+
+
+def rate(number: float) -> str:
+    """So many a second."""
+    return f"{number:,.1f}" if number < 100 else f"{number:,.0f}"
+
+
+def block(system: System, wall: float) -> Iterator[str]:
+    """A system that runs, in a few lines."""
+    yield f"{titled(system)}: {standing(system, wall)}, process {system.pid}"
+    yield _line("doing", system.doing)
+    yield _line("flow", flowing(system))
+    if system.numbers:
+        yield _line("numbers", ", ".join(f"{label} {text}" for label, text in system.numbers))
+    for trouble in system.troubles:
+        yield _line("trouble", trouble)
+
+
+def ended(system: System, found: Found, wall: float) -> str:
+    """One that does not run, in a line."""
+    state = standing(system, wall, silent=is_silent(found, wall))
+    wrong = f"; {system.troubles[0]}" if system.troubles else ""
+    return printable(f"{titled(system)}: {state}; {system.doing}{wrong}")
+
+
+def heading(home: str, systems: tuple[System, ...]) -> str:
+    """How many there are."""
+    running = sum(each.running for each in systems)
+    wrong = sum(each.running and bool(each.troubles) for each in systems)
+    troubled = f", {wrong} in trouble" if wrong else ""
+    return printable(f"{home}: {running} running{troubled}, {len(systems) - running} ended")
+
+
+def nothing(home: str, *, there: bool) -> str:
+    """What to say of a home without systems."""
+    found = f"nothing has run in {home} yet" if there else f"there is no folder {home}"
+    return (
+        f"{printable(found)}; choose another with --home, or begin with one that needs no server:\n\n"
+        f"    {TRIAL}{'' if home == '.' else f' --home {printable(home)}'}\n"
+    )
+
+
+def _ago(seconds: float) -> str:
+    return duration(seconds) if seconds >= 1 else "a moment"
+
+
+def _line(name: str, text: str) -> str:
+    return f"  {name:<{NAME}}{printable(text)}"

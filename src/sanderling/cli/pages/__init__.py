@@ -1,0 +1,43 @@
+"""The commands of `sanderling pages`, and their help. Each is imported only when it is run."""
+
+from cyclopts import App
+
+app = App(
+    name="pages",
+    help="Crawl documents politely, with nothing lost.",
+    help_epilogue="Example:\n\n    sanderling pages crawl https://example.org/ --out example",
+)
+app.command(
+    "sanderling.cli.pages.crawl:crawl",
+    name="crawl",
+    help="Crawl documents politely: every URL ends in one row, or in one reason.\n\n"
+    "Run the same command again to go on where it ended, or, once it is complete, to fetch what has changed since. The "
+    "first Ctrl-C lets what is in flight come to its end, the second stops at once; neither loses anything, nor does "
+    "kill -9.\n\n"
+    "Exit code 0 if all was fetched, 1 if some was not, 2 if it was not called as it should be, 130 after Ctrl-C.",
+    help_epilogue="Example:\n\n    sanderling pages crawl https://example.org/ --out example --depth 3",
+)
+app.command(
+    "sanderling.cli.pages.status:status",
+    name="status",
+    help="Say how a crawl stands: pages, what waits, what failed and why, which hosts are slow.\n\n"
+    "Works beside a crawl that is running, and changes nothing.\n\n"
+    "Exit code 0, 1 if the ledger cannot be read, 2 if no crawl has begun there.",
+    help_epilogue="Example:\n\n    sanderling pages status example",
+)
+app.command(
+    "sanderling.cli.pages.ledger:prove",
+    name="verify",
+    help="Prove that every URL of a crawl is accounted for, once.\n\n"
+    "Compares the ledger with the rows and files. Works beside a crawl that is running, and changes nothing.\n\n"
+    "Exit code 0 if all adds up, 1 if not, 2 if the folder holds no crawl.",
+    help_epilogue="Example:\n\n    sanderling pages verify example",
+)
+app.command(
+    "sanderling.cli.pages.ledger:failed",
+    name="failed",
+    help="Say what failed and why; with --retry, ask for it again.\n\n"
+    "With --json, one object per URL; with --json --retry, the summary of the run.\n\n"
+    "Exit code 0, or that of the crawl that --retry makes; 2 if the folder holds no crawl.",
+    help_epilogue="Example:\n\n    sanderling pages failed example --retry",
+)

@@ -1,0 +1,222 @@
+"""`sanderling pages crawl`: crawl documents politely, with nothing lost."""
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from sanderling.cli import CommandError
+from sanderling.cli.client import client
+from sanderling.cli.command_line import again
+from sanderling.cli.events.onward import NOWHERE, Onward, stopping
+from sanderling.cli.flag_files import listing
+from sanderling.cli.loop import ending, run, stoppable
+from sanderling.cli.options import WATCHED, Options, Watched, beside, observed, pace_of, showing
+from sanderling.cli.pages.screen import Screen, fitting
+from sanderling.cli.pages.summary import summarise, words
+from sanderling.cli.watching import drawn, kept, told, watched
+from sanderling.cli.words import finishing
+from sanderling.clock import Clock, SystemClock
+from sanderling.fetch.http import Http, HttpRules
+from sanderling.flow.desk import desk_in
+from sanderling.flow.memory import Memory
+from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.observe.metrics import PagesMetrics
+from sanderling.pages.crawl import Crawl, CrawlRules, Hands
+from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
+from sanderling.pages.ends import End
+from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.leave_out import LeaveOut
+from sanderling.pages.status import Status, publish, status
+from sanderling.pages.urls import Scope, UrlError, normalise, read_seeds
+from sanderling.stores.control_file import LiveControl
+from sanderling.stores.durable import FolderError
+from sanderling.stores.limiter_file import keep, recall
+
+SHOWN = 100  # hosts that a screen chooses from, four times a second
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """How hosts are asked. A command takes one as `*, network: Network = USUAL`."""
+
+    rps: Annotated[float, Parameter(validator=Number(gt=0, lte=1e6))] = 8.0
+    """Requests a second to each host at most."""
+
+    patience: Annotated[float, Parameter(validator=Number(gt=0))] = 600.0
+    """Seconds to wait for a host that answers no more."""
+
+    leave_out: Path | None = None
+    """A file of URLs, beginnings of URLs and hosts that are never asked for, one per line."""
+
+    contact: str | None = None
+    """Where a host's owner can reach you: https://… or mailto:…"""
+
+    private: Annotated[bool, Parameter(negative=())] = False
+    """Allow your own machine and network, which are refused otherwise."""
+
+
+USUAL = Network()
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a crawl is run with, beside its folder."""
+
+    http: Http
+    memory: Memory
+    limiter: Limiter
+    rules: CrawlRules
+    parquet: bool
+
+
+class Ran(NamedTuple):
+    """How a run went: how it stood at its end, whether all is decided, whether somebody stopped it, what went on."""
+
+    last: Status
+    complete: bool
+    stopped: bool
+    onward: tuple[str, ...] = ()
+
+
+def crawl(  # noqa: PLR0913 - a flag each
+    *urls: Annotated[str, Parameter(help="Where to begin; all of each host is followed from there.")],
+    out: Annotated[Path, Parameter(help="The folder that everything is kept in; made if it is not there.")],
+    seeds: Annotated[Path | None, Parameter(help="A file with more addresses to begin with, one per line.")] = None,
+    depth: Annotated[
+        int, Parameter(validator=Number(gte=0, lte=1000), help="Links to follow from the first addresses at most.")
+    ] = 16,
+    max_pages: Annotated[
+        int | None, Parameter(validator=Number(gte=1), help="Pages to fetch at most; the rest is left for --resume.")
+    ] = None,
+    allow: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="Also follow links to this host, or to *.example.org and all below it; may be repeated.",
+            negative=(),
+            show_default=False,
+        ),
+    ] = (),
+    resume: Annotated[
+        bool, Parameter(negative=(), help="Go on with what the folder holds; the addresses need not be given again.")
+    ] = False,
+    parquet: Annotated[bool, Parameter(help="Write Parquet files beside the JSON lines at the end.")] = True,
+    json: Annotated[bool, Parameter(negative=(), help="Print the summary as JSON, and nothing else.")] = False,
+    network: Network = USUAL,
+    onward: Onward = NOWHERE,
+    options: Watched = WATCHED,
+) -> None:
+    """Crawl what the flags say, into a folder."""
+    onward.check()
+    plan = _plan(urls, seeds, allow, depth)
+    if plan is None and not resume:
+        raise CommandError("no address given; try: sanderling pages crawl https://example.org/ --out example", code=2)
+    tools, clock = make_tools(network, max_pages=max_pages, parquet=parquet), SystemClock()
+    with open_folder(out, plan, resume=resume, clock=clock) as folder:
+        if resume:
+            folder.ledger.reopen(End.LEFT)
+        run_crawl(folder, tools, network, options, as_json=json, onward=onward)
+
+
+def run_crawl(
+    folder: CrawlFolder, tools: Tools, network: Network, options: Options, *, as_json: bool, onward: Onward = NOWHERE
+) -> None:
+    """Crawl the folder to its end, show how it goes, and exit with the code that says how it went."""
+    screen = fitting(json=as_json)
+    with ending(again("pages crawl", "--resume", "--out", folder.path, network, onward), (FolderError,)):
+        ran = run(crawl_folder(folder, tools, options, SystemClock(), screen, onward))
+    summary = summarise(folder, ran.last, complete=ran.complete, given=(network, onward))
+    screen.end([*words(summary), *ran.onward], summary.as_json())
+    if ran.stopped:
+        sys.exit(130)
+    if summary.failed or not summary.seeds_fetched:
+        sys.exit(1)
+
+
+async def crawl_folder(
+    folder: CrawlFolder, tools: Tools, options: Options, clock: Clock, screen: Screen, onward: Onward = NOWHERE
+) -> Ran:
+    """Crawl until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
+    limiter, started, path = tools.limiter, clock.now(), folder.path
+    recall(limiter, path)
+    with ThreadPoolExecutor(1, "books") as thread:
+        desk = desk_in(thread)
+        crawl = Crawl(folder, tools.http, limiter, rules=tools.rules, clock=clock, hands=Hands(desk, tools.memory))
+
+        def now(top: int = 1000) -> Status:
+            return status(crawl, clock.now() - started, top)
+
+        async with (
+            observed(options, pace_of(limiter), showing(PagesMetrics, partial(now, 0)), say=screen.note),
+            beside(options, path, screen.note),
+            tools.http,
+            onward.pages(clock, screen.note) as feed,
+        ):
+            crawl.books.onward = feed
+            stop = stopping(crawl.stop, feed)
+            with stoppable(stop, screen.note, lambda: finishing(crawl.inflight)) as stops, screen:
+                complete = await watched(
+                    crawl.run(),
+                    drawn(screen, partial(now, SHOWN)),
+                    told(publish, path, now, desk),
+                    kept(limiter, path, desk),
+                    LiveControl(path, crawl.control, clock).run(),
+                )
+                last = status(crawl, clock.now() - started, running=False)
+                screen.show(last)
+            await desk(folder.finish, clock.wall(), complete, tools.parquet)
+            await desk(publish, path, last)
+            await desk(keep, path, limiter.save())
+    return Ran(last, complete, bool(stops), () if feed is None else tuple(feed.words()))
+
+
+def _plan(urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], depth: int) -> Plan | None:
+    """What to crawl; None if no address was given."""
+    try:
+        first = [normalise(url) for url in urls]
+        if seeds is not None:
+            first += read_seeds(seeds.read_text(encoding="utf-8-sig"), str(seeds))
+        plan = Plan(tuple(dict.fromkeys(first)), allow, depth)
+        Scope.of(plan.seeds, plan.allow, plan.depth)
+    except (UrlError, ValueError) as error:
+        raise CommandError(str(error), code=2) from None
+    except OSError as error:
+        raise CommandError(f"--seeds: cannot read {seeds}: {error.strerror}", code=2) from None
+    return plan if plan.seeds else None
+
+
+def make_tools(
+    network: Network, *, clock: Clock | None = None, max_pages: int | None = None, parquet: bool = True
+) -> Tools:
+    """The client, the limiter and the rules that go with the flags."""
+    per_host = min(64, max(8, ceil(network.rps)))
+    rules = HttpRules(most_raw=MOST_RAW, most_decoded=MOST_DECODED, connections_per_host=per_host)
+    listed = None if network.leave_out is None else listing("--leave-out", network.leave_out, LeaveOut.read)
+    memory = Memory(BODIES)
+    return Tools(
+        http=client(rules, network.contact, private=network.private, clock=clock, memory=memory),
+        memory=memory,
+        limiter=Limiter(LimiterRules(pace=PaceRules.up_to(network.rps)), clock=clock),
+        rules=CrawlRules(per_host=per_host, max_pages=max_pages, patience=network.patience, leave_out=listed),
+        parquet=parquet,
+    )
+
+
+@contextmanager
+def open_folder(out: Path, plan: Plan | None, *, resume: bool, clock: Clock) -> Iterator[CrawlFolder]:
+    """The folder, for as long as it is worked in; a CommandError if it is not one to work in."""
+    try:
+        folder = CrawlFolder.open(out, plan, resume=resume, wall=clock.wall())
+    except FolderError as error:
+        raise CommandError(str(error), code=2) from None
+    with folder:
+        yield folder

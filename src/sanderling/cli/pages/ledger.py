@@ -1,0 +1,176 @@
+"""`sanderling pages verify` and `sanderling pages failed`: what the folder of a crawl says of itself."""
+
+import json as jsonlib
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from sanderling.cli import CommandError
+from sanderling.cli.command_line import AsJson, again
+from sanderling.cli.events.onward import NOWHERE, Onward
+from sanderling.cli.options import DEFAULT, Options
+from sanderling.cli.pages.crawl import USUAL, Network, make_tools, open_folder, run_crawl
+from sanderling.cli.pages.status import check_crawl
+from sanderling.cli.pages.summary import meaning
+from sanderling.cli.words import count, printable
+from sanderling.clock import SystemClock
+from sanderling.pages import ledger_file
+from sanderling.pages.earlier import LEDGER
+from sanderling.pages.ends import End, Failed
+from sanderling.pages.verify import Proof, verify
+from sanderling.stores.durable import FolderError, plainly
+
+# In the order of the road: what has a row, what has none, what is still to come.
+ENDS = (End.FETCHED, End.UNCHANGED, End.MOVED, End.REFUSED, End.LEFT_OUT, End.FAILED, End.LEFT, End.WAITING)
+EXAMPLES = 3  # URLs shown for each reason
+
+Folder = Annotated[Path, Parameter(help="The folder of a crawl.")]
+
+
+def prove(folder: Folder, /, *, json: AsJson = False) -> None:
+    """Compare the ledger of a crawl with its rows and files, and say what came of it."""
+    check_crawl(folder)
+    try:
+        proof = verify(folder)
+    except FolderError as error:
+        raise CommandError(str(error), code=2) from None
+    if json:
+        print(jsonlib.dumps(_as_json(folder, proof)))
+    else:
+        for line in _table(folder, proof):
+            print(line)
+    if not proof.ok:
+        sys.exit(1)
+
+
+def failed(
+    folder: Folder,
+    /,
+    *,
+    retry: Annotated[bool, Parameter(negative=(), help="Ask for them all once more.")] = False,
+    json: AsJson = False,
+    network: Network = USUAL,
+    onward: Onward = NOWHERE,
+    options: Options = DEFAULT,
+) -> None:
+    """Say which URLs of a crawl failed, by reason, or ask for them again."""
+    onward.check()
+    check_crawl(folder)
+    if retry:
+        _retry(folder, network, onward, options, as_json=json)
+    elif json:
+        for each in _failures(folder):
+            print(jsonlib.dumps(_described(each)))
+    else:
+        for line in _grouped(folder, _failures(folder), again("pages failed", folder, "--retry", network, onward)):
+            print(line)
+
+
+def _failures(folder: Path) -> Iterator[Failed]:
+    """What failed, read beside a crawl that may be running."""
+    path = folder / LEDGER
+    try:
+        with plainly(path), closing(ledger_file.connect_to_read(path)) as db:
+            yield from (each for each in ledger_file.failed(db) if each.end is End.FAILED)
+    except FolderError as error:
+        raise CommandError(str(error), code=2) from None
+
+
+def _retry(folder: Path, network: Network, onward: Onward, options: Options, *, as_json: bool) -> None:
+    if next(_failures(folder), None) is None and not as_json:
+        print(f"Nothing failed in {printable(str(folder))}.")
+        return
+    tools, clock = make_tools(network), SystemClock()
+    with open_folder(folder, None, resume=True, clock=clock) as crawl:
+        crawl.ledger.reopen(End.FAILED)
+        run_crawl(crawl, tools, network, options, as_json=as_json, onward=onward)
+
+
+def _described(failed: Failed) -> dict[str, object]:
+    """One failure, with the names that failed.jsonl has for it."""
+    row = failed._asdict() | {"end": failed.end.name.lower(), "outcome": failed.code}
+    del row["code"]
+    return row
+
+
+def _grouped(folder: Path, failures: Iterable[Failed], retry: str) -> Iterator[str]:
+    """The failures by reason, the most frequent first, each with a few examples."""
+    numbers: Counter[tuple[str, int]] = Counter()
+    examples: dict[tuple[str, int], list[Failed]] = defaultdict(list)
+    for each in failures:
+        reason = each.code, each.status
+        numbers[reason] += 1
+        if len(examples[reason]) < EXAMPLES:
+            examples[reason].append(each)
+    if not numbers:
+        yield f"Nothing failed in {printable(str(folder))}."
+        return
+    yield f"{count(numbers.total(), 'URL')} failed in {printable(str(folder))}."
+    for (code, status), number in numbers.most_common():
+        yield ""
+        yield f"{number:>7,}  {meaning(code)} ({f'{status}, ' if status else ''}{code})"
+        yield from (f"         {_example(each)}" for each in examples[code, status])
+        if number > EXAMPLES:
+            yield f"         and {number - EXAMPLES:,} more"
+    yield ""
+    yield "To ask for them all once more:"
+    yield ""
+    yield f"    {retry}"
+    yield ""
+
+
+def _example(failed: Failed) -> str:
+    return printable(f"{failed.url}  {failed.detail}" if failed.detail else failed.url)
+
+
+def _as_json(folder: Path, proof: Proof) -> dict[str, object]:
+    return {
+        "ok": proof.ok,
+        "out": str(folder),
+        "finished": proof.finished,
+        "known": proof.known,
+        **{end.name.lower(): proof.counts[end] for end in ENDS},
+        "rows": proof.rows,
+        "bodies": proof.bodies,
+        "wrong": proof.wrong,
+        "problems": list(proof.problems),
+        "unproven": list(proof.unproven),
+    }
+
+
+def _table(folder: Path, proof: Proof) -> Iterator[str]:
+    """The ends as a sum, then what is wrong with it, if anything."""
+    yield f"{printable(str(folder))}: {'a finished crawl' if proof.finished else 'a crawl that is not finished'}"
+    yield ""
+    for end in ENDS:
+        yield f"  {end.name.lower():<10}{proof.counts[end]:>12,}  {EXPLAINED[end]}".rstrip()
+    yield f"  {'':<10}{'-' * 12}"
+    yield f"  {'known':<10}{proof.known:>12,}  URLs; {count(proof.rows, 'row')} and {count(proof.bodies, 'file')} kept"
+    yield ""
+    for problem in proof.problems:
+        yield f"  wrong: {printable(problem)}"
+    if proof.wrong > len(proof.problems):
+        yield f"  and {proof.wrong - len(proof.problems):,} more"
+    for gap in proof.unproven:
+        yield f"  not looked at: {printable(gap)}"
+    if proof.ok:
+        yield "It adds up: every known URL has come to one end or still waits, and what is kept is there, once."
+    else:
+        yield f"It does not add up: {count(proof.wrong, 'thing')} wrong."
+
+
+EXPLAINED = {
+    End.FETCHED: "a row in pages.jsonl",
+    End.UNCHANGED: "a row: as it was in the earlier crawl",
+    End.MOVED: "a row that says where to",
+    End.REFUSED: "by robots.txt; in failed.jsonl",
+    End.LEFT_OUT: "listed with --leave-out; in failed.jsonl",
+    End.FAILED: "in failed.jsonl, with the reason",
+    End.LEFT: "because of --max-pages",
+    End.WAITING: "still to be asked for",
+}

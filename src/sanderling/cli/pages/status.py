@@ -1,0 +1,126 @@
+"""`sanderling pages status`: how a crawl of documents stands, beside it or after it."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from sanderling.cli import CommandError
+from sanderling.cli.command_line import AsJson
+from sanderling.cli.pages.hosts import mood, ranked, words_of
+from sanderling.cli.pages.summary import reasons
+from sanderling.cli.published_words import line, tell
+from sanderling.cli.why import crawls_in
+from sanderling.cli.words import count, size
+from sanderling.clock import SystemClock
+from sanderling.pages import ledger_file
+from sanderling.pages.earlier import LEDGER
+from sanderling.pages.ends import End
+from sanderling.pages.status import Status, published
+from sanderling.stores.durable import FolderError, plainly
+from sanderling.stores.status_file import is_running
+
+SHOWN = 5  # hosts
+NOT_ASKED = {
+    End.REFUSED: "by robots.txt",
+    End.LEFT: "because of --max-pages",
+    End.LEFT_OUT: "as --leave-out says",
+}
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What the ledger says. It counts, and not what a crawl that was killed has said before."""
+
+    crawl: int  # the how-manieth of this folder
+    finished: bool  # nothing waits, and nothing will be asked any more
+    known: int
+    counts: dict[str, int]  # URLs by end, in lower case
+    failed_by: dict[str, int]  # those that failed, by code, the most frequent first
+
+
+def status(
+    folder: Annotated[
+        Path | None,
+        Parameter(help="The folder of the crawl; by default this one, or of those directly in it the freshest."),
+    ] = None,
+    /,
+    *,
+    json: AsJson = False,
+) -> None:
+    """Say how the crawl of a folder stands."""
+    folder = folder or _freshest()
+    kept, found, wall = kept_in(folder), published(folder), SystemClock().wall()
+    tell(f"The crawl in {folder}", found, wall, words(kept, found, wall), as_json=json, kept=kept)
+
+
+def check_crawl(folder: Path) -> None:
+    """Raise CommandError where no crawl has begun."""
+    if not (folder / LEDGER).is_file():
+        found = f"it has no {LEDGER}" if folder.is_dir() else "it is a file" if folder.exists() else "it is not there"
+        raise CommandError(f"{folder} is no crawl: {found}", code=2)
+
+
+def _freshest() -> Path:
+    """The folder that is meant where none is named. Raises CommandError."""
+    if Path(LEDGER).is_file():
+        return Path()
+    found = max(crawls_in(None), key=lambda each: each.status.wall, default=None)
+    if found is None:
+        message = "no crawl of pages has begun here or in the folders directly below; name its folder, or begin:"
+        raise CommandError(f"{message} sanderling pages crawl https://example.org/ --out example", code=2)
+    return found.folder
+
+
+def kept_in(folder: Path) -> Kept:
+    """What the ledger of a folder says. Raises CommandError."""
+    check_crawl(folder)
+    path = folder / LEDGER
+    try:
+        with plainly(path), closing(ledger_file.connect_to_read(path)) as db:
+            db.execute("BEGIN")  # one state of the ledger, whatever a crawl does meanwhile
+            meta, tally = ledger_file.read_meta(db, path), ledger_file.tally(db)
+    except FolderError as error:
+        raise CommandError(str(error)) from None
+    counts = {end.name.lower(): sum(each for (of, _), each in tally.items() if of is end) for end in End}
+    failed = Counter({code: each for (end, code), each in tally.items() if end is End.FAILED})
+    return Kept(meta.crawl, meta.finished, sum(counts.values()), counts, dict(failed.most_common()))
+
+
+def words(kept: Kept, found: Status | None, wall: float) -> Iterator[str]:
+    """The same as lines."""
+    counts, running = kept.counts, found is not None and is_running(found, wall)
+    also = ((counts["unchanged"], "unchanged"), (counts["moved"], "moved elsewhere"))
+    yield line("pages", f"{counts['fetched']:,} fetched" + "".join(f", {n:,} {what}" for n, what in also if n))
+    yield line("urls", f"{kept.known:,} known, {_waiting(kept)}")
+    if counts["failed"]:
+        yield line("failed", f"{counts['failed']:,}: {reasons(kept.failed_by)}")
+    for end, why in NOT_ASKED.items():
+        if number := counts[end.name.lower()]:
+            yield line(end.name.lower().replace("_", " "), f"{number:,} {why}")
+    if found is not None:
+        doing = f"{'paused, ' if found.paused else ''}{count(found.inflight, 'request')} in flight; " if running else ""
+        yield line("now" if running else "at the end", f"{doing}{size(found.bytes)} read")
+        yield from _hosts(found)
+
+
+def _waiting(kept: Kept) -> str:
+    waiting = kept.counts["waiting"]
+    if not waiting:
+        return "all of them decided" if kept.finished else "none of them waiting"
+    # Rounded down: what is not all is never 100 %.
+    return f"{100 * (kept.known - waiting) // kept.known} % of them decided, {waiting:,} still to ask for"
+
+
+def _hosts(found: Status) -> Iterator[str]:
+    """How many there are, and of those that are slow or worse a few, with the reason."""
+    troubled = [host for host in ranked(found.hosts, len(found.hosts)) if mood(host).troubled]
+    wrong = f", {len(troubled):,} of them slow or in trouble" if troubled else ""
+    yield line("hosts", f"{found.hosts_known:,}{wrong}")
+    for host in troubled[:SHOWN]:
+        yield line("host", f"{host.view.host}, {mood(host).value}: {words_of(host)}")
+    if len(troubled) > SHOWN:
+        yield line("", f"and {len(troubled) - SHOWN:,} more: see sanderling why HOST")

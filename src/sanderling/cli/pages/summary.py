@@ -1,0 +1,183 @@
+"""What came of a crawl, in numbers and in words, and what to do next."""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sanderling.cli.command_line import again
+from sanderling.cli.words import count, duration, size
+from sanderling.outcome import Code, code_of
+from sanderling.pages.ends import KEPT, End
+from sanderling.pages.folder import CrawlFolder, State
+from sanderling.pages.status import Status
+
+REASONS = 5  # that are told in words; the others are counted together
+# What the codes mean to whoever has to do something about it; those that are not here speak for themselves.
+MEANINGS = {
+    Code.CONTENT_NOT_FOUND: "not found",
+    Code.CONTENT_REMOVED: "gone",
+    Code.ACCESS_DENIED: "access denied",
+    Code.AUTH_FAILED: "needs a login",
+    Code.RATE_LIMITED: "still throttled after all patience",
+    Code.HOST_UNAVAILABLE: "the host failed",
+    Code.DEFERRED: "the host did not recover",
+    Code.CONNECTION_REFUSED: "nobody listens there",
+    Code.CONNECTION_RESET: "the connection was cut",
+    Code.TRUNCATED: "the body ended early",
+    Code.DNS_ERROR: "no such host, or no DNS",
+    Code.TLS_ERROR: "TLS failed",
+    Code.TIMEOUT: "no answer in time",
+    Code.REDIRECT_LOOP: "redirects in a circle",
+    Code.TOO_LARGE: "larger than we read",
+    Code.BAD_ENCODING: "packed in a way that could not be read",
+    Code.HTTP_ERROR: "the host said no",
+    Code.REFUSED: "not called: our own guard, see --private",
+}
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """A crawl after a run. Counts are the crawl's; seconds and bytes are those of the run."""
+
+    complete: bool
+    crawl: int
+    seconds: float
+    known: int
+    fetched: int
+    unchanged: int
+    moved: int
+    refused: int
+    left_out: int
+    failed: int
+    left: int
+    waiting: int
+    bytes: int
+    hosts: int
+    seeds_fetched: bool  # whether there is a row for every first address that was not left out
+    out: str
+    failed_by: dict[str, int]
+    resumed: bool
+    files: tuple[str, ...]  # of the output that are there
+    again: str  # the command to go on with
+    retry: str  # and the one to ask again for what failed
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        for name in ("resumed", "files", "again", "retry"):
+            del shown[name]
+        return shown
+
+
+def summarise(folder: CrawlFolder, last: Status, *, complete: bool, given: Iterable[object] = ()) -> Summary:
+    """The summary of a run that ended with `last`; commands to go on get the flags of `given`."""
+    counts = folder.ledger.counts()
+    ends = folder.ledger.ends()[
+        1 : 1 + len(folder.plan.seeds)
+    ]  # the first ids are theirs, in the order they were given
+    return Summary(
+        complete=complete,
+        crawl=folder.crawl,
+        seconds=round(last.seconds, 3),
+        known=folder.ledger.known,
+        fetched=counts[End.FETCHED],
+        unchanged=counts[End.UNCHANGED],
+        moved=counts[End.MOVED],
+        refused=counts[End.REFUSED],
+        left_out=counts[End.LEFT_OUT],
+        failed=counts[End.FAILED],
+        left=counts[End.LEFT],
+        waiting=counts[End.WAITING],
+        bytes=last.bytes,
+        hosts=last.hosts_known,
+        seeds_fetched=len(ends) == len(folder.plan.seeds) and all(end in KEPT or end == End.LEFT_OUT for end in ends),
+        out=str(folder.path),
+        failed_by=failed_by(folder),
+        resumed=folder.state is State.RESUMED,
+        files=tuple(_files(folder.path)),
+        again=again("pages crawl", "--resume", "--out", folder.path, *given),
+        retry=again("pages failed", folder.path, "--retry", *given),
+    )
+
+
+def failed_by(folder: CrawlFolder) -> dict[str, int]:
+    """How many URLs failed for each reason, the most frequent first."""
+    by_code = Counter({code: number for (end, code), number in folder.ledger.by_code().items() if end is End.FAILED})
+    return dict(by_code.most_common())
+
+
+def _files(path: Path) -> Iterator[str]:
+    """What there is of the output, that which is derived behind what it is derived from."""
+    for rows, derived in (("pages.jsonl", "pages-*.parquet"), ("failed.jsonl", "failed.parquet")):
+        if (path / rows).is_file() and (path / rows).stat().st_size:
+            yield from (rows, *sorted(each.name for each in path.glob(derived)))
+    if (path / "bodies").is_dir():
+        yield "bodies"
+
+
+def words(summary: Summary) -> Iterator[str]:
+    """The summary as lines; those that are indented must not be broken."""
+    yield ""
+    yield _fetched(summary)
+    yield from _not_fetched(summary)
+    yield ""
+    if summary.files:
+        yield "The output:"
+        yield from _indented(*(shlex.quote(str(Path(summary.out) / name)) for name in summary.files))
+    yield from _next(summary)
+
+
+def _fetched(summary: Summary) -> str:
+    pages, took = count(summary.fetched, "page"), duration(summary.seconds)
+    also = ((summary.unchanged, "unchanged"), (summary.moved, "moved elsewhere"))
+    more = "".join(f", {number:,} {what}" for number, what in also if number)
+    if summary.resumed:
+        return f"The crawl holds {pages} now{more}; this run fetched {size(summary.bytes)} in {took}."
+    return f"Fetched {pages}, {size(summary.bytes)}, from {count(summary.hosts, 'host')} in {took}{more}."
+
+
+def _not_fetched(summary: Summary) -> Iterator[str]:
+    if summary.refused:
+        yield f"robots.txt forbids {count(summary.refused, 'URL')}; nothing was sent for those."
+    if summary.left_out:
+        yield f"{count(summary.left_out, 'URL')} left out, as --leave-out says."
+    if summary.failed:
+        yield f"{count(summary.failed, 'URL')} of {summary.known:,} failed: {reasons(summary.failed_by)}."
+    if summary.complete and not summary.seeds_fetched:
+        yield "Not every first address could be fetched."
+
+
+def reasons(failed: dict[str, int]) -> str:
+    """The most frequent reasons, counted."""
+    told = [f"{number:,} {meaning(code)}" for code, number in list(failed.items())[:REASONS]]
+    others = sum(list(failed.values())[REASONS:])
+    return ", ".join([*told, f"{others:,} for other reasons"] if others else told)
+
+
+def meaning(code: str) -> str:
+    """What a code means, in words."""
+    return MEANINGS.get(code_of(code), code.lower().replace("_", " "))
+
+
+def _next(summary: Summary) -> Iterator[str]:
+    out = shlex.quote(summary.out)
+    if summary.waiting:
+        yield f"{count(summary.waiting, 'URL')} still to ask for. Nothing is lost; go on where it stopped with:"
+        yield from _indented(summary.again)
+    if summary.left:
+        yield f"{count(summary.left, 'URL')} left because of --max-pages. Ask for them as well with:"
+        yield from _indented(summary.again)
+    if summary.failed:
+        yield "What failed and why, and how to ask for it again:"
+        yield from _indented(f"sanderling pages failed {out}", summary.retry)
+    yield "Proof that every URL is accounted for:"
+    yield from _indented(f"sanderling pages verify {out}")
+
+
+def _indented(*lines: str) -> Iterator[str]:
+    yield ""
+    yield from (f"    {line}" for line in lines)
+    yield ""

@@ -1,0 +1,221 @@
+"""The flags of `sanderling polling run`, and what each group of them makes."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from sanderling.apis.json_documents import BRACES
+from sanderling.apis.json_source import JsonSource
+from sanderling.apis.polled import PolledSource
+from sanderling.apis.polled_replies import LARGEST
+from sanderling.apis.trackside import Trackside
+from sanderling.cli import CommandError
+from sanderling.cli.client import client, guard
+from sanderling.cli.flag_files import secret, section
+from sanderling.clock import Clock
+from sanderling.fetch.guard import Refused, check_url
+from sanderling.fetch.http import Http, HttpRules
+from sanderling.flow.memory import Memory
+from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.polling.settings import PREFIX, Keys, SettingError
+from sanderling.polling.sinks import QueueSink, Sink, WebhookSink
+from sanderling.stores.queue import QueueError, open_queue
+
+WEBHOOK, SECRET = "SANDERLING_POLLING_WEBHOOK", "SANDERLING_POLLING_WEBHOOK_SECRET"  # variables that hold secrets
+CONNECTIONS = 64
+SLOWEST_RPS = 0.25
+OF_KINDS = {"--race-active": "race", "--race-idle": "race", "--results-interval": "results"}  # which sources may lack
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """Whom to ask."""
+
+    trackside: Annotated[str | None, Parameter(env_var="SANDERLING_TRACKSIDE")] = None
+    """The web server of a race timing program: http://host:8080."""
+
+    source: Path | None = None
+    """A TOML file that describes any other JSON API in a section [source]."""
+
+    timeout: Annotated[float, Parameter(validator=Number(gt=0, lte=600))] = 5.0
+    """Seconds that an answer may take."""
+
+    max_rps: Annotated[float, Parameter(validator=Number(gt=0, lte=100_000))] = 100.0
+    """Requests a second at most; how many the host allows is learned."""
+
+    contact: str | None = None
+    """Where the owner of the host can reach you: https://… or mailto:…"""
+
+    private: Annotated[bool, Parameter(negative=())] = False
+    """Allow your own machine and network, which are refused otherwise."""
+
+    def describe(self) -> PolledSource:
+        """The source. Raises CommandError."""
+        if (self.trackside is None) == (self.source is None):
+            found = "both are given; expected one of them" if self.trackside else "neither is given; to try: --demo"
+            raise CommandError(f"--trackside or --source says whom to ask, and {found}", code=2)
+        where, allowed = (
+            "--trackside" if self.source is None else f"--source: {self.source}",
+            guard(private=self.private),
+        )
+        try:
+            if self.source is None:
+                trackside = Trackside(self.trackside or "")
+                check_url(trackside.base, allowed)
+                return trackside
+            described = JsonSource.from_settings(section("--source", self.source, "source"))
+            for each in described.documents.values():
+                check_url(BRACES.sub("", each.url), allowed)
+        except ValueError as error:
+            raise CommandError(f"{where}: {error}", code=2) from None
+        except Refused as refused:
+            hint = "" if self.private else "; --private allows your own machine and network"
+            raise CommandError(f"{where}: {refused}{hint}", code=2) from None
+        return described
+
+    def client(self, memory: Memory, clock: Clock) -> Http:
+        """The client. Raises CommandError."""
+        rules = HttpRules(
+            connect=min(self.timeout, 10.0),
+            first_byte=self.timeout,
+            idle=self.timeout,
+            total=self.timeout,
+            most_raw=LARGEST,
+            most_decoded=LARGEST,
+            connections=CONNECTIONS,
+            connections_per_host=CONNECTIONS,
+        )
+        return client(rules, self.contact, private=self.private, clock=clock, memory=memory)
+
+    def limiter(self, clock: Clock) -> Limiter:
+        """What is polled is planned, so it begins at the full rate, and learns from refusals only."""
+        rps = self.max_rps
+        return Limiter(
+            LimiterRules(PaceRules(initial_rps=rps, min_rps=min(SLOWEST_RPS, rps), max_rps=rps)), clock=clock
+        )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often. Each flag writes the setting of that name, where it stays until somebody changes it."""
+
+    full_interval: str | None = None
+    """How often to look for what there is to poll, and to refresh the whole; 10s."""
+
+    race_active: str | None = None
+    """How often a race is asked for while it is flown; 200ms."""
+
+    race_idle: str | None = None
+    """How often any other race is asked for; 10s."""
+
+    results_interval: str | None = None
+    """How often results are asked for; 2s."""
+
+    concurrency: int | None = None
+    """How many requests may be under way at once; 2."""
+
+    burst: int | None = None
+    """How many requests may begin within 200 ms; 10."""
+
+    jitter: str | None = None
+    """By how much, at most, a run is moved at random; 150ms, and never more than a twentieth of the interval."""
+
+    lease: str | None = None
+    """How long a target stays accelerated unless that is renewed; 30s."""
+
+    budget: float | None = None
+    """Requests a second that all targets share by how often they change; 0, which is off."""
+
+    set: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = ()
+    """Any other setting, as in channelsMs=60s; may be repeated."""
+
+    disabled: Annotated[bool, Parameter(negative=())] = False
+    """Poll nothing: only serve what is there, and what is asked for."""
+
+    def checked(self, source: PolledSource) -> dict[str, str]:
+        """The settings that are given, by key. Raises CommandError for those that this source cannot have."""
+        keys, kinds = Keys(source.kinds), [kind.name for kind in source.kinds]
+        found: dict[str, str] = {}
+        for flag, key, text in self._given():
+            kind = OF_KINDS.get(flag)
+            if kind is not None and kind not in kinds:
+                said = f"{source.name} has no kind {kind}, only {', '.join(kinds)}; see --set"
+                raise CommandError(f"{flag}: {said}", code=2)
+            try:
+                canonical, value = keys.checked(full_key(key), text)
+            except SettingError as error:
+                raise CommandError(f"{flag}: {error}", code=2) from None
+            found[canonical] = value
+        return found
+
+    def _given(self) -> Iterator[tuple[str, str, str]]:
+        """Flag, key and text of each."""
+        given = {
+            "fullIntervalMs": ("--full-interval", self.full_interval),
+            "raceActiveMs": ("--race-active", self.race_active),
+            "raceIdleMs": ("--race-idle", self.race_idle),
+            "resultsMs": ("--results-interval", self.results_interval),
+            "concurrency": ("--concurrency", self.concurrency),
+            "burst": ("--burst", self.burst),
+            "jitterMs": ("--jitter", self.jitter),
+            "leaseMs": ("--lease", self.lease),
+            "adaptiveBudget": ("--budget", self.budget),
+        }
+        for key, (flag, value) in given.items():
+            if value is not None:
+                yield flag, key, str(value)
+        for each in self.set:
+            key, equals, text = each.partition("=")
+            if not equals:
+                raise CommandError(f"--set: found {each[:60]!r}, expected KEY=VALUE", code=2)
+            yield "--set", key.strip(), text.strip()
+        yield "--disabled", "enabled", "false" if self.disabled else "true"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """Who is told what changed, and for how long: by a webhook, through a queue."""
+
+    webhook_file: Path | None = None
+    """A file that holds the address changes are posted to, instead of SANDERLING_POLLING_WEBHOOK."""
+
+    webhook_secret_file: Path | None = None
+    """A file that holds the secret these are signed with, instead of SANDERLING_POLLING_WEBHOOK_SECRET."""
+
+    queue: str | None = None
+    """A queue that changes are published to: amqp://… or sqlite:FOLDER."""
+
+    queue_name: str = "polling_changes"
+    """What it is called there."""
+
+    keep_changes: Annotated[int, Parameter(validator=Number(gte=1000, lte=10**9))] = 100_000
+    """How many changes are kept for those who come back."""
+
+    def sinks(self, clock: Clock, environment: Mapping[str, str] = os.environ) -> dict[str, Sink]:
+        """Where changes go, by the name under which it is remembered how far. Raises CommandError."""
+        found: dict[str, Sink] = {}
+        url = secret("--webhook-file", self.webhook_file, WEBHOOK, environment)
+        signed = secret("--webhook-secret-file", self.webhook_secret_file, SECRET, environment)
+        try:
+            if url:
+                found["webhook"] = WebhookSink(url, clock, signed.encode())
+            if self.queue is not None:
+                found["queue"] = QueueSink(open_queue(self.queue, self.queue_name, clock))
+        except ValueError as error:
+            raise CommandError(f"the address of the webhook: {error}", code=2) from None
+        except QueueError as error:
+            raise CommandError(f"--queue: {error}", code=2) from None
+        return found
+
+
+def full_key(key: str) -> str:
+    """The key of a setting, whether or not it was given with the part that all of them have."""
+    return key if key.lower().startswith(PREFIX) else f"{PREFIX}{key}"

@@ -1,0 +1,94 @@
+"""What came of a run of `sanderling polling`, in words and as JSON."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from math import inf
+from typing import Any
+
+from sanderling.cli import command_line
+from sanderling.cli.polling.run import Given, Ran
+from sanderling.cli.polling.words import lateness, targets, troubles
+from sanderling.cli.words import count, duration
+from sanderling.polling.control import Ingested
+from sanderling.polling.measures import ACCELERATED, USUAL, Late
+
+MOST_FAILED = 20  # documents that are named
+
+
+def summarise(given: Given, ran: Ran) -> dict[str, Any]:
+    """What `--json` prints."""
+    last = ran.last
+    return {
+        "seconds": round(last.seconds, 3),
+        "source": last.source,
+        "host": last.host,
+        "event": last.event,
+        "targets": last.targets.all,
+        "runs": last.ran,
+        "failed": last.failed,
+        "missed": sum(last.missed.values()),
+        "changes": last.changed,
+        "newest": last.newest,
+        "late": {pace: _late(late) for pace, late in ran.late.items()},
+        "trouble": list(troubles(last)),
+        "out": str(given.place.out),
+    }
+
+
+def _late(late: Late) -> dict[str, float | None]:
+    """Seconds within which half of the runs began, and 99 of 100; None if that took longer than is measured."""
+    return {
+        "runs": late.runs,
+        **{name: None if of == inf else of for name, of in (("p50", late.p50), ("p99", late.p99))},
+    }
+
+
+def again(given: Given, verb: str = "run") -> str:
+    """The command that goes on with this. What was set is in the database, and is not said again."""
+    return command_line.again(f"polling {verb}", given.place, given.upstream, given.serving, given.telling)
+
+
+def words(given: Given, ran: Ran) -> Iterator[str]:
+    """The summary as lines; those that are indented must not be broken."""
+    last = ran.last
+    yield ""
+    yield (
+        f"Polled {targets(last)} for {duration(last.seconds)}: {count(last.ran, 'run')}, {last.failed:,} failed, "
+        f"{sum(last.missed.values()):,} missed, {count(last.changed, 'change')}."
+    )
+    yield from punctuality(ran)
+    yield from troubles(last)
+    yield ""
+    yield "Go on with, and look at what is due:"
+    yield ""
+    yield f"    {again(given)}"
+    yield f"    {command_line.again('polling targets', given.place)}"
+    yield ""
+
+
+def punctuality(ran: Ran) -> Iterator[str]:
+    """How late runs began, a sentence for each pace."""
+    for pace, what in ((ACCELERATED, "live run"), (USUAL, "other run")):
+        if late := ran.late.get(pace):
+            yield f"Of {count(late.runs, what)} {lateness(late)}."
+
+
+def fetched(ran: Ran, done: Iterable[Ingested]) -> tuple[list[str], dict[str, Any]]:
+    """What a full fetch brought, in words and as JSON."""
+    all_of_it = {(each.kind, each.source_id): each for each in done}.values()
+    kinds = Counter(each.kind for each in all_of_it)
+    failed = [each for each in all_of_it if not each.ok]
+    listed = ", ".join(f"{kind} {number:,}" for kind, number in kinds.items())
+    changes = ran.last.changed  # also those of what was due just then and ran by itself
+    lines = ["", f"Fetched {count(len(all_of_it), 'document')} ({listed}): {count(changes, 'row')} changed."]
+    if failed:
+        lines += [f"{count(len(failed), 'document')} could not be had:", ""]
+    lines += [f"    {each.kind} {each.source_id}: {each.status}" for each in failed[:MOST_FAILED]]
+    if len(failed) > MOST_FAILED:
+        lines.append(f"    and {len(failed) - MOST_FAILED:,} more")
+    document = {
+        "documents": dict(kinds),
+        "changes": changes,
+        "failed": [{"kind": each.kind, "id": each.source_id, "status": each.status} for each in failed],
+    }
+    return lines, document

@@ -1,0 +1,91 @@
+"""The commands of `sanderling repos`, and their help. Each is imported only when it is run."""
+
+from cyclopts import App
+
+app = App(
+    name="repos",
+    help="Archive the repos of every host, and use the archives.",
+    help_epilogue="Example:\n\n    sanderling repos inspect archive/segment_0001.rca",
+)
+app.command(
+    "sanderling.cli.repos.crawl:crawl",
+    name="crawl",
+    help="Archive every repo that the directory lists: each once, or one reason why not.\n\n"
+    "Run the same command again to go on where it ended, or, once it is complete, to come back to what failed. The "
+    "first Ctrl-C lets what is in flight come to its end, the second stops at once; neither loses anything, nor does "
+    "kill -9.\n\n"
+    "Exit code 0 if every repo is archived or gone for good, 1 if some failed and may be had later, 2 if it was not "
+    "called as it should be, 130 after Ctrl-C.",
+    help_epilogue="Example, which needs no server and asks nobody:\n\n    sanderling repos crawl --demo",
+)
+app.command(
+    "sanderling.cli.repos.progress:status",
+    name="status",
+    help="Say how far a crawl is: what is archived, what failed and why.\n\n"
+    "Works beside a crawl that is running, and changes nothing.\n\n"
+    "Exit code 0, 1 if the progress cannot be read, 2 if no crawl has begun there.",
+    help_epilogue="Example:\n\n    sanderling repos status --output-dir archive",
+)
+app.command(
+    "sanderling.cli.repos.progress:reset",
+    name="reset",
+    help="Forget how far a crawl is, and delete its segments.\n\n"
+    "Nothing else in the folder is touched. Not while a crawl is running there.\n\n"
+    "Exit code 0, 1 if nothing was changed, 2 if it was not called as it should be.",
+    help_epilogue="Example:\n\n    sanderling repos reset --output-dir archive --yes",
+)
+directory_app = App(
+    name="directory",
+    help="Fill the directory: which DIDs exist, and at which host each is.",
+    help_epilogue="Example:\n\n    sanderling repos directory update --plc https://plc.directory",
+)
+directory_app.command(
+    "sanderling.cli.repos.directory:import_file",
+    name="import",
+    help="Fold an export of the log of did:plc into the directory.\n\n"
+    "Lines that are no operation are counted and left out. The same file may be read again.\n\n"
+    "Exit code 0, 1 if the file is cut off or damaged, 2 if it was not called as it should be.",
+    help_epilogue="Example:\n\n    sanderling repos directory import export.jsonl.gz",
+)
+directory_app.command(
+    "sanderling.cli.repos.directory:update",
+    name="update",
+    help="Fill the directory over the network, from where the last update ended.\n\n"
+    "Either from the log of did:plc, or from a relay: then every host that it knows lists its repos.\n\n"
+    "Exit code 0, 1 if it did not come to its end, 2 if it was not called as it should be, 130 after Ctrl-C.",
+    help_epilogue="Example:\n\n    sanderling repos directory update --plc https://plc.directory",
+)
+app.command(directory_app)
+app.command(
+    "sanderling.cli.repos.archive:replay_command",
+    name="replay",
+    help="Load every record of some archives into ClickHouse, embedded or a server, or into Parquet files.\n\n"
+    "What was loaded as a whole is remembered and left alone, so the same command may be run again. A damaged repo is "
+    "reported, and the others are loaded. A server's password may be in CLICKHOUSE_PASSWORD, or in the file that "
+    "CLICKHOUSE_PASSWORD_FILE names.\n\n"
+    "Exit code 0 if all was loaded, 1 if something was damaged or could not be written, 2 if it was not called as it "
+    "should be, 130 after Ctrl-C.",
+    help_epilogue="Example:\n\n    sanderling repos replay archive --to chdb:records --collections 'app.bsky.feed.*'",
+)
+app.command(
+    "sanderling.cli.repos.inspect:inspect_command",
+    name="inspect",
+    help="Say what is in an archive: its collections, its largest repos, or one repo.\n\n"
+    "Exit code 0, 1 if something is damaged or the DID is not there, 2 if it is no archive.",
+    help_epilogue="Example:\n\n    sanderling repos inspect archive/segment_0001.rca --verify",
+)
+app.command(
+    "sanderling.cli.repos.archive:verify_command",
+    name="verify",
+    help="Compare every checksum of some archives.\n\n"
+    "Works beside a crawl that is running, and changes nothing.\n\n"
+    "Exit code 0 if all are right, 1 if not, with file and byte of each, 2 if there are no archives.",
+    help_epilogue="Example:\n\n    sanderling repos verify archive",
+)
+app.command(
+    "sanderling.cli.repos.archive:get_command",
+    name="get",
+    help="Print the records of one repo as JSON lines, from the newest archive that has it.\n\n"
+    "Exit code 0, 1 if it is not there or something is damaged, 2 if there are no archives.",
+    help_epilogue="Example:\n\n    sanderling repos get did:plc:abcdefghijklmnopqrstuvwx archive",
+)

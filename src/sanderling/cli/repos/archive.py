@@ -1,0 +1,182 @@
+"""`sanderling repos replay`, `verify` and `get`: what is done with archives afterwards."""
+
+import json as jsonlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from sanderling.cli import CommandError
+from sanderling.cli.flag_files import listing
+from sanderling.cli.repos.watch import AsJson, Bar, Complaints, Places, end, explained, say, segments_at
+from sanderling.cli.words import count, duration, printable, size
+from sanderling.clock import SystemClock
+from sanderling.formats.rca import Block
+from sanderling.repos.archives import Problem
+from sanderling.repos.inspect import newest, verify
+from sanderling.repos.leave_out import LeaveOut
+from sanderling.repos.replay import ClickhouseSink, Replay, Replayed, ReplayRules, Sink
+from sanderling.repos.replay_parquet import ParquetSink
+from sanderling.repos.rows import chooser, split
+from sanderling.stores.clickhouse import open_clickhouse
+
+SCHEMES = ("chdb:", "clickhouse:", "clickhouses:")
+
+Collections = Annotated[
+    tuple[str, ...],
+    Parameter(
+        help="Only this collection, or all that begin so: app.bsky.feed.*; may be repeated.",
+        negative=(),
+        show_default=False,
+    ),
+]
+
+
+LeftOut = Annotated[
+    Path | None, Parameter(help="A file of DIDs and hosts that are left out, one per line, as for `repos crawl`.")
+]
+
+
+def replay_command(
+    *places: Places,
+    to: Annotated[str, Parameter(help="chdb:PATH, clickhouse://user@host:8123/database or parquet:FOLDER.")],
+    collections: Collections = (),
+    leave_out: LeftOut = None,
+    again: Annotated[bool, Parameter(negative=(), help="Load also what was loaded before.")] = False,
+    threads: Annotated[
+        int, Parameter(validator=Number(gte=1, lte=64), help="Segments to read side by side.")
+    ] = ReplayRules().threads,
+    json: AsJson = False,
+) -> None:
+    """Load every record of these segments."""
+    listed = _listed(leave_out)
+    paths, complaints, clock = segments_at(places), Complaints(shown=not json), SystemClock()
+    with explained(), _opened(to, paths) as sink:
+        began = clock.now()
+        rules = ReplayRules(threads=threads)
+        run = Replay(sink, complaints, collections=collections, again=again, leave_out=listed, rules=rules)
+        with Bar(paths, shown=not json) as bar:
+            done = run.run(paths, lambda more: bar.add(more.bytes, more.records))
+        seconds = clock.now() - began
+    if json:
+        numbers = asdict(done) | {"seconds": round(seconds, 3), "to": _shown(to)}
+        del numbers["problems"]
+        print(jsonlib.dumps(numbers | complaints.as_json()))
+    else:
+        say([*complaints.words(), *_replayed(done, seconds, to)])
+    end(complaints)
+
+
+def _listed(path: Path | None) -> LeaveOut:
+    return LeaveOut() if path is None else listing("--leave-out", path, LeaveOut.read)
+
+
+@contextmanager
+def _opened(to: str, paths: Sequence[Path]) -> Iterator[Sink]:
+    kind, _, rest = to.partition(":")
+    if kind == "parquet" and rest:
+        sink = ParquetSink(Path(rest))
+        files = [sink.path_of(path.name) for path in paths]
+        if len(set(files)) < len(files):
+            raise CommandError("two segments of the same name would become one file; load them one by one", code=2)
+        yield sink
+    elif to.startswith(SCHEMES):
+        if to in ("chdb:", "chdb://"):
+            raise CommandError("--to chdb: would be gone at the end; expected chdb:PATH", code=2)
+        with closing(open_clickhouse(to)) as store:
+            yield ClickhouseSink(store)
+    else:
+        # It may be a URL with a password, for another program.
+        raise CommandError(
+            f"--to {kind if rest else '…'}: unknown; expected chdb:PATH, clickhouse://… or parquet:FOLDER", code=2
+        )
+
+
+def _shown(to: str) -> str:
+    """Without user and password."""
+    scheme, _, rest = to.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if rest else to
+
+
+def _replayed(done: Replayed, seconds: float, to: str) -> Iterator[str]:
+    rate = f", {done.records / seconds:,.0f} a second" if done.records and seconds else ""
+    yield (
+        f"{count(done.records, 'record')} of {count(done.repos, 'repo')} from {count(done.segments, 'segment')} into "
+        f"{printable(_shown(to))} in {duration(seconds)}{rate}."
+    )
+    if done.left_out:
+        yield f"{count(done.left_out, 'repo')} left out: see --leave-out."
+    if done.before:
+        yield f"{count(done.before, 'segment')} loaded before and left alone; --again loads them once more."
+    if done.torn:
+        yield f"{size(done.torn)} behind the last whole repo of a segment that is not finished were left."
+    if done.problems:
+        yield f"{count(done.problems, 'thing')} wrong; the other records were loaded."
+
+
+def verify_command(*places: Places, json: AsJson = False) -> None:
+    """Compare every CRC of these segments."""
+    paths, complaints = segments_at(places), Complaints(shown=not json)
+    with explained(), Bar(paths, shown=not json) as bar:
+        done = verify(paths, complaints, bar.add)
+    if json:
+        numbers = {"segments": done.segments, "repos": done.repos, "bytes": done.bytes}
+        torn = {str(path): number for path, number in done.torn.items()}
+        print(jsonlib.dumps({"ok": not complaints.number, **numbers, "torn": torn, **complaints.as_json()}))
+    else:
+        looked = f"{count(done.segments, 'segment')}, {count(done.repos, 'sound repo')}, {size(done.bytes)}"
+        torn_words = [
+            f"{path}: not finalised; {size(number)} behind the last whole repo" for path, number in done.torn.items()
+        ]
+        found = f"{count(complaints.number, 'thing')} wrong" if complaints.number else "all checksums are right"
+        say([*complaints.words(), *torn_words, f"{looked}: {found}."])
+    end(complaints)
+
+
+class _Line(msgspec.Struct):
+    repo: str
+    rev: str
+    collection: str
+    rkey: str
+    record: msgspec.Raw
+
+
+def get_command(
+    did: Annotated[str, Parameter(help="Whose records.")],
+    /,
+    *places: Places,
+    collections: Collections = (),
+    leave_out: LeftOut = None,
+) -> None:
+    """Print the records of one repo, from the newest segment that has it, as JSON lines."""
+    listed = _listed(leave_out)
+    paths, complaints = segments_at(places), Complaints(shown=True)
+    with explained():
+        wanted = chooser(collections)
+        if (kept := newest(paths, did, complaints)) is None:
+            raise CommandError(f"{did} is in none of {count(len(paths), 'segment')}")
+        path, block = kept
+        if listed.has(did, block.pds):
+            raise CommandError(f"{did} is left out: {leave_out} lists it, or its host {block.pds}")
+        if collections and not any(wanted(entry.name) for entry in block.toc):
+            there = ", ".join(entry.name for entry in block.toc)
+            raise CommandError(printable(f"{did} has none of these collections, but {there or 'no others either'}"))
+        for line in _lines(path, block, wanted, complaints):
+            print(line)
+    end(complaints)
+
+
+def _lines(path: Path, block: Block, wanted: Callable[[str], bool], complaints: Complaints) -> Iterator[str]:
+    for entry, offset, content in block.contents(wanted):
+        for rkey, json in zip(*split(content, entry.count, offset), strict=True):
+            try:
+                # On one line, whoever has written the archive.
+                record = msgspec.Raw(msgspec.json.format(json, indent=-1))
+                yield msgspec.json.encode(_Line(block.did, block.rev, entry.name, rkey.decode(), record)).decode()
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                complaints(Problem(path, offset, f"a record of {entry.name} that is no JSON: {error}"))

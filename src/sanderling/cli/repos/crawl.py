@@ -1,0 +1,139 @@
+"""`sanderling repos crawl`: archive every repo of every host, with nothing lost."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from sanderling.cli import CommandError
+from sanderling.cli.command_line import again
+from sanderling.cli.loop import ending, run
+from sanderling.cli.options import WATCHED, Watched
+from sanderling.cli.repos.directory import open_to_read
+from sanderling.cli.repos.progress import USUAL, Place, known_progress, open_progress
+from sanderling.cli.repos.run import Asking, Keeping, Opened, Tools, run_crawl
+from sanderling.cli.repos.screen import Screen, fitting
+from sanderling.cli.repos.summary import summarise, words
+from sanderling.cli.words import count
+from sanderling.clock import Clock, SystemClock
+from sanderling.repos.archives import Problem
+from sanderling.repos.directory import Directory, DirectoryError
+from sanderling.repos.segments import Segments, segments_in
+from sanderling.repos.since import EarlierRevs
+from sanderling.stores.durable import FolderError
+from sanderling.stores.ports import ProgressError, ProgressView
+
+AT_ONCE = 5000  # repos that the progress is told of: a large segment has half a million, and others use a Redis too
+UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) *([KMGT]B)?", re.IGNORECASE)
+
+KNOWN = (FolderError, ProgressError, DirectoryError)
+ASKING, KEEPING = Asking(), Keeping()
+
+
+def crawl(  # noqa: PLR0913 - flags, in groups
+    *,
+    resume: Annotated[bool, Parameter(negative=(), help="Insist that there is a crawl to go on with.")] = False,
+    demo: Annotated[bool, Parameter(negative=(), help="Crawl a simulated fleet on this machine, and show it.")] = False,
+    json: Annotated[bool, Parameter(negative=(), help="Print the summary as JSON, and nothing else.")] = False,
+    place: Place = USUAL,
+    asking: Asking = ASKING,
+    keeping: Keeping = KEEPING,
+    options: Watched = WATCHED,
+) -> None:
+    """Archive what the directory lists, or go on with that."""
+    if demo:
+        # Here and not at the top: the simulated fleet is nothing that a crawl needs.
+        from sanderling.cli.demos.repos import demo_repos  # noqa: PLC0415
+
+        demo_repos(place, options, as_json=json)
+        return
+    if resume:
+        _check_begun(place)
+    screen, clock = fitting(json=json), SystemClock()
+    tools = Tools.make(asking, keeping, clock)
+    onward = again("repos crawl", place, asking, keeping)
+    with ending(onward, KNOWN), opened(place, asking, keeping, screen, clock) as parts:
+        ran = run(run_crawl(parts, tools, options, clock=clock, screen=screen))
+        parts.segments.close()
+        summary = summarise(place, ran.last, ran.view, complete=ran.complete, again=onward)
+    screen.end(words(summary, place), summary.as_json())
+    if ran.stopped:
+        sys.exit(130)
+    if summary.failed:
+        sys.exit(1)
+
+
+def parse_size(text: str) -> int:
+    """Bytes, from what people write; units are powers of 1024. Raises ValueError."""
+    found = _SIZE.fullmatch(text.strip())
+    number = float(found[1]) * UNITS[(found[2] or "").upper()] if found else 0.0
+    if not 1 <= number < 2**62:
+        raise ValueError(f"{text[:40]!r}, expected a size like 2GB, 512MB or 1000000")
+    return int(number)
+
+
+def _check_begun(place: Place) -> None:
+    view, folder = known_progress(place), place.output_dir
+    if not (view.completed or view.failed or view.cursor) and not (folder.is_dir() and segments_in(folder)):
+        raise CommandError(f"nothing to resume in {folder}; begin without --resume", code=2)
+
+
+@contextmanager
+def opened(place: Place, asking: Asking, keeping: Keeping, screen: Screen, clock: Clock) -> Iterator[Opened]:
+    """All that a crawl works in, for as long as it does. Raises CommandError if it is not to be had."""
+    with ExitStack() as stack:
+        directory: Directory = stack.enter_context(
+            open_to_read(keeping.directory, keeping.did_file, place.output_dir, private=asking.private)
+        )
+        earlier = stack.enter_context(EarlierRevs()) if keeping.since_archive else None
+        segments = stack.enter_context(_segments(place.output_dir, keeping, clock))
+        progress = stack.enter_context(open_progress(place))
+        if segments.cut:
+            screen.note(f"cut off {count(segments.cut, 'byte')} that a crash had left unfinished; they are asked again")
+        _check_whole(progress.view(), segments)
+        # First of all: these are durable, and the crash came before anybody could say so.
+        for start in range(0, len(segments.found), AT_ONCE):
+            progress.record(segments.found[start : start + AT_ONCE], [], cursor=None, segment=segments.number)
+        view = progress.view()
+        if earlier is not None:
+            _take_up(earlier, place, keeping.since_archive, screen)
+        yield Opened(directory, segments, progress, earlier, view)
+
+
+def _segments(folder: Path, keeping: Keeping, clock: Clock) -> Segments:
+    try:
+        size = parse_size(keeping.segment_size)
+        return Segments(folder, size=size, created_at=lambda: int(clock.wall() * 1e6))
+    except ValueError as error:
+        raise CommandError(f"--segment-size: {error}", code=2) from None
+    except FolderError as error:
+        raise CommandError(str(error), code=2) from None
+
+
+def _check_whole(view: ProgressView, segments: Segments) -> None:
+    """Numbers that were given once would be given again, and what is complete could be nowhere."""
+    if view.total_crawled and view.segment > segments.number:
+        raise CommandError(
+            f"the progress speaks of segment {view.segment}, but {segments.folder} has none after {segments.number}. "
+            "Put the last one back, or forget the crawl with: sanderling repos reset",
+            code=2,
+        )
+
+
+def _take_up(earlier: EarlierRevs, place: Place, folders: tuple[Path, ...], screen: Screen) -> None:
+    problems: list[Problem] = []
+    for folder in folders:
+        if folder.resolve() == place.output_dir.resolve():
+            raise CommandError(f"--since-archive: {folder} is where this crawl writes, expected an earlier one", code=2)
+        try:
+            earlier.read(folder, problems.append)
+        except FolderError as error:
+            raise CommandError(f"--since-archive: {error}", code=2) from None
+    screen.note(f"the earlier archive has {count(earlier.repos, 'repo')}")
+    if problems:
+        screen.note(f"{count(len(problems), 'thing')} wrong with it, archived again: {problems[0]}")

@@ -1,0 +1,189 @@
+"""`sanderling repos status` and `reset`: how far a crawl of repos is, and how to forget it."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from sanderling.apis.atproto import Category
+from sanderling.cli import CommandError
+from sanderling.cli.command_line import AsJson
+from sanderling.cli.published_words import nothing, tell
+from sanderling.cli.words import count, printable, size
+from sanderling.clock import SystemClock
+from sanderling.repos.segments import segments_in
+from sanderling.repos.status import published
+from sanderling.stores.durable import FolderError, Lock, plainly
+from sanderling.stores.ports import ProgressError, ProgressView
+from sanderling.stores.redis_progress import RedisProgress
+from sanderling.stores.sqlite_progress import SqliteProgress
+
+PROGRESS = "progress.db"
+CATEGORIES = tuple(category.value for category in Category)
+NOTHING = ProgressView(cursor="", completed=0, failed={}, segment=0, total_crawled=0, bytes_written=0)
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+):([0-9]{1,5})")
+
+# What the categories mean to whoever looks at them.
+MEANINGS = {
+    Category.NOT_FOUND: "not found at its host",
+    Category.DEACTIVATED: "deactivated by its owner",
+    Category.TAKENDOWN: "taken down by its host",
+    Category.SUSPENDED: "suspended by its host",
+    Category.PARSE_ERROR: "no sound repo",
+    Category.DID_MISMATCH: "somebody else's repo",
+    Category.TOO_LARGE: "larger than we read",
+    Category.REFUSED: "not called: our own guard, see --private",
+    Category.UNCHANGED: "unchanged since the earlier archive",
+    Category.LEFT_OUT: "left out, as --leave-out or --skip-pds says",
+    Category.INCOMPLETE: "not all of it came",
+    Category.RATE_LIMITED: "still throttled after all patience",
+    Category.HTTP_ERROR: "the host said no",
+    Category.DNS_ERROR: "no such host, or no DNS",
+    Category.UNAVAILABLE: "the host failed",
+    Category.CONNECTION_ERROR: "no connection, or it was cut",
+    Category.TIMEOUT: "no answer in time",
+    Category.UNKNOWN: "for a reason without a name",
+}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a crawl keeps what it has. A command takes one as `*, place: Place = USUAL`."""
+
+    output_dir: Annotated[Path, Parameter(env_var="OUTPUT_DIR")] = Path("data/rca")
+    """The folder of the archive."""
+
+    redis_address: Annotated[str | None, Parameter(env_var="REDIS_ADDRESS")] = None
+    """HOST:PORT, or the URL, of a Redis for the progress; by default it is a file in the folder."""
+
+
+USUAL = Place()
+
+
+@contextmanager
+def open_progress(place: Place) -> Iterator[SqliteProgress | RedisProgress]:
+    """The progress, made where there is none. Raises CommandError."""
+    try:
+        progress = _opened(place)
+    except ProgressError as error:
+        raise CommandError(str(error)) from None
+    with closing(progress):
+        yield progress
+
+
+def _opened(place: Place) -> SqliteProgress | RedisProgress:
+    address = place.redis_address
+    if address is None:
+        return SqliteProgress(place.output_dir / PROGRESS)
+    if "://" not in address and not _ADDRESS.fullmatch(address):
+        raise CommandError(f"--redis-address: {address[:80]!r}, expected HOST:PORT, as in localhost:6379", code=2)
+    return RedisProgress(address if "://" in address else f"redis://{address}/0", categories=CATEGORIES)
+
+
+def known_progress(place: Place) -> ProgressView:
+    """How far the crawl is; nothing is made where there is none. Raises CommandError."""
+    if place.redis_address is None and not (place.output_dir / PROGRESS).is_file():
+        return NOTHING
+    with open_progress(place) as progress, _plainly(place.output_dir):
+        return progress.view()
+
+
+def status(*, json: AsJson = False, place: Place = USUAL) -> None:
+    """Say how far the crawl of a folder is."""
+    view, found, wall = known_progress(place), published(place.output_dir), SystemClock().wall()
+    if view == NOTHING and found is None:
+        raise nothing("no crawl of repos has begun", _where(place), "--output-dir", "sanderling repos crawl")
+    tell(f"The crawl in {_where(place)}", found, wall, _table(view), as_json=json, kept=view)
+
+
+def _where(place: Place) -> str:
+    return (
+        str(place.output_dir) if place.redis_address is None else f"Redis at {place.redis_address.rpartition('@')[2]}"
+    )
+
+
+def _table(view: ProgressView) -> Iterator[str]:
+    permanent = {name: number for name, number in view.failed.items() if _permanent(name)}
+    yield f"  {view.total_crawled:>12,}  archived, {size(view.bytes_written)}"
+    yield from (f"  {number:>12,}  {told(name)}" for name, number in permanent.items())
+    yield f"  {'-' * 12}"
+    yield f"  {view.completed:>12,}  complete"
+    transient = {name: number for name, number in view.failed.items() if name not in permanent}
+    if transient:
+        yield ""
+        yield "Failed so far, and asked for again by the next run:"
+        yield ""
+        yield from (f"  {number:>12,}  {told(name)}" for name, number in transient.items())
+    yield ""
+    yield f"Segment: {view.segment or 'none yet'}. " + (
+        f"All DIDs up to {view.cursor} were seen to." if view.cursor else "The next run begins with the first DID."
+    )
+
+
+def told(name: str) -> str:
+    """A category in words, and its name."""
+    return f"{MEANINGS[Category(name)]} ({name})" if name in CATEGORIES else name
+
+
+def _permanent(name: str) -> bool:
+    return name in CATEGORIES and Category(name).permanent
+
+
+def reset(
+    *,
+    yes: Annotated[bool, Parameter(negative=(), help="Do not ask first.")] = False,
+    place: Place = USUAL,
+) -> None:
+    """Forget how far the crawl of a folder is, and delete its segments."""
+    folder, view = place.output_dir, known_progress(place)
+    with _alone(folder):
+        segments = segments_in(folder) if folder.is_dir() else []
+        if view == NOTHING and not segments:
+            print(f"Nothing to forget in {printable(_where(place))}.")
+            return
+        found = f"{count(view.completed, 'complete DID')} and {count(len(segments), 'segment')} in {folder}"
+        if not yes:
+            _ask(found)
+        with open_progress(place) as progress, _plainly(folder):
+            # The progress first: what it calls complete and is nowhere would never be asked for again.
+            progress.reset()
+            for path in segments:
+                path.unlink()
+    print(f"Forgotten: {printable(found)}.")
+
+
+def _ask(found: str) -> None:
+    if not sys.stdin.isatty():
+        raise CommandError(f"this would forget {found}; say --yes if that is what you want", code=2)
+    print(f"This forgets {printable(found)}. Nothing brings them back.")
+    if input("Type yes to go on: ").strip().lower() != "yes":
+        raise CommandError("nothing was changed")
+
+
+@contextmanager
+def _plainly(folder: Path) -> Iterator[None]:
+    try:
+        with plainly(folder):
+            yield
+    except (FolderError, ProgressError) as error:
+        raise CommandError(str(error)) from None
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """While no crawl is running there, and none can begin."""
+    if not folder.is_dir():
+        yield
+        return
+    with _plainly(folder):
+        lock = Lock(folder / "lock")
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,125 @@
+"""What came of a crawl of repos, in words and as JSON."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sanderling.apis.atproto import Category
+from sanderling.cli import command_line
+from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, Place
+from sanderling.cli.words import count, duration, size
+from sanderling.repos.segments import segments_in
+from sanderling.repos.status import RepoStatus
+from sanderling.stores.durable import plainly
+from sanderling.stores.ports import ProgressView
+
+# Why a record is not in the archive though its repo is.
+DROPPED = {"missing": "not sent by the host", "bad_record": "not DAG-CBOR", "bad_key": "under a key that is none"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A crawl after a run. `run` and `seconds` are those of the run, the others of the crawl."""
+
+    complete: bool  # every DID of the directory was seen to
+    seconds: float
+    run: dict[str, int]
+    archived: int
+    bytes_written: int
+    dropped: dict[str, int]  # records of repos that were archived without them, in this run
+    unchanged: int
+    gone: dict[str, int]  # for good, by category
+    failed: dict[str, int]  # and may go otherwise
+    segments: int
+    newest: str  # of them
+    output_dir: str
+    again: str  # the command to go on with
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        shown = asdict(self)
+        del shown["again"], shown["newest"]
+        return shown
+
+
+def summarise(place: Place, last: RepoStatus, view: ProgressView, *, complete: bool, again: str) -> Summary:
+    """The summary of a run that ended with `last`."""
+    failed = {name: number for name, number in view.failed.items() if name != Category.UNCHANGED}
+    gone = {name: number for name, number in failed.items() if name in CATEGORIES and Category(name).permanent}
+    with plainly(place.output_dir):
+        segments = segments_in(place.output_dir)
+    return Summary(
+        complete=complete,
+        seconds=round(last.seconds, 3),
+        run={
+            "archived": last.archived,
+            "records": last.records,
+            "bytes_read": last.bytes_read,
+            "hosts": last.hosts_known,
+        },
+        archived=view.total_crawled,
+        bytes_written=view.bytes_written,
+        dropped=last.dropped,
+        unchanged=view.failed.get(Category.UNCHANGED, 0),
+        gone=gone,
+        failed={name: number for name, number in failed.items() if name not in gone},
+        segments=len(segments),
+        newest=str(segments[-1]) if segments else "",
+        output_dir=str(place.output_dir),
+        again=again,
+    )
+
+
+def words(summary: Summary, place: Place) -> Iterator[str]:
+    """The summary as lines; those that are indented must not be broken."""
+    run = summary.run
+    yield ""
+    yield (
+        f"Archived {count(run['archived'], 'repo')} with {count(run['records'], 'record')} from "
+        f"{count(run['hosts'], 'host')} in {duration(summary.seconds)}, {size(run['bytes_read'])} read."
+    )
+    if summary.dropped:
+        reasons = ", ".join(f"{number:,} {DROPPED[why]}" for why, number in summary.dropped.items())
+        yield f"{count(sum(summary.dropped.values()), 'record')} of these repos could not be kept: {reasons}."
+    if summary.unchanged:
+        yield f"{count(summary.unchanged, 'repo')} unchanged since the earlier archive."
+    if summary.gone:
+        yield f"{count(sum(summary.gone.values()), 'repo')} not to be had: {_reasons(summary.gone)}."
+    if summary.failed:
+        yield f"{count(sum(summary.failed.values()), 'repo')} failed for now: {_reasons(summary.failed)}."
+    held = f"{count(summary.archived, 'repo')}, {size(summary.bytes_written)}, in {count(summary.segments, 'segment')}"
+    yield f"The archive holds {held}:"
+    yield from _indented(shlex.quote(summary.output_dir))
+    yield from _next(summary, place)
+
+
+def _reasons(failed: dict[str, int]) -> str:
+    ordered = sorted(failed.items(), key=lambda each: -each[1])
+    return ", ".join(
+        f"{number:,} {MEANINGS[Category(name)] if name in CATEGORIES else name}" for name, number in ordered
+    )
+
+
+def _next(summary: Summary, place: Place) -> Iterator[str]:
+    if not summary.complete:
+        yield "Nothing is lost; go on where it stopped with:"
+        yield from _indented(summary.again)
+    elif summary.failed:
+        yield "To ask again for what failed for now, later:"
+        yield from _indented(summary.again)
+    if not summary.segments:
+        return
+    yield "What is in the last segment, all records as a table, and how far it is:"
+    out = shlex.quote(summary.output_dir)
+    yield from _indented(
+        f"sanderling repos inspect {shlex.quote(summary.newest)}",
+        f"sanderling repos replay {out} --to chdb:{out}/records",
+        command_line.again("repos status", place),
+    )
+
+
+def _indented(*lines: str) -> Iterator[str]:
+    yield ""
+    yield from (f"    {line}" for line in lines)
+    yield ""

@@ -1,0 +1,125 @@
+"""What came of a run of `sanderling sequence crawl`, in words and as JSON."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from sanderling.apis.numbered import Status
+from sanderling.cli import command_line
+from sanderling.cli.sequence.flags import Pace
+from sanderling.cli.sequence.place import ROWS
+from sanderling.cli.sequence.run import Given, Ran
+from sanderling.cli.sequence.words import age, reasons
+from sanderling.cli.words import count, duration
+from sanderling.sequence.status import SequenceStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A crawl after a run. Counts are those of the run, but for `cursor`, `missed` and `queued`."""
+
+    complete: bool  # whether it came to --until
+    seconds: float
+    api: str
+    host: str
+    cursor: int
+    newest: int | None
+    behind: int | None
+    lag: float | None
+    workers: int
+    answers: dict[str, int]
+    gaps: int
+    skipped_ids: int
+    missed: dict[str, int]
+    published: int
+    stored: int | None  # None if nothing is stored here
+    queued: dict[str, int] | None
+    trouble: str
+    out: str
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return asdict(self)
+
+
+def summarise(given: Given, ran: Ran) -> Summary:
+    """The summary of a run."""
+    last = ran.last
+    return Summary(
+        complete=ran.complete,
+        seconds=round(last.seconds, 3),
+        api=last.api,
+        host=last.host,
+        cursor=last.cursor,
+        newest=last.newest,
+        behind=last.behind,
+        lag=None if last.lag is None else round(last.lag, 3),
+        workers=last.plan.workers,
+        answers=last.answers,
+        gaps=last.gaps,
+        skipped_ids=last.skipped,
+        missed=last.missed,
+        published=last.published,
+        stored=last.store.stored if last.store else None,
+        queued=last.queue,
+        trouble=last.trouble or (last.store.trouble if last.store else ""),
+        out=str(given.place.out),
+    )
+
+
+def again(given: Given, *, complete: bool = False) -> str:
+    """The command that goes on with this crawl, and with one that is complete goes beyond its last id."""
+    until = None if complete else given.pace.until
+    onward = replace(given.pace, target=None, buffer=Pace().buffer, until=until)
+    flags = given.place, given.upstream, onward, given.keeping, given.readings, given.alerting, given.onward
+    return command_line.again("sequence crawl", *flags, *(() if given.store else ("--no-store",)))
+
+
+def words(given: Given, ran: Ran) -> Iterator[str]:
+    """The summary as lines; those that are indented must not be broken."""
+    last = ran.last
+    yield ""
+    yield f"Followed {last.api} at {last.host} for {duration(last.seconds)}: {_answers(last)}."
+    yield _position(last)
+    if last.gaps:
+        yield f"Skipped {count(last.gaps, 'gap')} of {count(last.skipped, 'id')} in all, which are looked into later."
+    if last.missed:
+        yield f"Missed so far, and asked again later: {reasons(last.missed)}."
+    yield _kept(given, last)
+    yield from _next(given, ran)
+
+
+def _answers(last: SequenceStatus) -> str:
+    found, wanted = last.answered(Status.SUCCESS, Status.SKIPPED), last.answered(Status.SUCCESS)
+    refused = last.answered(Status.RATE_LIMITED)
+    told = f"{count(last.asked, 'answer')}, {count(found, 'record')}, {wanted:,} of them wanted"
+    return f"{told}; {count(refused, 'request')} refused" if refused else told
+
+
+def _position(last: SequenceStatus) -> str:
+    told = f"Every id below {last.cursor} has its fate"
+    if last.behind is None:
+        return f"{told}."
+    lag = "" if last.lag is None else f", and records came {age(last.lag)} after they were made"
+    return f"{told}; the head is {count(last.behind, 'id')} ahead{lag}."
+
+
+def _kept(given: Given, last: SequenceStatus) -> str:
+    queue = last.queue or {}
+    waiting = queue.get("ready", 0) + queue.get("taken", 0) + queue.get("delayed", 0)
+    dead = f", {count(queue['dead'], 'letter')} dead" if queue.get("dead") else ""
+    left = f"{count(waiting, 'record')} in the queue{dead}"
+    if last.store is None:
+        return f"Queued {count(last.published, 'record')}; {left}."
+    # Where rows are that others may reach is for them to know: a URL may hold a password.
+    where = f" in {given.place.out / ROWS}" if given.keeping.rows is None else ""
+    return f"Stored {count(last.store.stored, 'record')}{where}; {left}."
+
+
+def _next(given: Given, ran: Ran) -> Iterator[str]:
+    yield "Nothing is lost; go on where it stopped, see how it stands, and what was missed with:"
+    yield ""
+    yield f"    {again(given, complete=ran.complete)}"
+    yield f"    {command_line.again('sequence status', given.place)}"
+    yield f"    {command_line.again('sequence missed list', given.place)}"
+    yield ""

@@ -1,0 +1,66 @@
+"""The API of a system that runs: the flags that say where it is served and to whom."""
+
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from aiohttp.web import Application
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from sanderling.cli import CommandError
+from sanderling.web.access import AccessError, Token, token_from
+from sanderling.web.serve import AddressError, serving
+
+THIS_MACHINE = "127.0.0.1"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Who may look and steer over HTTP. A command takes one as `*, serving: Serving = UNSERVED`."""
+
+    port: Annotated[int | None, Parameter(validator=Number(gte=0, lte=65535))] = None
+    """Serve the API on this port; 0 takes any free one."""
+
+    bind: str = THIS_MACHINE
+    """The address for that; any other than this machine's own needs a token."""
+
+    token_file: Path | None = None
+    """A file that holds the token for it, instead of SANDERLING_TOKEN."""
+
+    def check(self) -> None:
+        """See that no flag is given in vain. Raises CommandError."""
+        given = (("--bind", self.bind != THIS_MACHINE), ("--token-file", self.token_file is not None))
+        for flag, there in given:
+            if there and self.port is None:
+                raise CommandError(f"{flag} is for the API, and nothing is served; expected --port as well", code=2)
+
+    def token(self, environment: Mapping[str, str] = os.environ) -> Token | None:
+        """What lets people in. Raises CommandError."""
+        try:
+            return token_from(environment, self.token_file)
+        except AccessError as error:
+            raise CommandError(str(error), code=2) from None
+
+    @asynccontextmanager
+    async def served(self, app: Callable[[], Application], say: Callable[[str], object]) -> AsyncIterator[None]:
+        """What `app` makes, if it was asked for; `say` is told where. Raises CommandError."""
+        if self.port is None:
+            yield
+            return
+        async with AsyncExitStack() as stack:
+            try:
+                address = await stack.enter_async_context(serving(app(), self.bind, self.port, self.token()))
+            except AccessError as error:
+                raise CommandError(f"--bind: {error}", code=2) from None
+            except AddressError as error:
+                raise CommandError(f"--port: {error}", code=2) from None
+            say(f"API: {address.url}")
+            yield
+
+
+UNSERVED = Serving()

@@ -1,0 +1,82 @@
+"""`sanderling status`: all systems of a home, in words or as JSON."""
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from sanderling.cli import CommandError
+from sanderling.cli.home import configured, home_of
+from sanderling.cli.house_words import block, ended, heading, is_silent, nothing
+from sanderling.cli.loop import run
+from sanderling.cli.screen import ascii_of
+from sanderling.clock import Clock, SystemClock
+from sanderling.observe import logs
+from sanderling.web.house_asking import Asking
+from sanderling.web.house_live import Live
+from sanderling.web.house_reach import Reach
+
+# A rate needs two statuses. They are written every second or two; whoever is late has a rate of 0.
+PATIENCE, LOOK = 3.0, 0.1
+
+
+def status(
+    *,
+    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, the house, and nothing else.")] = False,
+) -> None:
+    """Say how every system of the home stands."""
+    home = home_of(configured())
+    logs.configure(None, "warning")
+    live = run(looked(home, SystemClock()))
+    seen = live.seen
+    if json:
+        print(live.house().decode())
+    elif not seen.systems:
+        raise CommandError(nothing(str(home), there=home.is_dir()), code=2)
+    else:
+        _print(live, str(home))
+    sys.exit(code_of(live))
+
+
+def house_in(home: Path, clock: Clock) -> Live:
+    """The systems of a home, not looked at yet. What no status says is not asked for: that would open databases."""
+    return Live(home, Asking(Reach(clock=clock), clock), clock, version("sanderling"), secured=False)
+
+
+async def looked(home: Path, clock: Clock) -> Live:
+    """The systems of a home, looked at until each that runs has said something twice."""
+    live = house_in(home, clock)
+    await live.look()
+    first = {name: each.stamp for name, each in live.seen.found.items() if each.running(live.seen.wall)}
+    until = clock.now() + PATIENCE
+    while clock.now() < until:
+        known = live.seen.found
+        if not any(name in known and known[name].stamp == stamp for name, stamp in first.items()):
+            break
+        await clock.sleep(LOOK)
+        await live.look()
+    return live
+
+
+def code_of(live: Live) -> int:
+    """0 if all is well, 1 if one that runs, or should, is in trouble, 2 if there is none."""
+    seen = live.seen
+    if not seen.systems:
+        return 2
+    wrong = any(each.running and each.troubles for each in seen.systems)
+    return int(wrong or any(is_silent(each, seen.wall) for each in seen.found.values()))
+
+
+def _print(live: Live, home: str) -> None:
+    seen = live.seen
+    lines = [heading(home, seen.systems)]
+    for each in seen.systems:
+        if each.running:
+            lines += ["", *block(each, seen.wall)]
+    resting = [ended(each, seen.found[each.name], seen.wall) for each in seen.systems if not each.running]
+    lines += ["", *resting] if resting else []
+    plain = not (sys.stdout.encoding or "").lower().startswith("utf")
+    for line in lines:
+        print(ascii_of(line) if plain else line)

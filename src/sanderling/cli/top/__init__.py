@@ -1,0 +1,1 @@
+"""`sanderling top`: the facts of all systems, live in a terminal."""

@@ -1,0 +1,57 @@
+"""Whoever looks while a system runs: people at a screen, others at status.json, and the next run at limiter.json."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any, Never, TypeVar
+
+from sanderling.cli.screen import ScreenOf
+from sanderling.clock import SystemClock
+from sanderling.flow.desk import Desk
+from sanderling.limit import Limiter
+from sanderling.stores.limiter_file import keep
+
+PUBLISH_EVERY = 1.0  # seconds between two status.json
+KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash
+
+S = TypeVar("S")
+T = TypeVar("T")
+Look = Coroutine[Any, Any, object]
+
+
+async def watched(system: Awaitable[T], *looks: Look) -> T:
+    """What comes of the system; the looks go on beside it, and end with it."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(each) for each in looks]
+        try:
+            return await system
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+async def every(seconds: float, look: Callable[[], Awaitable[object]]) -> None:
+    """Look at once, and again after so many seconds, until cancelled."""
+    clock = SystemClock()  # people's time, also where ours is scaled
+    while True:
+        await look()
+        await clock.sleep(seconds)
+
+
+def drawn(screen: ScreenOf[S, Never], take: Callable[[], S]) -> Look:
+    """The look of people: frame by frame, what `take` says."""
+
+    async def look() -> None:
+        screen.show(take())
+
+    return every(screen.every, look)
+
+
+def told(publish: Callable[[Path, S], None], folder: Path, take: Callable[[], S], desk: Desk) -> Look:
+    """The look of other processes: what `take` says is published in the folder."""
+    return every(PUBLISH_EVERY, lambda: desk(publish, folder, take()))
+
+
+def kept(limiter: Limiter, folder: Path, desk: Desk) -> Look:
+    """The look of the next run: what the limiter learned is kept in the folder."""
+    return every(KEEP_EVERY, lambda: desk(keep, folder, limiter.save()))

@@ -1,0 +1,219 @@
+"""The demo proves what it says; only the length of its day is made for tests."""
+
+import json
+import os
+import pty
+import signal
+import sqlite3
+import sys
+import xml.etree.ElementTree as ET
+from asyncio import create_subprocess_exec, timeout, to_thread
+from asyncio.subprocess import PIPE
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Done, called, commands, run
+from fake_events import STATUS
+
+from sanderling.cli.demos import events as demo_events
+from sanderling.cli.demos.events import Proof, Story, Truth, compared, small_day
+from sanderling.cli.events.numbers import Numbers
+from sanderling.cli.events.run import Ran
+from sanderling.worlds.social import Delivery, Social
+from sanderling.worlds.social_truth import Fate
+
+PROOF = Proof(
+    complete=True,
+    items=12,
+    posts=8,
+    errors=3,
+    lost=0,
+    strangers=0,
+    twice=0,
+    again=1,
+    unreadable=2,
+    buried=2,
+    buried_wrongly=0,
+)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    """The demo, of a day with fewer batches."""
+    out = tmp_path_factory.mktemp("demo") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo_events, "SECONDS", 1.0)
+        patch.setattr(demo_events, "BATCHES", 90)
+        return out, called("events", "consume", "--demo", "--out", str(out), "--json")
+
+
+def test_it_consumes_a_day_and_proves_it(told: tuple[Path, Done]) -> None:
+    out, done = told
+    found = json.loads(done.out)
+
+    assert done.code == 0, done.err
+    assert (found["ok"], found["out"]) == (True, str(out))
+    proof = found["proof"]
+    assert proof == {**proof, "complete": True, "lost": 0, "strangers": 0, "twice": 0, "buried_wrongly": 0}
+    assert proof["buried"] == proof["unreadable"] > 0, "some messages are none"
+    assert (proof["posts"], proof["errors"]) == (found["posts"], found["errors"])
+    assert found["duplicates"] > 0
+    assert done.err == "A simulated day of social media on this machine; nothing leaves it.\n"
+
+
+def test_what_is_proved_is_so(told: tuple[Path, Done]) -> None:
+    """Counted once more, in another way."""
+    out, done = told
+    found = json.loads(done.out)
+    with closing(sqlite3.connect(out / "events.db")) as db:
+        ((posts,),) = db.execute("SELECT count(*) FROM post_analytics")
+        errors = dict(db.execute("SELECT error_category, count(*) FROM crawl_errors GROUP BY 1"))
+        ((events,),) = db.execute("SELECT count(*) FROM processed_events")
+
+    totals = Social(demo_events.SEED, replace(small_day(), batches=90)).totals(0, 90)
+    assert (posts, sum(errors.values())) == (totals.posts, totals.errors) == (found["posts"], found["errors"])
+    assert found["categories"] == errors
+    assert events == found["batches"] == totals.fates[Fate.READ]
+    status = called("events", "status", "--out", str(out))
+    assert ("which ended" in status.out, status.code) == (True, 0)
+    listed = called("events", "dead", "list", "--out", str(out), "--json")
+    assert len(listed.out.splitlines()) == found["proof"]["unreadable"]
+
+
+def test_the_report_tells_all_of_the_day(told: tuple[Path, Done]) -> None:
+    out, done = told
+    found = json.loads(done.out)
+
+    assert len(found["hours"]) == 24
+    assert sum(each["errors"] for each in found["hours"]) == found["errors"]
+    judged = sum(each[label] for each in found["hours"] for label in ("positive", "neutral", "negative"))
+    assert judged + found["not_read"] == found["posts"] == sum(each["posts"] for each in found["projects"])
+    # The throttling is from nine to twelve, the crisis from three to eight in the afternoon.
+    by_errors = sorted(range(24), key=lambda hour: -found["hours"][hour]["errors"])
+    assert set(by_errors[:2]) <= {9, 10, 11, 12}
+
+    def anger(hours: range) -> float:
+        counts: Counter[str] = sum((Counter(found["hours"][hour]) for hour in hours), Counter())
+        return counts["negative"] / (counts["positive"] + counts["neutral"] + counts["negative"])
+
+    assert anger(range(15, 20)) > 1.5 * anger(range(8))
+    picture = (out / "report.svg").read_text()
+    assert found["report"] == str(out / "report.svg")
+    assert ET.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - ours
+    assert f"{found['posts']:,} posts, {found['errors']:,} errors" in picture
+
+
+def test_the_day_is_long_enough_to_be_seen_and_short_enough_to_be_watched() -> None:
+    totals = Social(demo_events.SEED, small_day()).totals(0, demo_events.BATCHES)
+
+    assert 200 <= totals.batches <= 300
+    assert 6_000 <= totals.items <= 9_000
+    assert totals.fates[Fate.REFUSED] > 0
+    assert not totals.fates[Fate.MISSING], "which would be waited for"
+    assert 15 <= demo_events.SECONDS <= 25
+    assert min(totals.platforms.values()) > 1_000
+
+
+def test_it_removes_what_an_earlier_one_left_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+
+    done = called("demo", "events", "--out", str(tmp_path))
+
+    assert done.code == 2
+    assert "was not made by this demo, so it is left alone" in done.err
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+# Proof.
+
+
+@pytest.mark.parametrize("change", [{"lost": 1}, {"strangers": 1}, {"twice": 1}, {"buried": 1}, {"buried_wrongly": 1}])
+def test_what_is_not_right_is_not_called_right(change: dict[str, Any]) -> None:
+    assert PROOF.ok
+    assert not replace(PROOF, **change).ok
+
+
+def test_what_was_ended_early_lacks_nothing_and_must_have_nothing_else() -> None:
+    assert replace(PROOF, complete=False, lost=5, buried=0).ok
+    assert not replace(PROOF, complete=False, strangers=1).ok
+
+
+def test_rows_are_compared_by_their_keys() -> None:
+    social = Social(demo_events.SEED, small_day())
+    truth, deliveries = Truth(), list(social.deliveries(24))
+    for delivery in deliveries:
+        truth.add(social, delivery)
+    posts, errors, dead = sorted(truth.posts, key=str), sorted(truth.errors), truth.unreadable
+
+    assert compared(truth, posts, errors, dead, complete=True).ok
+    assert compared(truth, posts[1:], errors, dead, complete=True).lost == 1
+    assert compared(truth, posts, [*errors[1:], (*errors[0][:2], "OTHER")], dead, complete=True).strangers == 1
+    assert compared(truth, [*posts, posts[0]], errors, dead, complete=True).twice == 1
+    assert compared(truth, posts, errors, dead + Counter([b"?"]), complete=True).buried_wrongly == 1
+    totals = social.totals(0, 24)
+    assert (truth.items, len(posts), len(errors)) == (totals.items, totals.posts, totals.errors)
+
+
+def test_a_message_that_came_twice_is_twice_among_the_dead_and_its_items_count_once() -> None:
+    social = Social(demo_events.SEED, small_day())
+    bad = next(number for number in range(280) if social.truth(number).fate is not Fate.READ)
+    truth = Truth()
+    for number in (0, bad):
+        for again in (False, True):
+            truth.add(social, Delivery(number, social.envelope(number), again))
+
+    assert truth.again == 2
+    assert truth.items == len(social.truth(0).items) > 0
+    assert truth.unreadable == {social.envelope(bad): 2}
+
+
+# People.
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """A terminal: our end and theirs."""
+    ours, theirs = pty.openpty()
+    yield ours, theirs
+    os.close(ours)
+
+
+def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path, terminal: tuple[int, int]) -> None:
+    ours, theirs = terminal
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "90", "LINES": "40", "NO_COLOR": ""}
+
+    async def main() -> None:
+        command = (sys.executable, "-m", "sanderling", "demo", "events", "--out", str(tmp_path / "demo"))
+        process = await create_subprocess_exec(*command, stdout=theirs, stderr=PIPE, env=environment)
+        os.close(theirs)
+        seen = b""
+        async with timeout(40):
+            while b"it is 01:" not in seen:
+                seen += await to_thread(os.read, ours, 65536)
+            process.send_signal(signal.SIGINT)
+            while b"posts?project_id=" not in seen:
+                seen += await to_thread(os.read, ours, 65536)
+            assert await process.wait() == 130
+        text = seen.decode(errors="replace")
+        assert "Ended early" in text
+        assert "none are there twice" in text.replace("\r\n", " ")
+        assert (tmp_path / "demo" / "report.svg").is_file()
+
+    run(main)
+
+
+def test_the_commands_to_try_next_fit_a_terminal() -> None:
+    story = Story(Ran(STATUS, ()), PROOF, Numbers(), "proj_254cc6")
+
+    said = [each for each in story.lines(demo_events.OUT) if isinstance(each, str)]
+    shown = [each for each in said if each.startswith("    sanderling")]
+
+    named = [["events", "status"], ["events", "dead"], ["events", "consume"]]
+    assert [command[:2] for command in commands("\n".join(shown))] == named
+    assert max(map(len, shown)) <= 80
+    assert "The plots as a picture: sanderling-demo-events/report.svg" in said

@@ -1,0 +1,41 @@
+"""What the installation is made of."""
+
+import json
+
+import pytest
+from command_line import called
+
+from sanderling.cli.doctor import doctor
+from sanderling.formats import repo
+from sanderling.limit import fast
+
+
+def test_it_says_which_parser_and_which_limiter_are_active() -> None:
+    found = {each.what: each for each in doctor.findings()}
+
+    assert found["parser of repos"].found.startswith("C" if repo.ACTIVE == "c" else "Python")
+    assert found["limiter"].found == ("C" if fast.NATIVE else "Python")
+
+
+def test_what_is_lacking_comes_with_advice_and_an_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(doctor.EXTRAS, "parquet", ("no_such_module", "Parquet files"))
+
+    done = called("doctor")
+
+    assert done.code == 1
+    assert "pip install 'sanderling[parquet]'" in done.out
+
+
+def test_a_parser_that_was_not_built_is_said_to_be_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repo, "ACTIVE", "python")
+
+    (parser,) = [each for each in doctor.findings() if each.what == "parser of repos"]
+
+    assert (parser.found, parser.ok) == ("Python", False)
+    assert "compiler" in parser.advice
+
+
+def test_machines_get_json() -> None:
+    found = json.loads(called("doctor", "--json").out)
+
+    assert [each["what"] for each in found][:3] == ["Python", "limiter", "parser of repos"]

@@ -1,0 +1,154 @@
+"""`sanderling pages status`: beside a crawl, after it, after a crash, and where there never was one."""
+
+import json
+import re
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+from command_line import Script, called, page, run, running, sanderling
+from statuses import STATUS, host, status
+
+from sanderling.cli.pages.status import Kept, kept_in, words
+from sanderling.outcome import Code, Outcome
+from sanderling.pages.ends import End, Ended, Found
+from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.status import publish
+from sanderling.testing.scripted import ScriptedServer
+
+HOST = "a.example"
+NONE = dict.fromkeys([end.name.lower() for end in End], 0)
+URLS = [f"http://{HOST}/{number}" for number in range(10)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A crawl of ten URLs that was killed: two fetched, two failed, one forbidden."""
+    path = tmp_path / "crawl"
+    with CrawlFolder.open(path, Plan((URLS[0],), (), 3), resume=False, wall=0.0) as crawl:
+        crawl.commit([], [Found(url, HOST, 0) for url in URLS])
+        kept = [ended(0, End.FETCHED, Outcome(Code.OK, 200)), ended(1, End.FETCHED, Outcome(Code.OK, 200))]
+        crawl.commit([*kept, ended(2, End.FAILED, Outcome(Code.CONTENT_NOT_FOUND, 404))], [])
+        crawl.commit([ended(3, End.FAILED, Outcome(Code.TLS_ERROR)), ended(4, End.REFUSED, Outcome(Code.REFUSED))], [])
+    return path
+
+
+def ended(number: int, end: End, outcome: Outcome) -> Ended:
+    row = {"id": number + 1, "url": URLS[number], "outcome": outcome.code, "status": outcome.status, "depth": 0}
+    kept = json.dumps(row).encode() if end is End.FETCHED else None
+    return Ended(id=number + 1, url=URLS[number], end=end, outcome=outcome, depth=0, row=kept)
+
+
+def test_beside_a_crawl_it_says_how_that_stands(tmp_path: Path) -> None:
+    script: Script = {"/": [page("/a", "/b")], "/a": [page()], "/b": [[]]}  # the last never answers
+    out = str(tmp_path / "out")
+
+    async def main() -> None:
+        async with (
+            ScriptedServer(script) as server,
+            running("pages", "crawl", server.url(), "--out", out, "--private", "--no-parquet") as process,
+        ):
+            shown: dict[str, dict[str, dict[str, int]]] = {}
+            while not (shown.get("status") and shown["kept"]["counts"]["fetched"] == 2):
+                done = await sanderling("pages", "status", out, "--json")
+                shown = json.loads(done.out) if done.code == 0 else {}
+            said = await sanderling("pages", "status", out)
+
+        assert shown["running"]
+        assert f"The crawl in {out}, running for 0:" in said.out
+        assert f"as process {process.pid}" in said.out
+        assert "     pages  2 fetched\n" in said.out
+        assert "      urls  3 known, 66 % of them decided, 1 still to ask for\n" in said.out
+        assert re.search(r"^ {7}now  \d requests? in flight; .* read$", said.out, re.MULTILINE)
+
+    run(main)
+
+
+def test_what_is_on_disk_counts_and_not_what_was_said_before_a_crash(folder: Path) -> None:
+    publish(folder, STATUS)
+
+    done = called("pages", "status", str(folder))
+    whole = json.loads(called("pages", "status", str(folder), "--json").out)
+
+    assert (done.code, done.err) == (0, "")
+    assert " and is not running:\n" in done.out
+    assert "     pages  2 fetched\n" in done.out
+    assert "      urls  10 known, 50 % of them decided, 5 still to ask for\n" in done.out
+    assert "    failed  2: 1 not found, 1 TLS failed\n" in done.out
+    assert "   refused  1 by robots.txt\n" in done.out
+    assert (whole["running"], whole["status"]["pid"]) == (False, STATUS.pid)
+    counts = NONE | {"waiting": 5, "fetched": 2, "refused": 1, "failed": 2}
+    reasons = {"CONTENT_NOT_FOUND": 1, "TLS_ERROR": 1}
+    assert whole["kept"] == {"crawl": 1, "finished": False, "known": 10, "counts": counts, "failed_by": reasons}
+
+
+def test_a_crawl_that_said_nothing_yet_is_told_from_its_ledger(folder: Path) -> None:
+    done = called("pages", "status", str(folder))
+
+    assert done.out.startswith(f"The crawl in {folder}:\n\n     pages  2 fetched\n")
+    assert "hosts" not in done.out
+
+
+def test_one_that_is_finished_is_said_to_be(folder: Path) -> None:
+    with CrawlFolder.open(folder, None, resume=True, wall=0.0) as crawl:
+        crawl.ledger.leave()
+        crawl.finish(0.0, True, False)  # noqa: FBT003 - by position, as its thread calls it
+
+    said = "\n".join(words(kept_in(folder), None, 0.0))
+
+    assert "      urls  10 known, all of them decided" in said
+    assert "      left  5 because of --max-pages" in said
+
+
+KEPT = Kept(1, finished=False, known=1, counts=NONE, failed_by={})
+
+
+def test_hosts_that_are_slow_or_worse_are_named_with_the_reason() -> None:
+    fine = [host(f"{number}.example") for number in range(3)]
+    slow = [host(f"slow{number}.example", latency=float(number), why="it takes long") for number in range(2, 9)]
+    open_ = host("down.example", state="open", why="its circuit is open", trouble="TIMEOUT")
+
+    said = list(words(KEPT, status(*fine, *slow, open_), STATUS.wall))
+
+    assert "     hosts  11, 8 of them slow or in trouble" in said
+    assert "      host  down.example, failing: TIMEOUT; its circuit is open" in said
+    assert sum(", slow: it takes long" in line for line in said) == 4
+    assert said[-1] == "            and 3 more: see sanderling why HOST"
+
+
+def test_one_that_was_told_to_rest_is_paused() -> None:
+    assert any("now  paused, 2 requests in flight; " in line for line in words(KEPT, status(paused=True), STATUS.wall))
+
+
+def test_without_a_folder_it_is_this_one_or_the_freshest_below(folder: Path, tmp_path: Path) -> None:
+    older, newer = tmp_path / "older", tmp_path / "newer"
+    for each, wall in ((older, 500.0), (newer, 2000.0)):
+        with CrawlFolder.open(each, Plan((URLS[0],), (), 3), resume=False, wall=0.0):
+            pass
+        publish(each, status(wall=wall))
+
+    with chdir(tmp_path):
+        below = called("pages", "status")
+    with chdir(folder):
+        here = called("pages", "status")
+
+    assert below.out.startswith("The crawl in newer, ")
+    assert here.out.startswith("The crawl in .:\n")
+
+
+def test_where_there_is_none_it_is_said_how_to_begin(tmp_path: Path) -> None:
+    with chdir(tmp_path):
+        done = called("pages", "status")
+
+    assert (done.code, done.out) == (2, "")
+    assert "no crawl of pages has begun here or in the folders directly below" in done.err
+    assert "sanderling pages crawl https://example.org/ --out example" in done.err
+
+
+def test_a_damaged_ledger_is_a_message_and_exit_code_1(folder: Path) -> None:
+    (folder / "ledger.db").write_bytes(b"SQLite format 3\0" + b"nonsense" * 1000)
+
+    done = called("pages", "status", str(folder))
+
+    assert (done.code, done.out) == (1, "")
+    assert "ledger.db" in done.err

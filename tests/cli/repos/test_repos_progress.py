@@ -1,0 +1,187 @@
+"""`repos status` and `repos reset`: what is said, and what is deleted and what is not."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from command_line import called
+from services.process import Missing, private_folder
+from services.redis import REDIS
+
+from sanderling.apis.atproto import Category
+from sanderling.cli.repos.progress import CATEGORIES, MEANINGS
+from sanderling.clock import SystemClock
+from sanderling.repos.segments import Segments
+from sanderling.repos.status import RepoStatus, publish
+from sanderling.stores.ports import Finished, Unfinished
+from sanderling.stores.redis_progress import RedisProgress
+from sanderling.stores.sqlite_progress import SqliteProgress
+
+DONE = [Finished("did:plc:a", 1500), Finished("did:plc:b", 500)]
+RUNNING = RepoStatus(
+    seconds=100.0,
+    ended={},
+    records=0,
+    bytes_read=0,
+    bytes_written=0,
+    waiting=0,
+    inflight=0,
+    known=10,
+    before=0,
+    segment=2,
+    segment_bytes=0,
+    hosts_known=0,
+    hosts_blocked=0,
+    hosts=(),
+    pid=4711,
+)
+FAILED = [Unfinished("did:plc:c", "not_found", permanent=True), Unfinished("did:plc:d", "timeout", permanent=False)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A crawl that is under way."""
+    out = tmp_path / "out"
+    with closing(SqliteProgress(out / "progress.db")) as progress:
+        progress.record(DONE, FAILED, cursor="did:plc:c", segment=2)
+    (out / "segment_0001.rca").write_bytes(b"one")
+    (out / "segment_0002.rca.part").write_bytes(b"two")
+    (out / "segment_0001.rca.txt").write_bytes(b"mine")
+    (out / "thesis.rca").write_bytes(b"mine as well")
+    return out
+
+
+def test_status_says_what_there_is_in_words(folder: Path) -> None:
+    done = called("repos", "status", "--output-dir", str(folder))
+
+    assert (done.code, done.err) == (0, "")
+    for words in (
+        "2  archived, 2.0 kB",
+        "1  not found at its host (not_found)",
+        "3  complete",
+        "1  no answer in time (timeout)",
+        "Segment: 2. All DIDs up to did:plc:c were seen to.",
+    ):
+        assert words in done.out
+
+
+def test_status_as_json(folder: Path) -> None:
+    done = called("repos", "status", "--output-dir", str(folder), "--json")
+
+    kept = {
+        "cursor": "did:plc:c",
+        "completed": 3,
+        "failed": {"not_found": 1, "timeout": 1},
+        "segment": 2,
+        "total_crawled": 2,
+        "bytes_written": 2000,
+    }
+    assert json.loads(done.out) == {"running": False, "age": None, "status": None, "kept": kept}
+
+
+def test_status_says_whether_anybody_crawls(folder: Path) -> None:
+    now = SystemClock().wall()
+    publish(folder, replace(RUNNING, wall=now, started=now - 100))
+
+    words = called("repos", "status", "--output-dir", str(folder))
+    whole = json.loads(called("repos", "status", "--output-dir", str(folder), "--json").out)
+
+    assert words.out.startswith(f"The crawl in {folder}, running for 1:40 as process 4711, as of now:\n\n")
+    assert (whole["running"], whole["status"]["pid"], whole["kept"]["completed"]) == (True, 4711, 3)
+
+
+def test_status_of_nothing_makes_nothing(tmp_path: Path) -> None:
+    done = called("repos", "status", "--output-dir", str(tmp_path / "none"))
+
+    assert (done.code, done.out) == (2, "")
+    assert f"no crawl of repos has begun in {tmp_path / 'none'}; choose another folder with --output-dir" in done.err
+    assert not (tmp_path / "none").exists()
+
+
+def test_reset_without_a_terminal_wants_to_be_sure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO("yes\n"))
+    before = sorted(path.name for path in folder.iterdir())
+
+    done = called("repos", "reset", "--output-dir", str(folder))
+
+    assert done.code == 2
+    assert "3 complete DIDs and 2 segments in " in done.err
+    assert "say --yes" in done.err
+    assert sorted(path.name for path in folder.iterdir() if path.name != "lock") == before
+
+
+def test_reset_deletes_the_segments_and_nothing_else(folder: Path) -> None:
+    done = called("repos", "reset", "--output-dir", str(folder), "--yes")
+
+    assert (done.code, done.out) == (0, f"Forgotten: 3 complete DIDs and 2 segments in {folder}.\n")
+    assert {path.name for path in folder.glob("*rca*")} == {"segment_0001.rca.txt", "thesis.rca"}
+    assert called("repos", "status", "--output-dir", str(folder)).code == 2
+
+
+def test_reset_of_nothing_says_so(tmp_path: Path) -> None:
+    done = called("repos", "reset", "--output-dir", str(tmp_path / "none"), "--yes")
+
+    assert (done.code, done.out) == (0, f"Nothing to forget in {tmp_path / 'none'}.\n")
+    assert not (tmp_path / "none").exists()
+
+
+def test_reset_while_a_crawl_is_running_changes_nothing(folder: Path) -> None:
+    (folder / "segment_0002.rca.part").unlink()
+    with Segments(folder, size=100, created_at=lambda: 1):
+        done = called("repos", "reset", "--output-dir", str(folder), "--yes")
+
+    assert done.code == 1
+    assert "another crawl is running" in done.err
+    assert (folder / "segment_0001.rca").exists()
+
+
+@pytest.mark.parametrize(("typed", "code", "left"), [(b"yes\n", 0, 0), (b"no\n", 1, 2), (b"\n", 1, 2)])
+def test_on_a_terminal_reset_asks_first(folder: Path, typed: bytes, code: int, left: int) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "sanderling", "repos", "reset", "--output-dir", str(folder)]
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:  # noqa: S603
+        os.write(ours, typed)
+        out, _ = child.communicate(timeout=60)
+    os.close(ours)
+    os.close(theirs)
+
+    assert child.returncode == code
+    assert b"Nothing brings them back" in out
+    assert len([*folder.glob("segment_*.rca"), *folder.glob("*.part")]) == left
+
+
+@pytest.fixture
+def redis_address() -> Iterator[str]:
+    """Of one of our own: the keys are those of any crawl."""
+    with private_folder() as folder:
+        try:
+            with REDIS.start(Path(folder)) as server:
+                yield server.url.removeprefix("redis://").removesuffix("/0")
+        except Missing as why:
+            pytest.skip(f"redis: {why}")
+
+
+def test_both_work_with_redis(tmp_path: Path, redis_address: str) -> None:
+    with closing(RedisProgress(f"redis://{redis_address}/0", categories=CATEGORIES)) as progress:
+        progress.record(DONE, FAILED, cursor="did:plc:c", segment=2)
+    where = ["--output-dir", str(tmp_path), "--redis-address", redis_address]
+
+    status = called("repos", "status", *where)
+    reset = called("repos", "reset", *where, "--yes")
+    after = called("repos", "status", *where)
+
+    assert f"The crawl in Redis at {redis_address}:" in status.out
+    assert reset.code == 0
+    assert (after.code, f"no crawl of repos has begun in Redis at {redis_address}; " in after.err) == (2, True)
+
+
+def test_every_category_has_its_words() -> None:
+    assert set(MEANINGS) == set(Category)

@@ -1,0 +1,118 @@
+"""Whoever looks while a system runs."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from sanderling.cli.screen import Silent
+from sanderling.cli.watching import KEEP_EVERY, PUBLISH_EVERY, drawn, every, kept, told, watched
+from sanderling.ids import host_of
+from sanderling.limit import Feedback, Limiter
+from sanderling.stores.durable import FolderError
+from sanderling.stores.limiter_file import FILE
+from sanderling.testing import LoopClock, run_virtual
+
+T = TypeVar("T")
+
+
+async def desk(work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - whatever `work` takes
+    return work(*args)
+
+
+def virtually(work: Coroutine[Any, Any, T]) -> T:
+    """What comes of it, if anything does within an hour of virtual time."""
+
+    async def bounded() -> T:
+        async with asyncio.timeout(3600):
+            return await work
+
+    return run_virtual(bounded())
+
+
+class Seen(Silent[float, object]):
+    """A screen that remembers."""
+
+    every = 0.25
+
+    def __init__(self) -> None:
+        self.frames: list[float] = []
+
+    def show(self, shown: float, /) -> None:
+        self.frames.append(shown)
+
+
+def test_a_screen_is_drawn_at_once_and_then_as_often_as_it_likes() -> None:
+    screen, clock = Seen(), LoopClock()
+
+    virtually(watched(clock.sleep(1.1), drawn(screen, clock.now)))
+
+    assert screen.frames == pytest.approx([0, 0.25, 0.5, 0.75, 1.0])
+
+
+def test_a_status_is_published_every_second(tmp_path: Path) -> None:
+    clock, published = LoopClock(), list[tuple[Path, float]]()
+
+    def publish(folder: Path, now: float) -> None:
+        published.append((folder, now))
+
+    virtually(watched(clock.sleep(2.5), told(publish, tmp_path, clock.now, desk)))
+
+    assert [seconds for _, seconds in published] == pytest.approx([0, PUBLISH_EVERY, 2 * PUBLISH_EVERY])
+    assert {folder for folder, _ in published} == {tmp_path}
+
+
+def test_what_the_limiter_learns_is_kept_while_it_learns(tmp_path: Path) -> None:
+    clock, host = LoopClock(), host_of("https://shut.example/")
+
+    async def main() -> list[bool]:
+        limiter = Limiter(clock=clock)
+
+        async def ask() -> list[bool]:
+            await clock.sleep(0.1)
+            before = host.encode() in (tmp_path / FILE).read_bytes()
+            limiter.feedback(await limiter.acquire(host), Feedback(status=429, latency=0.1, retry_after=3600.0))
+            await clock.sleep(KEEP_EVERY)
+            return [before, host.encode() in (tmp_path / FILE).read_bytes()]
+
+        return await watched(ask(), kept(limiter, tmp_path, desk))
+
+    assert virtually(main()) == [False, True]
+
+
+def test_what_comes_of_the_system_comes_back_and_nobody_looks_any_more() -> None:
+    async def main() -> tuple[str, list[asyncio.Task[Any]]]:
+        async def system() -> str:
+            await LoopClock().sleep(1)
+            return "done"
+
+        result = await watched(system(), every(0.1, nothing), every(0.1, nothing))
+        return result, [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+    assert virtually(main()) == ("done", [])
+
+
+async def nothing() -> None:
+    pass
+
+
+def test_a_look_that_fails_ends_the_system() -> None:
+    """Where a status cannot be written, nothing else can."""
+    ended = []
+
+    async def system() -> None:
+        try:
+            await LoopClock().sleep(60)
+        finally:
+            ended.append(LoopClock().now())
+
+    def full() -> Awaitable[object]:
+        raise FolderError("the disk is full")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        virtually(watched(system(), every(1, full)))
+
+    assert caught.value.subgroup(FolderError) is not None
+    assert ended == [0]

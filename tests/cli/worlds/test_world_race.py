@@ -1,0 +1,139 @@
+"""The command as a person runs it: a real process, asked over real sockets, ended by Ctrl-C."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import get_args
+from urllib.request import urlopen
+
+import pytest
+from command_line import called
+
+from sanderling.cli.worlds.race import Preset
+from sanderling.worlds.race import PRESETS
+
+LAST = "Ctrl-C ends it"
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-W", "error", "-m", "sanderling", "world", "race", *arguments]
+
+
+def failed(*arguments: str) -> tuple[int, str, str]:
+    return called("world", "race", *arguments)
+
+
+def test_the_help_has_an_example() -> None:
+    _, out, _ = failed("--help")
+
+    assert "\n    sanderling world race --preset day --speed 10\n" in out
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    pipe, environment = subprocess.PIPE, {**os.environ, "COLUMNS": "100"}
+    with subprocess.Popen(command(*arguments), stdout=pipe, stderr=pipe, text=True, env=environment) as process:  # noqa: S603 - our own command
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def lines(process: subprocess.Popen[str], last: str) -> list[str]:
+    """What it says, up to the line that begins like that."""
+    said: list[str] = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        said.append(line.rstrip("\n"))
+        if said[-1].startswith(last):
+            return said
+    pytest.fail(f"it ended before it said {last}: {said}")
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def body(url: str) -> bytes:
+    with urlopen(url, timeout=60) as reply:  # noqa: S310 - our own server
+        read: bytes = reply.read()
+        return read
+
+
+def test_a_day_is_shown_and_served_until_ctrl_c() -> None:
+    with running() as process:
+        said = lines(process, LAST)
+        front, event, race, channels = (line.split("'")[1] for line in said if line.startswith("    curl "))
+        listed = json.loads(body(event))[0]
+        assert f'EventManager("events/{listed["ID"]}"'.encode() in body(front)
+        assert json.loads(body(race))[0]["ID"] == listed["Races"][0]
+        assert len(json.loads(body(channels))) == 81
+        code, _, err = end(process)
+
+    assert said[0].startswith("A simulated race day at http://127.0.0.1:")
+    assert "  6 pilots, 2 rounds, 2 races" in said
+    assert "  the first race starts at 0:20 min and ends at 1:05 min" in said
+    assert code == 130
+    assert "4 requests." in err
+    assert ["3", "document"] in [line.split() for line in err.splitlines()]
+    assert ["1", "/httpfiles/Channels.json"] in [line.split() for line in err.splitlines()]
+
+
+def test_json_is_one_object_and_nothing_else() -> None:
+    with running("--json", "--preset", "day", "--seed", "7") as process:
+        said = json.loads(lines(process, "{")[0])
+        code, out, err = end(process)
+
+    assert (code, out, err) == (130, "", "")
+    assert said["address"].startswith("http://127.0.0.1:")
+    assert len(said["races"]) == 22
+    assert sum(not race["valid"] for race in said["races"]) == 2
+    assert said["races"][-1]["end"] < said["over"]
+
+
+def test_speed_makes_everything_happen_sooner() -> None:
+    with running("--preset", "hostile", "--speed", "10") as process:
+        said = lines(process, LAST)
+
+    assert "  the first race starts at 0:02 min and ends at 0:08 min" in said
+    assert "  documents are half-written for 6 ms after a change" in said
+    assert "  400 requests a second are allowed" in said
+    assert "  2 races are aborted and flown again" in said
+    assert "  0.1% of the requests: huge" in said
+
+
+def test_what_can_be_chosen_is_what_there_is() -> None:
+    assert get_args(Preset) == tuple(PRESETS)
+
+
+def test_a_port_in_use_is_a_message_and_not_a_traceback() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, out, err = failed("--port", str(port))
+
+    assert (code, out) == (1, "")
+    assert err == f"sanderling: --port: port {port} of 127.0.0.1: Address already in use; choose another\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--preset", "none"], "--preset"),
+        (["--speed", "0"], "--speed"),
+        (["--port", "70000"], "--port"),
+        (["--seed", "x"], "--seed"),
+    ],
+)
+def test_bad_usage_says_what_to_do_and_exits_with_2(arguments: list[str], says: str) -> None:
+    code, out, err = failed(*arguments)
+
+    assert (code, out) == (2, "")
+    assert says in err
+    assert "Traceback" not in err
