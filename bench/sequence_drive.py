@@ -14,7 +14,8 @@ from sanderling.apis.bungie import Bungie
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules as Addresses
 from sanderling.flow.memory import Memory
-from sanderling.limit import BackoffRules, Limiter, LimiterRules, PaceRules
+from sanderling.limit import Limiter, PaceRules
+from sanderling.sequence.asking import limits
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.retries import Reason
 from sanderling.sequence.state import Fates, Saved, SequenceState
@@ -48,7 +49,7 @@ class Counting:
         """Nobody takes."""
         raise NotImplementedError
 
-    async def later(self, delivery: Delivery, seconds: float, why: str) -> None:
+    async def later(self, delivery: Delivery, seconds: float, why: str, *, failed: bool = True) -> None:
         """Nobody takes."""
         raise NotImplementedError
 
@@ -153,7 +154,7 @@ async def _drive(
     first = start(game, clock.wall())
     state = Remembering(folder / "sequence.db", first)
     pace = PaceRules.up_to(MOST_RPS)
-    limiter = Limiter(LimiterRules(pace=pace, backoff=BackoffRules(attempts=1)), clock=clock, rng=Random(2))
+    limiter = Limiter(limits(pace), clock=clock, rng=Random(2))
     network = GameNetwork(game, clock, guard=Addresses(private=True))
     fetcher = Fetcher(network, limiter, clock=clock)
     queue = Counting()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sanderling.cli.options import Options
-from sanderling.cli.pages import Network, make_tools, open_folder, run_crawl
+from sanderling.cli.pages.crawl import Network, make_tools, open_folder, run_crawl
 from sanderling.clock import SystemClock
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.folder import Plan
