@@ -6,15 +6,15 @@ PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test soak lint lint-c fuzz bench peers clean
+.PHONY: help setup run test soak lint lint-c fuzz docs reference bench peers clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 setup: $(READY) ## make .venv and install everything into it
 
 # The first Python of at least 3.11 that really starts (a shim on the path may name one that does not).
-$(READY): pyproject.toml constraints.txt setup.py $(wildcard src/sanderling/*/*.[ch])
+$(READY): pyproject.toml constraints.txt setup.py $(wildcard src/sanderling/*/*.[ch] src/sanderling/events/analysis/*.[ch])
 	@python=; for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
 	  if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python=$$candidate; break; fi; \
 	done; \
@@ -23,14 +23,18 @@ $(READY): pyproject.toml constraints.txt setup.py $(wildcard src/sanderling/*/*.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-run: $(READY) ## watch a simulated game being followed: a backlog, a gap, a pause
-	@$(BIN)/sanderling demo sequence
+run: $(READY) ## watch all five systems at work on simulated hosts, here and in a browser
+	@$(BIN)/sanderling demo house
 
+# In the order of the folders: those that start processes come early, and not all at the end. Bytecode is kept whatever
+# the environment says, for hundreds of processes are started; the first pytest compiles the tests, once for all workers.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY) ## run every test; says which suites it skipped and why
-	$(BIN)/python -m pytest -n 4 --dist loadfile
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || true
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-soak: $(READY) ## kill a crawl of 2,000 repos twenty times; ten minutes for each store
-	SANDERLING_SOAK=1 $(BIN)/python -m pytest --timeout 3600 tests/repos/test_kill_repos.py
+soak: $(READY) ## kill a crawl of 2,000 repos, and a consumer of 2,000 batches, twenty times; ten minutes for each store
+	SANDERLING_SOAK=1 $(BIN)/python -m pytest --timeout 3600 tests/repos/test_kill_repos.py tests/cli/test_events_kills.py
 
 lint: $(READY) ## ruff and mypy
 	$(BIN)/ruff check .
@@ -40,9 +44,11 @@ lint: $(READY) ## ruff and mypy
 # The C of the parser that knows nothing of Python.
 PARSER = $(filter-out %/_repo.c,$(wildcard src/sanderling/formats/_repo*.c))
 
-lint-c: $(READY) ## compile the parser of repos with every warning an error
+ANALYSIS = $(wildcard src/sanderling/events/analysis/_scan*.c)
+
+lint-c: $(READY) ## compile the parser of repos and the scan of texts with every warning an error
 	@include=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'); \
-	for file in $(PARSER) src/sanderling/formats/_repo.c; do \
+	for file in $(PARSER) src/sanderling/formats/_repo.c $(ANALYSIS); do \
 	  echo "$$file" && $(CC) -std=c11 -O3 -Wall -Wextra -Wshadow -Wconversion -Werror -isystem "$$include" -c "$$file" -o /dev/null || exit 1; \
 	done
 
@@ -57,6 +63,12 @@ fuzz: $(READY) ## look for input that breaks the parser of repos, for SECONDS=60
 	else echo 'No clang with libFuzzer: changes are made blindly, by fuzz/driver.c.'; \
 	  $(CC) $(SANITIZE) -fsanitize=address,undefined fuzz/*.c $(PARSER) -o build/fuzz/driver && cd build/fuzz && ./driver corpus $(SECONDS); \
 	fi
+
+docs: $(READY) ## build the documents as a site, in build/site; a broken link fails it
+	@$(BIN)/python tools/build_site.py build && echo 'build/site/index.html'
+
+reference: $(READY) ## write docs/reference from the commands and settings
+	@$(BIN)/python tools/reference.py
 
 bench: $(READY) ## run every benchmark and print one table
 	@$(BIN)/python bench/all.py

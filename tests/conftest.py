@@ -7,7 +7,9 @@ import structlog
 from hypothesis import settings
 
 # They assert too, and should say as much as a test when they fail.
-pytest.register_assert_rewrite("driven", "instances_contract", "letters", "probed_ids", "random_plays")
+pytest.register_assert_rewrite(
+    "analytics_killed", "driven", "instances_contract", "letters", "probed_ids", "random_plays"
+)
 
 pytest_plugins = ["services.fixtures", "pytester"]
 
@@ -15,14 +17,21 @@ pytest_plugins = ["services.fixtures", "pytester"]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# To read the names of all authorities takes every process some time, and nobody outside is called.
+os.environ.setdefault("SSL_CERT_FILE", os.devnull)
+
 # No deadline: the machine may be busy with something else. The same examples every time where nobody watches.
 settings.register_profile("suite", deadline=None, derandomize="CI" in os.environ)
+settings.register_profile("brief", settings.get_profile("suite"), max_examples=10)  # for what is run a second time
 settings.load_profile("suite")
 
 
 @pytest.fixture(autouse=True)
 def _own_log() -> Iterator[None]:
-    """Whatever a test makes of the log, a level that it is set to for one, ends with it."""
-    before = structlog.get_config()
+    """Every test begins with the log as a fresh process has it, and whatever it makes of it, ends with it.
+
+    Before the test too: a fixture of a whole module may have run a command, which sets a level.
+    """
+    structlog.reset_defaults()
     yield
-    structlog.configure(**before)
+    structlog.reset_defaults()

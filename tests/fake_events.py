@@ -8,7 +8,7 @@ import msgspec
 from fake_sequence import histogram
 
 from sanderling.events.analysis.analyse import Analyser
-from sanderling.events.digest import Digested, digest
+from sanderling.events.digest import Arrival, Digested, digest
 from sanderling.events.envelopes import read_envelope
 from sanderling.events.lately import Lately, Minute, ShortError
 from sanderling.events.measures import Measures
@@ -55,13 +55,13 @@ def digested(items: Sequence[object], clock: FakeClock | None = None, **payload:
     }
     message = {"event_id": "evt_abc123", "event_type": "data.collected", "payload": told}
     clock = clock or FakeClock()
-    return digest(read_envelope(msgspec.json.encode(message)), items, analyser(), clock.wall(), clock)
+    return digest(read_envelope(msgspec.json.encode(message)), items, analyser(), Arrival(clock.wall()), clock)
 
 
 def legacy(items: Sequence[object], message: Mapping[str, object]) -> Digested:
     """A batch that came with another sort of message."""
     clock = FakeClock()
-    return digest(read_envelope(msgspec.json.encode(message)), items, analyser(), clock.wall(), clock)
+    return digest(read_envelope(msgspec.json.encode(message)), items, analyser(), Arrival(clock.wall()), clock)
 
 
 @cache

@@ -33,7 +33,7 @@ PACKAGE = ROOT / "src" / "sanderling"
 LIMITER = (ROOT / "docs" / "limiter.md").read_text()
 TOUR = (ROOT / "docs" / "tour.md").read_text()
 CRAWLING = (ROOT / "docs" / "pages.md").read_text()
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 Rules = type[LimiterRules | PaceRules | BreakerRules | WindowRules | BackoffRules | BudgetRules]
 ALL_RULES: list[Rules] = [LimiterRules, PaceRules, BreakerRules, WindowRules, BackoffRules, BudgetRules]
@@ -117,15 +117,17 @@ def modules() -> Iterator[str]:
             yield str(path.relative_to(PACKAGE))
 
 
-@pytest.mark.parametrize("module", list(modules()))
-def test_the_tour_passes_every_file(module: str) -> None:
+def test_the_tour_passes_every_file() -> None:
     """Those of `limit` by their name alone, as the tour says."""
-    assert f"`{module.removeprefix('limit/')}" in TOUR
+    assert [module for module in modules() if f"`{module.removeprefix('limit/')}" not in TOUR] == []
 
 
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"`([\w/]+\.(?:py|pyi|c))[:`]", TOUR))))
-def test_every_file_of_the_tour_exists(name: str) -> None:
-    assert any((folder / name).is_file() for folder in (PACKAGE, PACKAGE / "limit", ROOT))
+def test_every_file_of_the_tour_exists() -> None:
+    named = set(re.findall(r"`([\w/]+\.(?:py|pyi|c))[:`]", TOUR))
+    folders = (PACKAGE, PACKAGE / "limit", ROOT)
+
+    assert len(named) > 100
+    assert {name for name in named if not any((folder / name).is_file() for folder in folders)} == set()
 
 
 def flags_of(*command: str) -> set[str]:

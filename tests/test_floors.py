@@ -151,7 +151,7 @@ def test_a_unit_without_a_floor_is_told_to_take_one() -> None:
         pytest.param("task.py", "from sanderling.ids import Host", id="a simpler word"),
         pytest.param("__init__.py", "from sanderling.limit import x\nfrom .repos import y", id="the package's names"),
         pytest.param(
-            "cli/demo.py", "from sanderling.worlds import game\nimport sanderling", id="a world from a command"
+            "cli/demos/limiter.py", "from sanderling.worlds import game\nimport sanderling", id="a world from a command"
         ),
         pytest.param("cli/serve.py", "from sanderling.web import app", id="the web from a command"),
         pytest.param("testing/clock.py", "from sanderling.polling import poll", id="floor 3 from aside"),

@@ -174,15 +174,15 @@ def test_a_variable_wins_over_the_usual_port_and_the_summary_says_so(
     result.stdout.fnmatch_lines("services: redis given by SANDERLING_TEST_REDIS")
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("spread", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "in workers"])
 def test_a_service_nobody_can_start_is_skipped_with_the_reason(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: str
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, spread: tuple[str, ...]
 ) -> None:
     monkeypatch.delenv("SANDERLING_TEST_PROMETHEUS", raising=False)
     monkeypatch.setenv("PATH", str(pytester.path))
     pytester.makepyfile("def test_prometheus(prometheus): prometheus(1)")
 
-    result = run_inner_tests(pytester, monkeypatch, "-n", workers)
+    result = run_inner_tests(pytester, monkeypatch, *spread)
 
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines("services: prometheus skipped: no prometheus binary on the path")
@@ -200,8 +200,9 @@ def test_nothing_is_started_and_nothing_said_if_no_test_asks(
 
 
 def run_inner_tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> pytest.RunResult:
-    """Run pytest in a process of its own with our plugin and no other configuration."""
+    """Run pytest in a process of its own with our plugin, no other that is not named, and no other configuration."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the others take a second to load, in every process
     return pytester.runpytest_subprocess("-p", "services.fixtures", *arguments)
 
 

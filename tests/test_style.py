@@ -19,32 +19,32 @@ class Module:
 
     path: Path
     text: str
-    tree: ast.Module
+    nodes: tuple[ast.AST, ...]
 
     @classmethod
     def of(cls, path: str | Path, text: str) -> "Module":
-        return cls(Path(path), text, ast.parse(text))
+        return cls(Path(path), text, tuple(ast.walk(ast.parse(text))))
 
     def functions(self) -> Iterator[AnyFunction]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, AnyFunction))
+        return (node for node in self.nodes if isinstance(node, AnyFunction))
 
     def handlers(self) -> Iterator[ast.ExceptHandler]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, ast.ExceptHandler))
+        return (node for node in self.nodes if isinstance(node, ast.ExceptHandler))
 
     def mentions(self) -> Iterator[tuple[int, str]]:
         """Give line and full dotted name of everything mentioned, whatever it was imported as."""
-        known = origins(self.tree)
-        for node in ast.walk(self.tree):
+        known = origins(self.nodes)
+        for node in self.nodes:
             if isinstance(node, ast.Name | ast.Attribute):
                 first, _, rest = dotted(node).partition(".")
                 full = known.get(first, first)
                 yield node.lineno, f"{full}.{rest}" if rest else full
 
 
-def origins(tree: ast.Module) -> dict[str, str]:
+def origins(nodes: tuple[ast.AST, ...]) -> dict[str, str]:
     """Return what each imported name stands for."""
     known: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             known |= {alias.asname: alias.name for alias in node.names if alias.asname}
         elif isinstance(node, ast.ImportFrom):
@@ -137,7 +137,7 @@ def swallowed_cancellation(module: Module) -> Findings:
 
 
 def suppressed(module: Module, errors: set[str]) -> Findings:
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if not isinstance(node, ast.Call) or dotted(node.func).split(".")[-1] != "suppress":
             continue
         for error in sorted(errors & {name for argument in node.args for name in caught(argument)}):
@@ -212,12 +212,17 @@ RULES: list[Callable[[Module], Findings]] = [
 ]
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_source_keeps_the_rule(rule: Callable[[Module], Findings]) -> None:
-    modules = [Module.of(path.relative_to(SOURCE), path.read_text()) for path in sorted(SOURCE.rglob("*.py"))]
-    assert modules, f"no source under {SOURCE}"
+@pytest.fixture(scope="module")
+def source() -> list[Module]:
+    """All of src/, read once for all rules."""
+    return [Module.of(path.relative_to(SOURCE), path.read_text()) for path in sorted(SOURCE.rglob("*.py"))]
 
-    found = [f"src/{module.path}:{line}: {problem}" for module in modules for line, problem in rule(module)]
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_source_keeps_the_rule(rule: Callable[[Module], Findings], source: list[Module]) -> None:
+    assert source, f"nothing under {SOURCE}"
+
+    found = [f"src/{module.path}:{line}: {problem}" for module in source for line, problem in rule(module)]
 
     assert not found, "\n" + "\n".join(found)
 

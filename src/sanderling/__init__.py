@@ -3,43 +3,77 @@
 The map, from the ground up; imports only point down (`tests/test_floors.py` sees to it):
 
 - `ids`, `outcome`, `task`, `clock`: the words everyone speaks.
-- `limit`: may we call this host now?  `observe`: metrics, logs, snapshots.
-- `fetch`: ask the network, safely, and say in one word how it went.
-- `cli`: what people touch.
+- `limit`: may we call this host now?  `formats`, `flow`, `stores`, `observe`: bytes, work, disks, metrics.
+- `fetch`: ask the network, safely, and say in one word how it went.  `apis`: what answers mean.
+- `pages`, `sequence`, `repos`, `polling`, `events`: a system each.
+- `web`, `cli`: what people touch.
 - aside: `worlds` are simulated upstreams, `testing` holds fakes and virtual time.
 
-The names below are the library for those who only want the limiter.
+The names below are the library: `docs/library.md` says what each is for, and they stay as they are.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sanderling.ids import Host, HostError, domain_of, host_of
-    from sanderling.limit import CircuitOpen, Feedback, Limiter, LimiterRules, PaceRules, Permit, Scope
+    from sanderling.events.reading import read_batch
+    from sanderling.fetch.client import Client
+    from sanderling.formats.rca_reader import RcaReader
+    from sanderling.formats.repo import parse_repo
+    from sanderling.ids import host_of
+    from sanderling.limit import CircuitOpen, Limiter, LimiterRules, PaceRules
     from sanderling.outcome import Code, Outcome
+    from sanderling.pages.crawling import crawl_pages
+    from sanderling.sequence.following import following
+    from sanderling.task import Reply, Task
 
 __all__ = [
     "CircuitOpen",
+    "Client",
     "Code",
-    "Feedback",
-    "Host",
-    "HostError",
     "Limiter",
     "LimiterRules",
     "Outcome",
     "PaceRules",
-    "Permit",
-    "Scope",
-    "domain_of",
+    "RcaReader",
+    "Reply",
+    "Task",
+    "crawl_pages",
+    "following",
     "host_of",
+    "parse_repo",
+    "read_batch",
 ]
 
+_HOMES = {
+    "CircuitOpen": "limit",
+    "Client": "fetch.client",
+    "Code": "outcome",
+    "Limiter": "limit",
+    "LimiterRules": "limit",
+    "Outcome": "outcome",
+    "PaceRules": "limit",
+    "RcaReader": "formats.rca_reader",
+    "Reply": "task",
+    "Task": "task",
+    "crawl_pages": "pages.crawling",
+    "following": "sequence.following",
+    "host_of": "ids",
+    "parse_repo": "formats.repo",
+    "read_batch": "events.reading",
+}
 
-def __getattr__(name: str) -> object:
-    """Fetch a public name when it is first used: `sanderling --help` must not load an event loop."""
-    if name in __all__:
-        for home in ("sanderling.limit", "sanderling.ids", "sanderling.outcome"):
-            if hasattr(module := import_module(home), name):
-                return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+if not TYPE_CHECKING:  # which would take any name for one of ours
+
+    def __getattr__(name: str) -> object:
+        """Fetch a public name when it is first used: `sanderling --help` must not load an event loop."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = found  # so that it is looked up once
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

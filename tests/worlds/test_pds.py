@@ -348,8 +348,15 @@ def test_what_each_character_is_for_is_expected_of_it() -> None:
     }
     assert {word: categories for word, categories in found.items() if categories != {None}} == {
         "healthy": {None, Category.NOT_FOUND, Category.DEACTIVATED, Category.TAKENDOWN},
-        "walled": {None, Category.UNAVAILABLE, Category.HTTP_ERROR, Category.PARSE_ERROR},
-        "lying": {None, Category.DID_MISMATCH, Category.PARSE_ERROR, Category.TOO_LARGE},
+        "walled": {None, Category.UNAVAILABLE, Category.HTTP_ERROR},
+        "lying": {
+            None,
+            Category.DID_MISMATCH,
+            Category.PARSE_ERROR,
+            Category.TOO_LARGE,
+            Category.INCOMPLETE,
+            Category.HTTP_ERROR,
+        },
         "gone": gone,
         "leading": {Category.REFUSED},
         "mute": {Category.TIMEOUT},

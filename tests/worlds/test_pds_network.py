@@ -5,12 +5,11 @@ from random import Random
 
 import pytest
 
-from sanderling.apis.atproto import Category, get_latest_commit, get_repo, list_repos, why_not
+from sanderling.apis.atproto import Category, get_latest_commit, get_repo, list_repos, why_not, why_unsound
 from sanderling.fetch.attempts import EXPECTED, Fetched, Fetcher
 from sanderling.fetch.classify import of_error
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import HttpRules
-from sanderling.formats.parsed import Kind
 from sanderling.formats.repo import RepoError, parse_repo
 from sanderling.limit import Limiter
 from sanderling.outcome import Code
@@ -35,7 +34,7 @@ def filed(fetched: Fetched, did: str) -> Expected:
     try:
         repo = parse_repo(fetched.reply.body)
     except RepoError as error:
-        return Expected(Category.TOO_LARGE if error.kind is Kind.TOO_LARGE else Category.PARSE_ERROR)
+        return Expected(why_unsound(error))
     if repo.did != did:
         return Expected(Category.DID_MISMATCH)
     return Expected(None, repo.rev, {kept.name: kept.count for kept in repo.collections})

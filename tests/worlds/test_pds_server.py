@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sanderling.apis.atproto import Category, get_repo, why_not
+from sanderling.apis.atproto import Category, get_repo, why_not, why_unsound
 from sanderling.fetch.attempts import EXPECTED
 from sanderling.fetch.classify import of_error, of_reply
 from sanderling.fetch.guard import GuardRules
@@ -66,8 +66,8 @@ async def end_of(http: Http, task: Task, did: str) -> Expected:
         return Expected(why_not(outcome, reply))
     try:
         repo = parse_repo(reply.body)
-    except RepoError:
-        return Expected(Category.PARSE_ERROR)
+    except RepoError as error:
+        return Expected(why_unsound(error))
     if repo.did != did:
         return Expected(Category.DID_MISMATCH)
     return Expected(None, repo.rev, {kept.name: kept.count for kept in repo.collections})

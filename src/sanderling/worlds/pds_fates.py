@@ -147,19 +147,19 @@ WALLED = (
     HELD,
     Fate("403 page", _html(403, "Just a moment..."), Category.HTTP_ERROR),
     HELD,
-    Fate("200 page", _html(200, "Welcome"), Category.PARSE_ERROR),
+    Fate("200 page", _html(200, "Welcome"), Category.HTTP_ERROR),
 )
 
 LIES = (
     HELD,
     Fate("another's repo", _another, Category.DID_MISMATCH, throughout=False),
     Fate("a broken hash", _flipped, Category.PARSE_ERROR, throughout=False),
-    Fate("a cut CAR", _ends_early, Category.PARSE_ERROR, throughout=False),
-    Fate("a missing tree", _treeless, Category.PARSE_ERROR, throughout=False),
+    Fate("a cut CAR", _ends_early, Category.INCOMPLETE, throughout=False),
+    Fate("a missing tree", _treeless, Category.INCOMPLETE, throughout=False),
     Fate("a ring", _ring, Category.PARSE_ERROR, throughout=False),
     Fate("a deep tree", _deep, Category.PARSE_ERROR, throughout=False),
-    Fate("2**40 bytes", _boundless, Category.PARSE_ERROR, throughout=False),
-    Fate("nothing", lambda _account: _car(b""), Category.PARSE_ERROR, throughout=False),
+    Fate("2**40 bytes", _boundless, Category.INCOMPLETE, throughout=False),
+    Fate("nothing", lambda _account: _car(b""), Category.HTTP_ERROR, throughout=False),
     Fate("a gzip bomb", _bomb, Category.TOO_LARGE, throughout=False),
 )
 
