@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.books import Onward
-from sanderling.pages.crawl import Crawl, CrawlRules, Hands
+from sanderling.pages.crawl import Crawl, Hands
 from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.rules import CrawlRules
 from sanderling.stores.control_file import Control
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual

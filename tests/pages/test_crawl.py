@@ -8,9 +8,9 @@ from small_web import Web, crawl, page, reply, twice, web
 
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.crawl import CrawlRules
 from sanderling.pages.ends import End, Ended, Found
 from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.rules import CrawlRules
 from sanderling.task import Reply, Task
 
 A = "http://a.example"

@@ -9,9 +9,10 @@ import pytest
 from small_web import Web, crawl, page, reply, web
 
 from sanderling.flow.memory import Memory
-from sanderling.pages.crawl import CrawlRules
 from sanderling.pages.ends import End
+from sanderling.pages.folder import FolderError
 from sanderling.pages.robots import read
+from sanderling.pages.rules import CrawlRules
 from sanderling.task import Reply, Task
 
 A, B = "http://a.example", "http://b.example"
@@ -141,3 +142,26 @@ def test_robots_txt_from_tomorrow_is_not_trusted(tmp_path: Path) -> None:
     crawl(tmp_path / "out", site, resume=True, epoch=1_000_000_000.0)
 
     assert len(site.times(f"{A}/robots.txt")) == 2
+
+
+def test_what_ends_a_crawl_ends_it_without_further_ado(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The disk is full while one request is slow to let go of, and others would be due meanwhile."""
+    links = [f"{A}/{number}" for number in range(40)]
+
+    class Failing(Web):
+        async def send(self, task: Task) -> Reply:
+            if task.url == links[1]:
+                raise FolderError("the disk is full")
+            try:
+                return await super().send(task)
+            except asyncio.CancelledError:
+                await asyncio.sleep(5)
+                raise
+
+    site = Failing({f"{A}/": [page(*links)], **{link: [page()] for link in links}}, latency=2)
+
+    with pytest.raises(ExceptionGroup) as raised:
+        crawl(tmp_path / "out", site, f"{A}/")
+
+    assert raised.group_contains(FolderError, match="the disk is full")
+    assert caplog.text == ""

@@ -7,8 +7,8 @@ from small_web import Web, crawl, page, reply, web
 
 from sanderling.fetch.guard import Refused
 from sanderling.outcome import Code
-from sanderling.pages.crawl import CrawlRules
 from sanderling.pages.ends import End
+from sanderling.pages.rules import CrawlRules
 
 A = "http://a.example"
 

@@ -16,9 +16,10 @@ from sanderling.flow.desk import desk_in
 from sanderling.flow.memory import Memory
 from sanderling.limit import BackoffRules, BreakerRules, Limiter, LimiterRules, PaceRules, Snapshot
 from sanderling.outcome import Code
-from sanderling.pages.crawl import Crawl, CrawlRules, Hands
+from sanderling.pages.crawl import Crawl, Hands
 from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.rules import CrawlRules
 from sanderling.pages.verify import verify
 from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 

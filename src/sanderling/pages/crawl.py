@@ -6,7 +6,9 @@ has its place among the turns at the time it may, so it idles nobody. What came 
 
 import asyncio
 from collections import Counter
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -25,9 +27,9 @@ from sanderling.pages.discovery import Discovery
 from sanderling.pages.ends import End, Queued
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.hosts import HostQueue
-from sanderling.pages.leave_out import LeaveOut
 from sanderling.pages.permissions import Permissions
 from sanderling.pages.robots import LONGEST_DELAY, Robots
+from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import origin_of
 from sanderling.stores.control_file import NOTHING, Control
 from sanderling.task import Reply, Task
@@ -35,22 +37,6 @@ from sanderling.task import Reply, Task
 NOT_NOW = frozenset({Code.RATE_LIMITED, Code.DEFERRED})  # the host will take it later: neither a try nor a failure
 BIG = 2**20  # bytes of a body
 SOON = 0.01  # seconds; to look again at a host whose own retries stand in line
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlRules:
-    """How a crawl goes about it. Times in seconds."""
-
-    together: int = 256  # requests in flight, over all hosts
-    per_host: int = 8  # and to one of them: the limiter sets the pace, this bounds what a slow one can hold
-    max_pages: int | None = None
-    # Until what failed is tried once more, on top of the fetch's own tries; the last again and again, while the host
-    # seems to be at fault.
-    again: tuple[float, ...] = (3.0, 15.0, 60.0)
-    patience: float = 600.0  # with a host that does not answer any more, or that asks us to stay away
-    first_patience: float = 15.0  # with one that never answered: most likely it does not exist
-    leave_out: LeaveOut | None = None  # decides anew, if there is one, what an earlier run has left out
-    robots_held: int = 64 * 2**20  # bytes of rules in memory; those of six thousand hosts, if they are usual ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +86,11 @@ class Crawl:
         async with asyncio.TaskGroup() as keeping:
             keeping.create_task(self.books.keep(self._welcome, self._refilled))
             async with self._group:
-                self._pump()
-                await self._over.wait()
+                try:
+                    self._pump()
+                    await self._over.wait()
+                finally:
+                    self._over.set()
             self.books.close()
         await self.books.commit()
         self.counts.subtract(self.books.unhanded)
@@ -191,7 +180,7 @@ class Crawl:
         if self._hopeless(host, now):
             if not host.asking and not host.loading:  # whoever comes back last sees to it
                 host.closed = True
-                self._group.create_task(self._give_up(host))
+                self._start(self._give_up(host))
             return
         queued = self._next_allowed(host, now)
         if queued is None:
@@ -205,11 +194,20 @@ class Crawl:
         self.inflight += 1
         if self.permissions.known(origin_of(queued.url)) is None:
             host.closed = True
-            self._group.create_task(self._learn_robots(host, queued, permit))
+            self._start(self._learn_robots(host, queued, permit))
             return
         host.asking += 1
-        self._group.create_task(self._ask(host, queued, permit))
+        self._start(self._ask(host, queued, permit))
         self._line_up(host, now)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have it done. What it raises ends the crawl, which must be given no more to do from that moment on."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and task.exception() is not None:
+                self._over.set()
+
+        self._group.create_task(work).add_done_callback(ended)
 
     def _next_allowed(self, host: HostQueue, now: float) -> Queued | None:
         """The next URL that nothing known forbids: neither our own list nor robots.txt. Those it does are decided."""
@@ -234,7 +232,6 @@ class Crawl:
     # Asking.
 
     async def _ask(self, host: HostQueue, queued: Queued, permit: Permit) -> None:
-        # No `finally`: what is raised here ends the crawl, which then must not be given more to do.
         fetched = await self._fetcher.fetch(Task(queued.url, headers=record.conditions(queued)), permit)
         for _ in range(MOST_HOPS):
             if (same := self._with_session(queued, fetched.reply)) is None:

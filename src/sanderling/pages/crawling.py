@@ -12,10 +12,11 @@ from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.desk import desk_in
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
-from sanderling.pages.crawl import Crawl, CrawlRules, Hands
+from sanderling.pages.crawl import Crawl, Hands
 from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.output import PAGES
+from sanderling.pages.rules import CrawlRules
 from sanderling.pages.status import publish, status
 from sanderling.pages.urls import normalise
 from sanderling.stores.limiter_file import keep, recall

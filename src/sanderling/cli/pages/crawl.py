@@ -30,11 +30,12 @@ from sanderling.flow.desk import desk_in
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.observe.metrics import PagesMetrics
-from sanderling.pages.crawl import Crawl, CrawlRules, Hands
+from sanderling.pages.crawl import Crawl, Hands
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
 from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.leave_out import LeaveOut
+from sanderling.pages.rules import CrawlRules
 from sanderling.pages.status import Status, publish, status
 from sanderling.pages.urls import Scope, UrlError, normalise, read_seeds
 from sanderling.stores.control_file import LiveControl
