@@ -25,8 +25,8 @@ def start(folder: Path) -> Iterator[Running]:
     url = f"clickhouse://127.0.0.1:{port}/default"
     # -P, since the files beside it have the names of other people's packages.
     command = [sys.executable, "-P", str(Path(__file__).with_name("chdb_http.py")), str(folder / "data"), str(port)]
-    with running(command, lambda: hello(url, 5), folder=folder):
-        yield Running(url, "chdb-core over HTTP")
+    with running(command, lambda: hello(url, 5), folder=folder) as pid:
+        yield Running(url, "chdb-core over HTTP", pid)
 
 
 @contextmanager

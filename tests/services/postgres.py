@@ -44,8 +44,8 @@ def start(folder: Path) -> Iterator[Running]:
     settings = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off")
     command = [str(binaries / "postgres"), "-D", data, "-p", str(port), *(f"-c{setting}" for setting in settings)]
     # SIGTERM would wait for every client to leave by itself.
-    with running(command, lambda: hello(url, 2), folder=folder, user=user, stop_signal=signal.SIGINT):
-        yield Running(url, WHEEL if WHEEL in binaries.parts else str(binaries))
+    with running(command, lambda: hello(url, 2), folder=folder, user=user, stop_signal=signal.SIGINT) as pid:
+        yield Running(url, WHEEL if WHEEL in binaries.parts else str(binaries), pid)
 
 
 def _user() -> str | None:

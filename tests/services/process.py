@@ -41,6 +41,7 @@ class Running:
 
     url: str
     program: str
+    pid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,8 @@ def running(
     user: str | None = None,
     stop_signal: signal.Signals = signal.SIGTERM,
     seconds: float = START_SECONDS,
-) -> Iterator[None]:
-    """Run `command` in `folder`, from the moment `ready` no longer raises Unreachable until the block ends."""
+) -> Iterator[int]:
+    """Run `command` in `folder`, from the moment `ready` no longer raises Unreachable until the block ends; its pid."""
     log = folder / f"{Path(command[0]).name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 -- the commands are written in this folder
@@ -139,7 +140,7 @@ def running(
         )
     try:
         _wait(process, ready, log, seconds)
-        yield
+        yield process.pid
     finally:
         _stop(process, stop_signal)
 

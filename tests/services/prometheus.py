@@ -58,5 +58,5 @@ def start(folder: Path, *, scrape_port: int) -> Iterator[Running]:
         f"--web.listen-address=127.0.0.1:{port}",
     ]
     # Takes 5 s: a fresh server waits that long for more targets before it scrapes the first; no flag shortens it.
-    with running(command, lambda: hello(url, 2, scrape_port=scrape_port), folder=folder):
-        yield Running(url, server)
+    with running(command, lambda: hello(url, 2, scrape_port=scrape_port), folder=folder) as pid:
+        yield Running(url, server, pid)

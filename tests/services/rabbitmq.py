@@ -51,9 +51,9 @@ def start(folder: Path) -> Iterator[Running]:
             folder=folder,
             environment=environment,
         ),
-        running([server], lambda: hello(url, 5), folder=folder, environment=environment),
+        running([server], lambda: hello(url, 5), folder=folder, environment=environment) as pid,
     ):
-        yield Running(url, server)
+        yield Running(url, server, pid)
 
 
 def _listening(port: int) -> None:

@@ -30,8 +30,8 @@ def start(folder: Path) -> Iterator[Running]:
     (port,) = free_ports(1)
     url = f"redis://127.0.0.1:{port}/0"
     command = [server, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-    with running(command, lambda: hello(url, 2), folder=folder):
-        yield Running(url, Path(server).name)
+    with running(command, lambda: hello(url, 2), folder=folder) as pid:
+        yield Running(url, Path(server).name, pid)
 
 
 def _wheel() -> str:

@@ -110,8 +110,8 @@ def start(folder: Path) -> Iterator[Running]:
     ]
     keys = {"AWS_ACCESS_KEY_ID": "sanderling", "AWS_SECRET_ACCESS_KEY": uuid.uuid4().hex}
     url = f"http://sanderling:{keys['AWS_SECRET_ACCESS_KEY']}@127.0.0.1:{ports['s3']}/{BUCKET}"
-    with running(command, lambda: hello(url, 5), folder=folder, environment=os.environ | keys):
-        yield Running(url, "weed mini")
+    with running(command, lambda: hello(url, 5), folder=folder, environment=os.environ | keys) as pid:
+        yield Running(url, "weed mini", pid)
 
 
 SERVICE = Service(

@@ -82,12 +82,9 @@ class PrivateServer:
 def private(service: Service) -> Iterator[PrivateServer]:
     """A server of our own; skips where this machine has none."""
     with private_folder() as folder:
-        before = set(_children(os.getpid()))
         try:
             with service.start(Path(folder)) as started:
-                new = [pid for pid in _children(os.getpid()) if pid not in before]
-                # The last one: a RabbitMQ has somebody started before itself.
-                server = PrivateServer(service, started.url, max(new, key=_began), Path(folder))
+                server = PrivateServer(service, started.url, started.pid, Path(folder))
                 try:
                     yield server
                 finally:
@@ -111,7 +108,3 @@ def _children(pid: int) -> list[int]:
 
 def _is_there(pid: int) -> bool:
     return _stat(pid)[:1] not in ([], ["Z"])
-
-
-def _began(pid: int) -> int:
-    return int(_stat(pid)[19])
