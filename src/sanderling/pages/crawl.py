@@ -6,9 +6,7 @@ has its place among the turns at the time it may, so it idles nobody. What came 
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -18,6 +16,7 @@ from sanderling.fetch.classify import retry_soon
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.flow.turns import Turns
+from sanderling.flow.workers import Workers
 from sanderling.ids import host_of
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code, Outcome
@@ -73,7 +72,7 @@ class Crawl:
         self._stopping = False
         self.wanted = NOTHING
         self._over = asyncio.Event()
-        self._group = asyncio.TaskGroup()
+        self._group = Workers()
 
     async def run(self) -> bool:
         """Crawl until nothing waits, the page limit is reached, or it was stopped; whether it is complete."""
@@ -86,11 +85,8 @@ class Crawl:
         async with asyncio.TaskGroup() as keeping:
             keeping.create_task(self.books.keep(self._welcome, self._refilled))
             async with self._group:
-                try:
-                    self._pump()
-                    await self._over.wait()
-                finally:
-                    self._over.set()
+                self._pump()
+                await self._over.wait()
             self.books.close()
         await self.books.commit()
         self.counts.subtract(self.books.unhanded)
@@ -156,7 +152,7 @@ class Crawl:
     def _has_room(self) -> bool:
         if self._stopping or self._over.is_set() or self.inflight >= self.rules.together or self.books.crowded:
             return False
-        if self.wanted.paused:
+        if self.wanted.paused or not self._group.open:
             return False
         limit = self.rules.max_pages
         return limit is None or self._pages + self.inflight < limit
@@ -180,7 +176,7 @@ class Crawl:
         if self._hopeless(host, now):
             if not host.asking and not host.loading:  # whoever comes back last sees to it
                 host.closed = True
-                self._start(self._give_up(host))
+                self._group.create_task(self._give_up(host))
             return
         queued = self._next_allowed(host, now)
         if queued is None:
@@ -194,20 +190,11 @@ class Crawl:
         self.inflight += 1
         if self.permissions.known(origin_of(queued.url)) is None:
             host.closed = True
-            self._start(self._learn_robots(host, queued, permit))
+            self._group.create_task(self._learn_robots(host, queued, permit))
             return
         host.asking += 1
-        self._start(self._ask(host, queued, permit))
+        self._group.create_task(self._ask(host, queued, permit))
         self._line_up(host, now)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have it done. What it raises ends the crawl, which must be given no more to do from that moment on."""
-
-        def ended(task: asyncio.Task[None]) -> None:
-            if not task.cancelled() and task.exception() is not None:
-                self._over.set()
-
-        self._group.create_task(work).add_done_callback(ended)
 
     def _next_allowed(self, host: HostQueue, now: float) -> Queued | None:
         """The next URL that nothing known forbids: neither our own list nor robots.txt. Those it does are decided."""

@@ -5,6 +5,7 @@ from collections import defaultdict, deque
 from math import inf
 
 from sanderling.clock import Clock, Timer
+from sanderling.flow.workers import Workers
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code
 from sanderling.polling.adapting import Adapter
@@ -58,7 +59,7 @@ class Poller:
         self._clock: Clock = asker.clock
         self._traffic: defaultdict[str, _Traffic] = defaultdict(_Traffic)
         self._asked: defaultdict[int, list[asyncio.Future[Result]]] = defaultdict(list)
-        self._group = asyncio.TaskGroup()
+        self._group = Workers()
         self._over = asyncio.Event()
         self._stopping = False
         self._timer: Timer | None = None
@@ -95,7 +96,7 @@ class Poller:
 
     @property
     def _may_run(self) -> bool:
-        return not self._stopping and self.settings.enabled
+        return self._group.open and not self._stopping and self.settings.enabled
 
     def _disarm(self) -> None:
         if self._timer is not None:

@@ -18,6 +18,7 @@ from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.flow.turns import Turns
+from sanderling.flow.workers import Workers
 from sanderling.formats.repo import Cids, Limits
 from sanderling.ids import HostError, host_of
 from sanderling.limit import Limiter, Permit
@@ -109,7 +110,7 @@ class RepoCrawl:
         self.wanted = NOTHING
         self._moved = asyncio.Event()  # something has changed for who waits to feed
         self._over = asyncio.Event()
-        self._group = asyncio.TaskGroup()
+        self._group = Workers()
 
     async def run(self) -> bool:
         """Crawl until every DID was seen to or it was stopped; whether it is complete."""
@@ -254,7 +255,7 @@ class RepoCrawl:
 
     @property
     def _has_room(self) -> bool:
-        free = not self._stopping and not self.wanted.paused
+        free = self._group.open and not self._stopping and not self.wanted.paused
         return free and self.inflight < self.rules.workers and not self._stores.books.crowded
 
     def _serve(self, host: HostRepos, now: float) -> None:

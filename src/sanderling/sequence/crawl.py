@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from sanderling.apis.numbered import Answer, Status
 from sanderling.clock import Clock, Timer
+from sanderling.flow.workers import Workers
 from sanderling.limit import Permit
 from sanderling.sequence.asking import Asker
 from sanderling.sequence.availability import Availability
@@ -98,7 +99,7 @@ class SequenceCrawl:
         self._stopping = False
         self.wanted = NOTHING
         self._over = asyncio.Event()
-        self._group = asyncio.TaskGroup()
+        self._group = Workers()
         self._watcher = watcher
 
     @property
@@ -154,7 +155,7 @@ class SequenceCrawl:
     def _has_room(self) -> bool:
         busy = self._stopping or self.inflight >= self.workers or self.lanes.books.crowded
         paused = self.wanted.paused or str(self._host) in self.wanted.hosts
-        return not busy and not paused and self.lanes.availability.open
+        return self._group.open and not busy and not paused and self.lanes.availability.open
 
     def _has_work(self, now: float) -> bool:
         return self._has_failed(now) or self._has_retry(now) or self._has_check or self._new_in() <= 0
