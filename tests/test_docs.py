@@ -140,6 +140,16 @@ def flags_of(*command: str) -> set[str]:
     return {flag for flag in re.findall(r"--[a-z-]+", said) if not flag.startswith("--no-")}
 
 
+@pytest.mark.parametrize("name", ["Makefile", "README.md", "CHANGELOG.md", "zensical.toml", "pyproject.toml"])
+def test_every_script_that_is_named_exists(name: str) -> None:
+    """What only `make soak` runs is not missed by any other test."""
+    named = re.findall(
+        r"(?<![\w/.])(?:bench|deploy|examples|fuzz|tests|tools)/[\w/]+\.(?:py|sh|c)\b", (ROOT / name).read_text()
+    )
+
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
 def test_the_flags_of_the_demo_are_those_it_takes() -> None:
     documented = {flag.strip("`") for flag, _ in rows(section(TOUR, "Watching it"))}
 

@@ -1,13 +1,8 @@
-import fcntl
 import json
-import os
-import pty
 import re
 import signal
-import struct
 import subprocess
 import sys
-import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 from command_line import called
+from terminals import Terminal, environment, terminal
 
 from sanderling.cli.demos.limiter_screen import HEADS, ROWS, chart
 from sanderling.cli.demos.limiter_summary import HostSummary, Summary, words
@@ -25,12 +21,6 @@ QUICK = ("--seconds", "3", "--speed", "40")
 HOSTS = ["quota.example", "queue.example", "failing.example"]
 
 Process = subprocess.Popen[str]
-
-
-def environment(**more: str) -> dict[str, str]:
-    """Ours without what would make a terminal look other than usual."""
-    usual = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR", "COLUMNS"}}
-    return {**usual, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", **more}
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -48,29 +38,10 @@ def running(*arguments: str, stdout: int = subprocess.PIPE, **more: str) -> Iter
             process.kill()
 
 
-class Screen:
-    """A terminal of 80 by 24 that a command writes to."""
-
-    def __init__(self) -> None:
-        self.ours, self.theirs = pty.openpty()
-        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        self.text = ""
-
-    def read_until(self, words: str) -> None:
-        """Take in what is written, until it holds `words`; the command must still run, or the read would wait."""
-        while words not in self.text:
-            self.text += os.read(self.ours, 65536).decode(errors="replace")
-
-    def close(self) -> None:
-        os.close(self.theirs)
-        os.close(self.ours)
-
-
 @pytest.fixture
-def screen() -> Iterator[Screen]:
-    screen = Screen()
-    yield screen
-    screen.close()
+def screen() -> Iterator[Terminal]:
+    with terminal() as opened:
+        yield opened
 
 
 def lines(stream: IO[str] | None) -> Iterator[str]:
@@ -135,7 +106,7 @@ def test_it_ends_with_what_was_learned_and_what_to_try_next(piped: subprocess.Co
     assert "`make bench`" in after
 
 
-def test_a_terminal_gets_a_table_that_is_redrawn(screen: Screen) -> None:
+def test_a_terminal_gets_a_table_that_is_redrawn(screen: Terminal) -> None:
     with running(*QUICK, stdout=screen.theirs) as process:
         screen.read_until(LAST_WORDS)
         _, errors = process.communicate(timeout=60)
@@ -154,7 +125,7 @@ def test_a_terminal_gets_a_table_that_is_redrawn(screen: Screen) -> None:
 
 
 @pytest.mark.parametrize("more", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"PYTHONIOENCODING": "latin-1"}])
-def test_a_terminal_that_cannot_or_shall_not_draw_gets_plain_lines(screen: Screen, more: dict[str, str]) -> None:
+def test_a_terminal_that_cannot_or_shall_not_draw_gets_plain_lines(screen: Terminal, more: dict[str, str]) -> None:
     with running("--seconds", "1", "--speed", "40", stdout=screen.theirs, **more) as process:
         screen.read_until(LAST_WORDS)
         process.communicate(timeout=60)
@@ -165,7 +136,7 @@ def test_a_terminal_that_cannot_or_shall_not_draw_gets_plain_lines(screen: Scree
     assert "40 quota.example" in screen.text
 
 
-def test_ctrl_c_ends_it_early_with_a_summary(screen: Screen) -> None:
+def test_ctrl_c_ends_it_early_with_a_summary(screen: Terminal) -> None:
     with running(stdout=screen.theirs) as process:
         screen.read_until("█")
         process.send_signal(signal.SIGINT)

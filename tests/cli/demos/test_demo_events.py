@@ -1,24 +1,18 @@
 """The demo proves what it says; only the length of its day is made for tests."""
 
 import json
-import os
-import pty
-import signal
 import sqlite3
-import sys
 import xml.etree.ElementTree as ET
-from asyncio import create_subprocess_exec, timeout, to_thread
-from asyncio.subprocess import PIPE
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done, called, commands, run
+from command_line import Done, called, commands
 from fake_events import STATUS
+from terminals import interrupted
 
 from sanderling.cli.demos import events as demo_events
 from sanderling.cli.demos.events import Proof, Story, Truth, compared, small_day
@@ -175,36 +169,15 @@ def test_a_message_that_came_twice_is_twice_among_the_dead_and_its_items_count_o
 # People.
 
 
-@pytest.fixture
-def terminal() -> Iterator[tuple[int, int]]:
-    """A terminal: our end and theirs."""
-    ours, theirs = pty.openpty()
-    yield ours, theirs
-    os.close(ours)
+def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
+    done = interrupted(
+        "demo", "events", "--out", "demo", at="it is 01:", last="posts?project_id=", cwd=tmp_path, columns=90, lines=40
+    )
 
-
-def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path, terminal: tuple[int, int]) -> None:
-    ours, theirs = terminal
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "90", "LINES": "40", "NO_COLOR": ""}
-
-    async def main() -> None:
-        command = (sys.executable, "-m", "sanderling", "demo", "events", "--out", str(tmp_path / "demo"))
-        process = await create_subprocess_exec(*command, stdout=theirs, stderr=PIPE, env=environment)
-        os.close(theirs)
-        seen = b""
-        async with timeout(40):
-            while b"it is 01:" not in seen:
-                seen += await to_thread(os.read, ours, 65536)
-            process.send_signal(signal.SIGINT)
-            while b"posts?project_id=" not in seen:
-                seen += await to_thread(os.read, ours, 65536)
-            assert await process.wait() == 130
-        text = seen.decode(errors="replace")
-        assert "Ended early" in text
-        assert "none are there twice" in text.replace("\r\n", " ")
-        assert (tmp_path / "demo" / "report.svg").is_file()
-
-    run(main)
+    assert (done.code, done.errors) == (130, b"")
+    assert "Ended early" in done.text
+    assert "none are there twice" in done.text.replace("\r\n", " ")
+    assert (tmp_path / "demo" / "report.svg").is_file()
 
 
 def test_the_commands_to_try_next_fit_a_terminal() -> None:

@@ -1,19 +1,14 @@
 """The demo of a crawl: a real process, at many times the usual speed, on a terminal and without one."""
 
 import fcntl
-import os
-import pty
 import re
-import signal
-import struct
 import subprocess
 import sys
-import termios
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command_line import Done, called, commands, rows
+from terminals import interrupted
 
 from sanderling.cli.demos.folder import MARK, mark
 from sanderling.cli.demos.pages import COMMAND as NAME
@@ -76,41 +71,15 @@ def test_the_commands_to_try_next_work_as_they_stand(told: tuple[Path, Done], mo
     assert called(*why).out.startswith("127.0.0.1:")
 
 
-@pytest.fixture
-def terminal() -> Iterator[tuple[int, int]]:
-    """A terminal of 80 by 24: our end and theirs."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    yield ours, theirs
-    os.close(theirs)
-    os.close(ours)
+def test_on_a_terminal_it_is_drawn_and_ctrl_c_ends_it_early(tmp_path: Path) -> None:
+    done = interrupted("demo", "pages", "--speed", "8", at="\x1b[1;31mfailing", last=LAST_WORDS, cwd=tmp_path)
 
-
-def test_on_a_terminal_it_is_drawn_and_ctrl_c_ends_it_early(tmp_path: Path, terminal: tuple[int, int]) -> None:
-    ours, theirs = terminal
-    usual = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR", "COLUMNS"}}
-    environment = {**usual, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
-    text = ""
-
-    def read_until(words: str) -> None:
-        nonlocal text
-        while words not in text:
-            text += os.read(ours, 65536).decode(errors="replace")
-
-    with subprocess.Popen(  # noqa: S603
-        [*COMMAND, "--speed", "8"], stdout=theirs, stderr=subprocess.PIPE, cwd=tmp_path, env=environment
-    ) as process:
-        read_until("\x1b[1;31mfailing")
-        process.send_signal(signal.SIGINT)
-        read_until(LAST_WORDS)
-        _, errors = process.communicate(timeout=60)
-
-    assert (process.returncode, errors) == (130, b"")
-    assert "library (127.0.0.1:" in text
-    assert "━" in text
-    assert "Ended early, with " in text
-    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l"), "the cursor is given back"
-    pictures = ESCAPES.sub("", text).partition("Ended early")[0].replace("\r", "\n").splitlines()
+    assert (done.code, done.errors) == (130, b"")
+    assert "library (127.0.0.1:" in done.text
+    assert "━" in done.text
+    assert "Ended early, with " in done.text
+    assert done.text.rindex("\x1b[?25h") > done.text.rindex("\x1b[?25l"), "the cursor is given back"
+    pictures = ESCAPES.sub("", done.text).partition("Ended early")[0].replace("\r", "\n").splitlines()
     assert max(map(len, pictures)) <= 80
 
 

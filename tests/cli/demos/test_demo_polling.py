@@ -1,21 +1,16 @@
 """The demo proves what it says; only its speed and its day are made for tests."""
 
 import json
-import os
-import pty
 import sqlite3
-import sys
-from asyncio import create_subprocess_exec, timeout, to_thread
-from asyncio.subprocess import PIPE
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done, called, commands, run
+from command_line import Done, called, commands
 from fake_polling import STATUS
+from terminals import interrupted
 
 from sanderling.cli.demos import polling as demo_polling
 from sanderling.cli.demos.polling import Proof, Story, differing
@@ -103,36 +98,23 @@ def test_the_day_takes_less_than_a_minute_of_yours() -> None:
     assert len(day.heats) == 2
 
 
-@pytest.fixture
-def terminal() -> Iterator[tuple[int, int]]:
-    """A terminal: our end and theirs."""
-    ours, theirs = pty.openpty()
-    yield ours, theirs
-    os.close(ours)
+def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
+    done = interrupted(
+        "demo",
+        "polling",
+        "--out",
+        "demo",
+        at="the current race is",
+        last="sanderling world race",
+        cwd=tmp_path,
+        columns=90,
+        lines=30,
+    )
 
-
-def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path, terminal: tuple[int, int]) -> None:
-    ours, theirs = terminal
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "90", "LINES": "30", "NO_COLOR": ""}
-
-    async def main() -> None:
-        command = (sys.executable, "-m", "sanderling", "demo", "polling", "--out", str(tmp_path / "demo"))
-        process = await create_subprocess_exec(*command, stdout=theirs, stderr=PIPE, env=environment)
-        os.close(theirs)
-        seen = b""
-        async with timeout(40):
-            while b"the current race is" not in seen:
-                seen += await to_thread(os.read, ours, 65536)
-            process.send_signal(2)
-            while b"sanderling world race" not in seen:
-                seen += await to_thread(os.read, ours, 65536)
-            assert await process.wait() == 130
-        text = seen.decode()
-        assert "asked for, second by second" in text
-        assert "Ended early" in text
-        assert "with no holes" in text
-
-    run(main)
+    assert (done.code, done.errors) == (130, b"")
+    assert "asked for, second by second" in done.text
+    assert "Ended early" in done.text
+    assert "with no holes" in done.text
 
 
 def test_the_commands_to_try_next_fit_a_terminal() -> None:

@@ -1,20 +1,15 @@
 """The demo proves what it says; only its speed is made for tests."""
 
 import json
-import os
-import pty
 import sqlite3
-import sys
-from asyncio import create_subprocess_exec, timeout, to_thread
-from asyncio.subprocess import PIPE
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import Done, called, commands, run
+from command_line import Done, called, commands
 from sequence_statuses import STATUS
+from terminals import interrupted
 
 from sanderling.cli.demos import sequence as demo_sequence
 from sanderling.cli.demos.sequence import Proof, Story, small_game
@@ -90,36 +85,24 @@ def test_the_game_has_what_the_story_tells() -> None:
     assert game.head(game.began + pause.start) == game.head(game.began + pause.end)
 
 
-@pytest.fixture
-def terminal() -> Iterator[tuple[int, int]]:
-    """A terminal: our end and theirs."""
-    ours, theirs = pty.openpty()
-    yield ours, theirs
-    os.close(ours)
+def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
+    done = interrupted(
+        "sequence",
+        "crawl",
+        "--demo",
+        "--out",
+        "demo",
+        at="requests/s",
+        last="sanderling world game",
+        cwd=tmp_path,
+        columns=90,
+        lines=30,
+    )
 
-
-def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path, terminal: tuple[int, int]) -> None:
-    ours, theirs = terminal
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "90", "LINES": "30", "NO_COLOR": ""}
-
-    async def main() -> None:
-        command = (sys.executable, "-m", "sanderling", "sequence", "crawl", "--demo", "--out", str(tmp_path / "demo"))
-        process = await create_subprocess_exec(*command, stdout=theirs, stderr=PIPE, env=environment)
-        os.close(theirs)
-        seen = b""
-        async with timeout(40):
-            while b"requests/s" not in seen:
-                seen += await to_thread(os.read, ours, 65536)
-            process.send_signal(2)
-            while b"sanderling world game" not in seen:
-                seen += await to_thread(os.read, ours, 65536)
-            assert await process.wait() == 130
-        text = seen.decode()
-        assert "catching up" in text
-        assert "Ended early" in text
-        assert "none are lost" in text
-
-    run(main)
+    assert (done.code, done.errors) == (130, b"")
+    assert "catching up" in done.text
+    assert "Ended early" in done.text
+    assert "none are lost" in done.text
 
 
 def test_the_commands_to_try_next_fit_a_terminal() -> None:

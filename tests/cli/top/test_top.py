@@ -2,9 +2,7 @@
 
 import asyncio
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -19,6 +17,8 @@ from command_line import called
 from command_line import start as started
 from statuses import host
 from statuses import status as pages
+from terminals import Terminal
+from terminals import environment as usual
 
 from sanderling.cli import CommandError
 from sanderling.cli.top.top import Lines, parse_time, watch
@@ -46,30 +46,15 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-class Window:
+class Window(Terminal):
     """A terminal of 100 columns and 30 lines, and the command in it."""
 
     def __init__(self, command: list[str], **environment: str) -> None:
-        self.ours, theirs = pty.openpty()
-        termios.tcsetwinsize(self.ours, (30, 100))
+        super().__init__(columns=100, lines=30)
         self.before = termios.tcgetattr(self.ours)
-        # Whoever runs the tests may say how wide their own terminal is.
-        others = {"NO_COLOR", "COLUMNS", "LINES"}
-        usual = {name: value for name, value in os.environ.items() if name not in others}
-        variables = {**usual, "TERM": "xterm-256color", "PYTHONUTF8": "1", **environment}
-        self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=variables)  # noqa: S603
-        os.close(theirs)
-        self.shown = ""
-
-    def read_until(self, words: str) -> str:
-        """What was written since, up to these words."""
-        seen, deadline = "", time.monotonic() + 30
-        while words not in seen:
-            ready, _, _ = select.select([self.ours], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, f"{words!r} was not shown within 30 s, but {seen[-500:]!r}"
-            seen += os.read(self.ours, 65536).decode(errors="replace")
-        self.shown += seen
-        return seen
+        self.process = subprocess.Popen(  # noqa: S603
+            command, stdin=self.theirs, stdout=self.theirs, stderr=self.theirs, env=usual(**environment)
+        )
 
     def press(self, keys: str) -> None:
         os.write(self.ours, keys.encode())
@@ -93,6 +78,7 @@ def window(*command: str, **environment: str) -> Iterator[Window]:
         if opened.process.poll() is None:
             opened.process.kill()
             opened.process.wait()
+        os.close(opened.theirs)
         os.close(opened.ours)
 
 
@@ -110,8 +96,8 @@ def test_keys_choose_what_is_shown_and_q_quits_and_gives_the_terminal_back(home:
         code = shown.end()
 
         assert (code, taken, shown.as_before) == (0, True, True)
-        assert "\x1b[?1049h" in shown.shown  # on a screen of its own
-        assert "crawl (pages)" in shown.shown
+        assert "\x1b[?1049h" in shown.text  # on a screen of its own
+        assert "crawl (pages)" in shown.text
 
 
 def test_without_colours_there_are_none_and_a_signal_ends_it_with_130(home: Path) -> None:
@@ -133,7 +119,7 @@ def test_the_terminal_is_given_back_after_a_crash_too(home: Path) -> None:
         code = shown.end()
 
         assert (code, shown.as_before) == (1, True)
-        assert shown.shown.index("\x1b[?1049l") < shown.shown.index("it crashed")  # where it can be read
+        assert shown.text.index("\x1b[?1049l") < shown.text.index("it crashed")  # where it can be read
 
 
 def test_where_there_is_no_terminal_it_prints_lines_until_ctrl_c(home: Path) -> None:
