@@ -1,6 +1,7 @@
 """A made-up house for the page of the dashboard: all five systems at work, with ten minutes behind them.
 
-It answers as the real server does, and does nothing. `python tests/web/dashboard_fake.py 8700` serves it to look at.
+It answers as the real server does, and does nothing. `python tests/web/dashboard_fake.py 8700` serves it to look at;
+the pictures in the docs are of that, 1280 by 860: sequence in light, events in dark.
 """
 
 import asyncio
@@ -16,8 +17,8 @@ import msgspec
 from aiohttp import web
 
 from sanderling.web.assets import INDEX, Assets
-from sanderling.web.house_told import duration
 from sanderling.web.stream import HEADERS, event
+from sanderling.words import duration
 
 Json = dict[str, Any]
 Wave = Callable[[float], float]

@@ -17,7 +17,7 @@ from dashboard_fake import FakeHouse, fake_dashboard
 from dashboard_house import PID, TOKEN, polled
 from fake_polling import VIEW
 from house_statuses import ALL, PAGES, changed, many_hosts, put
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_playwright
 
 from sanderling.pages.status import HostStatus
 from sanderling.web.assets import FOLDER
@@ -247,6 +247,111 @@ def test_a_phone_needs_no_scrolling_sideways(opened: Opened, fake: tuple[FakeHou
     assert page.locator(".hosts tbody th").first.bounding_box()["width"] > 90  # type: ignore[index] # it is there
 
 
+@pytest.mark.parametrize("width", [320, 390, 640, 768, 1280])
+def test_what_is_written_along_the_road_never_touches(opened: Opened, fake: tuple[FakeHouse, str], width: int) -> None:
+    page = opened(fake[1], viewport={"width": width, "height": 900})
+    expect(page.locator(".station text")).to_have_count(5)
+
+    touching = page.evaluate(
+        """() => {
+            const room = 2;
+            const all = [...document.querySelectorAll(".drawing text")];
+            const boxes = all.filter(e => e.textContent).map(e => [e.textContent, e.getBoundingClientRect()]);
+            const edge = document.querySelector(".drawing").getBoundingClientRect();
+            const out = boxes.filter(([, box]) => box.left < edge.left || box.right > edge.right);
+            const pairs = boxes.flatMap((one, at) => boxes.slice(at + 1).map(other => [one, other]));
+            const close = pairs.filter(([[, a], [, b]]) => a.left < b.right + room && b.left < a.right + room
+                && a.top < b.bottom && b.top < a.bottom);
+            return [...out.map(([text]) => text), ...close.map(([[one], [other]]) => `${one} | ${other}`)];
+        }"""
+    )
+
+    assert touching == []
+
+
+def test_the_smallest_phone_cuts_nothing_off(opened: Opened, fake: tuple[FakeHouse, str], tmp_path: Path) -> None:
+    small: dict[str, Any] = {"viewport": {"width": 320, "height": 640}, "is_mobile": True, "has_touch": True}
+    page = opened(fake[1], **small)
+    for name in ALL:
+        choose(page, name)
+        outside = panel(page).evaluate(
+            """panel => [...panel.querySelectorAll("*")]
+                .filter(e => e.checkVisibility() && !e.closest("svg, .scrolled, thead"))
+                .filter(e => e.getBoundingClientRect().right > panel.getBoundingClientRect().right)
+                .map(e => e.textContent)"""
+        )
+        assert (outside, page.evaluate("document.documentElement.scrollWidth")) == ([], 320), name
+
+    with served(tmp_path) as url:
+        empty = opened(url, **small)
+        expect(empty.locator("#commands code").first).to_be_visible()
+        assert empty.evaluate("document.documentElement.scrollWidth") == 320
+
+
+def test_a_large_number_does_not_cover_its_bar(opened: Opened, tmp_path: Path) -> None:
+    put(tmp_path / "pages", changed(PAGES, wall=time.time(), counts={"fetched": 10**12, "failed": 3}))
+    with served(tmp_path) as url:
+        page = opened(url)
+        expect(panel(page).locator(".bars")).to_contain_text("1,000,000,000,000")
+
+        ends = (
+            panel(page)
+            .locator(".bars td.number")
+            .first.evaluate(
+                """cell => {
+                const range = document.createRange();
+                range.selectNodeContents(cell);
+                const bar = cell.nextElementSibling.firstElementChild;
+                return [range.getBoundingClientRect().right, bar.getBoundingClientRect().left];
+            }"""
+            )
+        )
+
+    assert ends[0] < ends[1]
+
+
+def test_everything_to_press_is_large_enough(opened: Opened, fake: tuple[FakeHouse, str]) -> None:
+    page = opened(fake[1])
+    for name in ALL:
+        choose(page, name)
+        small = page.locator("button:visible").evaluate_all(
+            """all => all.map(e => [e.textContent, e.getBoundingClientRect()])
+                .filter(([, box]) => box.height < 24 || box.width < 24).map(([text]) => text)"""
+        )
+        assert small == [], name
+
+
+def test_with_colours_of_ones_own_it_can_be_seen_what_is_chosen(opened: Opened, fake: tuple[FakeHouse, str]) -> None:
+    page = opened(fake[1], forced_colors="active")
+    choose(page, "events")
+    switches = panel(page).get_by_role("switch")
+
+    colour = "e => getComputedStyle(e).backgroundColor"
+    outline = "e => getComputedStyle(e).outlineStyle"
+
+    assert [box.is_checked() for box in switches.all()] == [True, True, False]
+    assert switches.nth(0).evaluate(colour) != switches.nth(2).evaluate(colour)
+    assert page.get_by_role("tab", selected=True).evaluate(outline) == "solid"
+    assert page.get_by_role("tab", selected=False).first.evaluate(outline) == "none"
+
+
+def test_what_changes_by_itself_is_not_read_out_but_what_was_asked_for_is(
+    opened: Opened, fake: tuple[FakeHouse, str]
+) -> None:
+    page = opened(fake[1])
+    said = page.locator("#said")
+    expect(said).to_have_text("Live.")
+    choose(page, "polling")
+    first = panel(page).locator(".changes li").first
+    seen = first.inner_text()
+    expect(first).not_to_have_text(seen)
+    assert page.locator("#hosts [role=status], #hosts [aria-live]").count() == 0
+
+    page.get_by_role("searchbox").fill("0004")
+
+    expect(said).to_have_text(re.compile(r"^\d+ of 200 hosts$"))  # and nothing of the changes before it
+
+
 # How it goes on.
 
 
@@ -430,6 +535,24 @@ def test_hosts_are_sorted_and_searched(opened: Opened, many: tuple[Path, str]) -
     expect(page.locator("#hosts")).to_contain_text("No host has that in its name.")
 
 
+def test_hosts_stay_until_those_in_the_other_order_are_there(opened: Opened, fake: tuple[FakeHouse, str]) -> None:
+    page = opened(fake[1])
+    page.locator("#hosts").scroll_into_view_if_needed()
+    first = page.locator(".hosts tbody th").first
+    expect(first).to_have_text("a00000.example")
+    held: list[Route] = []
+    page.route("**/api/hosts?*sort=queued*", lambda route: held.append(route))  # noqa: PLW0108 - the library marks what it is given
+
+    with page.expect_request("**/api/hosts?*sort=queued*"):
+        page.get_by_role("columnheader", name="Queued").get_by_role("button").click()
+    expect(first).to_have_text("a00000.example")
+    assert page.locator(".hosts tr[data-loading]").count() == 0
+
+    held[0].continue_()
+    expect(first).not_to_have_text("a00000.example")
+    page.unroute_all(behavior="wait")
+
+
 # What people do.
 
 
@@ -455,6 +578,75 @@ def test_pausing_a_host_is_written_and_recorded(opened: Opened, tmp_path: Path) 
         "this machine",
         True,
     )
+
+
+def test_a_host_is_paused_where_it_is_opened_and_that_is_undone(opened: Opened, tmp_path: Path) -> None:
+    put(tmp_path / "pages", changed(PAGES, wall=time.time()))
+    with served(tmp_path) as url:
+        page = opened(url, viewport={"width": 390, "height": 844})
+        page.get_by_role("button", name="b.example", exact=True).click()
+        page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        expect(page.locator(".hosts tbody .badge").filter(has_text="paused")).to_have_count(1)
+
+        page.get_by_role("button", name="Undo").press("Enter")
+        expect(page.locator(".audit tbody tr")).to_contain_text(["resume host b.example", "pause host b.example"])
+        expect(page.locator(".hosts tbody .badge").filter(has_text="paused")).to_have_count(0)
+        expect(page.locator(".window")).to_be_focused()
+
+    assert json.loads((tmp_path / "pages" / "control.json").read_text()) == {"paused": False, "hosts": []}
+
+
+def test_who_uses_the_keyboard_stays_where_they_are(opened: Opened) -> None:
+    with beside(lambda: fake_dashboard(FakeHouse(every=0.3))) as url:
+        page = opened(url)
+        choose(page, "polling")
+        setting = panel(page).get_by_label("discovery.interval", exact=True)
+        setting.fill("61")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        expect(page.locator(".toast")).to_have_count(1)
+        expect(setting).to_be_focused()
+
+        page.get_by_role("button", name="Pause c00002.example").press("Enter")
+        expect(page.locator(".toast")).to_have_count(2)
+        expect(page.get_by_role("button", name="Resume c00002.example")).to_be_focused()
+
+
+def test_what_can_be_undone_is_offered_to_be(opened: Opened) -> None:
+    house = FakeHouse(every=0.3)
+    with beside(lambda: fake_dashboard(house)) as url:
+        page = opened(url)
+
+        def undo() -> None:
+            page.locator(".toast").last.get_by_role("button", name="Undo").click()
+
+        choose(page, "polling")
+        panel(page).get_by_role("button", name="Pause race 7f3ac201").click()
+        undo()
+        panel(page).get_by_label("race.interval", exact=True).fill("12")
+        panel(page).get_by_role("button", name="Set race.interval").click()
+        undo()
+        expect(panel(page).get_by_label("race.interval", exact=True)).to_have_value("10")
+        panel(page).get_by_role("button", name="Promote").first.click()
+        expect(page.locator(".toast").last).to_contain_text("promote target")
+        expect(page.locator(".toast").last.get_by_role("button")).to_have_count(1)
+        choose(page, "events")
+        panel(page).get_by_role("switch", name="Batches within messages").check()
+        panel(page).get_by_role("button", name="Apply").click()
+        undo()
+        expect(panel(page).get_by_role("switch", name="Batches within messages")).not_to_be_checked()
+
+    modes = [str({"new": True, "legacy": True, "inline": inline, "canary": 0.25}) for inline in (True, False)]
+    done = [(each["action"], each["what"]) for each in reversed(house.audit)]
+    assert done == [
+        ("pause_target", "race 7f3ac201"),
+        ("resume_target", "race 7f3ac201"),
+        ("set", "race.interval 12"),
+        ("set", "race.interval None"),
+        ("promote_target", "race 1c19e04"),
+        *(("modes", each) for each in modes),
+    ]
 
 
 def test_pausing_a_system_is_asked_first(opened: Opened, tmp_path: Path) -> None:
@@ -526,6 +718,35 @@ def test_everything_that_was_given_up_is_replayed_only_if_that_is_meant(
 
 
 # The files.
+
+
+# What is on what, and how many times as bright it is at least: 4.5 to be read (WCAG AA), 3 to be seen.
+CONTRASTS = [
+    *((ink, ground, 4.5) for ink in ("ink", "muted", "tide", "amber", "coral") for ground in ("surface", "raised")),
+    *((ink, "tide-soft", 4.5) for ink in ("ink", "muted", "tide", "amber", "coral")),
+    *((tone, f"{tone}-soft", 4.5) for tone in ("tide", "amber", "coral")),
+    ("muted", "slate-soft", 4.5),
+    ("on-tide", "tide", 4.5),
+    *((line, "surface", 3.0) for line in ("tide", "slate", "coral", "amber", "edge")),
+    ("edge", "slate-soft", 3.0),
+]
+
+
+def brightness(colour: str) -> float:
+    """The relative luminance of #rrggbb."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize(("above", "below", "least"), CONTRASTS)
+def test_colours_can_be_told_from_what_they_are_on(above: str, below: str, least: float) -> None:
+    found = re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", (FOLDER / "app.css").read_text())
+    colours = {name: themes for name, *themes in found}
+
+    for one, other in zip(colours[above], colours[below], strict=True):
+        dark, bright = sorted((brightness(one), brightness(other)))
+        assert (bright + 0.05) / (dark + 0.05) >= least, (one, other)
 
 
 PARSE = """

@@ -5,6 +5,7 @@ import { h, keyed, say, show } from "./dom.js";
 import { Refusal } from "./api.js";
 
 const SHOWN = 6_000; // milliseconds that good news stay; bad news stay until somebody has read them
+const SHOWN_UNDO = 15_000; // and what can be undone
 const EVERY = 10_000; // between two looks at what others did
 const MOST_TOASTS = 4;
 
@@ -36,18 +37,42 @@ export function confirmed({ title, text, yes }) {
   });
 }
 
-export function toast(text, { refused = false } = {}) {
+/** A note of what happened. `undo` takes it back; the focus goes to the part of the page that `from` is in. */
+export function toast(text, { refused = false, undo = null, from = null } = {}) {
   const place = document.getElementById("toasts");
   const toasted = h(
     `div.toast.${refused ? "refused" : "done"}`,
     {},
     h("p", {}, h("b", {}, refused ? "Refused: " : "Done: "), text),
   );
-  const close = () => toasted.remove();
-  toasted.append(h("button.quiet", { type: "button", "aria-label": "Close this note", click: close }, "×"));
+  const close = () => {
+    const inside = toasted.contains(document.activeElement);
+    toasted.remove();
+    // Not to the button itself, which may have become another host's.
+    if (inside) from?.closest("[tabindex='0']")?.focus({ preventScroll: true });
+  };
+  const take = () => {
+    close();
+    undo();
+  };
+  if (undo) toasted.append(h("button.small", { type: "button", click: take }, "Undo"));
+  toasted.append(h("button.quiet.close", { type: "button", "aria-label": "Close this note", click: close }, "×"));
   place.append(toasted);
   while (place.childElementCount > MOST_TOASTS) place.firstElementChild.remove();
-  if (!refused) setTimeout(close, SHOWN);
+  if (!refused) closeLater(toasted, close, undo ? SHOWN_UNDO : SHOWN);
+}
+
+/** Close it after a while; not while somebody points at it, or is in it. */
+function closeLater(toasted, close, after) {
+  let timer = null;
+  const hold = () => clearTimeout(timer);
+  const wait = () => {
+    hold();
+    timer = setTimeout(close, after);
+  };
+  for (const name of ["pointerenter", "focusin"]) toasted.addEventListener(name, hold);
+  for (const name of ["pointerleave", "focusout"]) toasted.addEventListener(name, wait);
+  wait();
 }
 
 export class Actions extends EventTarget {
@@ -58,21 +83,26 @@ export class Actions extends EventTarget {
     this.#api = api;
   }
 
-  /** Do something; `sure` is asked first. The button that was pressed rests meanwhile. True if it was done. */
-  async act(body, { sure = null, button = null } = {}) {
-    if (sure && !(await confirmed(sure))) return false;
-    if (button) button.disabled = true;
+  /**
+   * Do something; `sure` is asked first, and `undo` is offered afterwards. The button that was pressed rests meanwhile.
+   * True if it was done.
+   */
+  async act(body, { sure = null, button = null, undo = null } = {}) {
+    if (button?.ariaDisabled || (sure && !(await confirmed(sure)))) return false;
+    // A button that is disabled in earnest would lose the focus.
+    if (button) button.ariaDisabled = "true";
     try {
       const { done } = await this.#api.act(body);
-      toast(done);
+      toast(done, { undo, from: button });
       return true;
     } catch (error) {
       toast(error instanceof Refusal ? error.message : "The server does not answer; nothing is known of what it did.", {
         refused: true,
+        from: button,
       });
       return false;
     } finally {
-      if (button) button.disabled = false;
+      if (button) button.ariaDisabled = null;
       this.dispatchEvent(new Event("acted"));
     }
   }
@@ -127,11 +157,11 @@ export class Audit {
         "tr",
         {},
         h("td.when", {}, clock(entry.at)),
-        h("td", { title: entry.from ?? "" }, entry.who),
-        h("td", {}, h("span", {}, words(entry.action)), " ", h("span.what", {}, entry.what ?? "")),
-        h("td", {}, entry.system),
+        h("td.who", { title: entry.from ?? "" }, entry.who),
+        h("td.did", {}, h("span", {}, words(entry.action)), " ", h("span.what", {}, entry.what ?? "")),
+        h("td.of", {}, entry.system),
         h(
-          "td",
+          "td.went",
           {},
           h(`span.badge.${entry.done ? "good" : "bad"}`, {}, entry.done ? "done" : "refused"),
           entry.why ? ` ${entry.why}` : "",

@@ -90,10 +90,12 @@ export class ReposPart {
     ];
   }
 
-  update({ facts }, history) {
+  update({ facts, running }, history) {
     this.archived.update(history);
-    const left = facts.eta === null ? "Time left is unknown" : `${duration(facts.eta)} left`;
-    say(this.left, facts.done >= facts.known ? "Nothing is left" : left);
+    const rest = Math.max(0, facts.known - facts.done);
+    const time = facts.eta === null ? "Time left is unknown" : `${duration(facts.eta)} left`;
+    const left = running ? time : `${count(rest, "repo")} left`;
+    say(this.left, rest ? left : "Nothing is left");
     this.progress.update(
       facts.done,
       facts.known,

@@ -220,6 +220,8 @@ class ModeSwitches {
   #changed() {
     say(this.canaryText, share(this.#wanted.canary));
     const same = this.#same();
+    // They will be gone, and the focus must not be.
+    if (same && [this.apply, this.undo].includes(document.activeElement)) this.switches[0].box.focus();
     show(this.apply, !same);
     show(this.undo, !same);
   }
@@ -234,14 +236,18 @@ class ModeSwitches {
           yes: "Switch off",
         }
       : null;
-    const done = await this.actions.act(
-      { action: "modes", system: this.system().name, modes: wanted },
-      { sure, button: this.apply },
-    );
+    const before = this.modes;
+    const undo = () => this.#apply(before);
+    if (!(await this.#apply(wanted, { sure, button: this.apply, undo }))) this.#changed();
+  }
+
+  async #apply(modes, options) {
+    const done = await this.actions.act({ action: "modes", system: this.system().name, modes }, options);
     if (done) {
-      this.modes = wanted;
+      this.modes = modes;
       this.until = performance.now() + SETTLING;
+      this.#show();
     }
-    this.#changed();
+    return done;
   }
 }

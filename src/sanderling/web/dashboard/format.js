@@ -2,8 +2,10 @@
 
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const ROUGH = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const MINUTE = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const TINY = 0.001;
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
 export const NONE = "–";
@@ -21,12 +23,14 @@ export function short(value) {
   return known(value) ? SHORT.format(value) : NONE;
 }
 
-/** A number that may be small: three digits are enough to compare. */
+/** A number that may be small, or large: three digits are enough to compare. */
 export function fine(value) {
   if (!known(value)) return NONE;
   const size = Math.abs(value);
+  if (size >= 10_000) return ROUGH.format(value);
   if (size >= 100 || value === 0) return WHOLE.format(value);
   if (size >= 10) return value.toFixed(1);
+  if (size < TINY) return `<${TINY}`;
   return size >= 0.095 ? value.toFixed(2) : String(Number(value.toPrecision(2)));
 }
 
@@ -38,6 +42,7 @@ export function finePerSecond(value) {
 /** Of something, a second. */
 export function perSecond(value) {
   if (!known(value)) return NONE;
+  if (value >= 10_000) return `${ROUGH.format(value)}/s`;
   return `${value >= 100 || value === 0 ? WHOLE.format(value) : value.toFixed(1)}/s`;
 }
 
@@ -60,12 +65,14 @@ export function duration(seconds) {
   const minutes = Math.round(seconds / 60);
   if (Math.abs(minutes) < 100) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
+  if (hours >= 10 && hours < 48) return `${hours} h`;
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${WHOLE.format(Math.floor(hours / 24))} days`;
 }
 
 export function bytes(number) {
   if (!known(number)) return NONE;
   for (const [unit, factor] of [
+    ["PB", 1e15],
     ["TB", 1e12],
     ["GB", 1e9],
     ["MB", 1e6],

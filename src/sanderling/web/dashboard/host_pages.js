@@ -11,6 +11,7 @@ export class HostPages extends EventTarget {
   #asked = new Map(); // by number: AbortController
   #query = { system: "", search: "", sort: "rate", descending: true };
   #timer = null;
+  #former = false; // whether what is here was asked for otherwise; it is shown until the answer comes
 
   constructor(api) {
     super();
@@ -29,7 +30,7 @@ export class HostPages extends EventTarget {
     this.#query = { ...this.#query, ...change };
     for (const asked of this.#asked.values()) asked.abort();
     this.#asked.clear();
-    this.#pages.clear();
+    this.#former = true;
     this.dispatchEvent(new Event("query"));
   }
 
@@ -47,7 +48,7 @@ export class HostPages extends EventTarget {
   want(first, last, { hold = false } = {}) {
     clearTimeout(this.#timer);
     const fetch = () => this.#fetch(Math.floor(first / SIZE), Math.floor(Math.max(first, last) / SIZE), hold);
-    if (this.#pages.size) this.#timer = setTimeout(fetch, SETTLE);
+    if (this.#pages.size && !this.#former) this.#timer = setTimeout(fetch, SETTLE);
     else fetch();
   }
 
@@ -59,7 +60,7 @@ export class HostPages extends EventTarget {
     }
     for (let number = first; number <= last; number += 1) {
       const page = this.#pages.get(number);
-      const old = !page || (!hold && performance.now() - page.at > FRESH);
+      const old = !page || this.#former || (!hold && performance.now() - page.at > FRESH);
       if (old && !this.#asked.has(number)) this.#load(number);
     }
   }
@@ -74,6 +75,8 @@ export class HostPages extends EventTarget {
       this.total = answer.total;
       this.matching = answer.matching;
       this.trouble = "";
+      if (this.#former) this.#pages.clear();
+      this.#former = false;
       this.#pages.delete(number);
       this.#pages.set(number, { hosts: answer.hosts, at: performance.now() });
       // Maps keep the order in which things came: the first one is the oldest.

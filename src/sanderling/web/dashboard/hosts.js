@@ -2,6 +2,7 @@
 
 import { count, duration, finePerSecond, NONE, share, short, whole, words } from "./format.js";
 import { h, put, say, show } from "./dom.js";
+import { announce } from "./announce.js";
 import { HostPages } from "./host_pages.js";
 
 const ROW = 36; // pixels, as in the stylesheet
@@ -49,14 +50,16 @@ export class Hosts {
   #pointed = -Infinity; // when somebody last pointed at a row
   #seen = false;
   #live = false;
+  #asked = false; // whether somebody waits to hear how many there are
 
   constructor(section, api, actions) {
     this.pages = new HostPages(api);
     this.actions = actions;
     this.dialog = document.getElementById("host");
     this.#build(section);
-    this.pages.addEventListener("page", () => this.#draw());
+    this.pages.addEventListener("page", () => this.#took());
     this.pages.addEventListener("query", () => this.#restart());
+    actions.addEventListener("acted", () => setTimeout(() => this.#renew(), SETTLING));
     new IntersectionObserver(([entry]) => {
       this.#seen = entry.isIntersecting;
       this.#look();
@@ -89,7 +92,7 @@ export class Hosts {
     let typing = null;
     this.search = h("input", {
       type: "search",
-      placeholder: "Part of a name",
+      placeholder: "Search hosts",
       maxlength: 300,
       spellcheck: "false",
       "aria-label": "Search hosts",
@@ -103,7 +106,7 @@ export class Hosts {
       { "aria-label": "Hosts of which system", change: () => this.pages.ask({ system: this.system.value }) },
       h("option", { value: "" }, "All systems"),
     );
-    this.number = h("p.muted", { role: "status" });
+    this.number = h("p.muted");
     this.held = h("p.muted.held", { hidden: true }, "The order is held while you point at it.");
     this.heads = COLUMNS.map((column) => this.#head(column));
     this.above = h("tr.space", { "aria-hidden": "true" }, h("td"));
@@ -129,8 +132,9 @@ export class Hosts {
       this.table,
     );
     this.nothing = h("p.muted", { hidden: true });
-    const tools = h("div.tools", {}, this.number, this.held, this.search, this.system);
-    section.append(h("header", {}, h("h2", { id: "hosts-title" }, "Hosts"), tools), this.window, this.nothing);
+    const tools = h("div.tools", {}, this.number, this.search, this.system);
+    const head = h("header", {}, h("h2", { id: "hosts-title" }, "Hosts"), tools);
+    section.append(head, this.window, this.held, this.nothing); // held below: above, it would move what is pointed at
     this.#showOrder();
     new ResizeObserver(() => this.#draw()).observe(this.window);
   }
@@ -152,7 +156,19 @@ export class Hosts {
     }
   }
 
+  #took() {
+    this.#draw();
+    if (this.#asked) announce((this.nothing.hidden ? this.number : this.nothing).textContent);
+    this.#asked = false;
+  }
+
+  #renew() {
+    this.pages.renew();
+    this.#look();
+  }
+
   #restart() {
+    this.#asked = true;
     this.window.scrollTop = 0;
     this.#draw();
     this.#look({ now: true });
@@ -234,7 +250,7 @@ export class Hosts {
     cells[0].append(row.open);
     row.badge = h("span.badge");
     cells[2].append(row.badge);
-    row.act = h("button.small", { type: "button", click: () => this.#onPause(row) });
+    row.act = h("button.small", { type: "button", click: () => this.#onPause(row.host, row.act) });
     row.append(...cells, h("td.act", {}, row.act));
     return row;
   }
@@ -255,35 +271,34 @@ export class Hosts {
       if (["host", "why", "system"].includes(column.name)) put(cell, "title", text);
     });
     show(row.badge, host);
-    const pausable = host && PAUSABLE.includes(this.#kinds.get(host.system));
+    const pausable = host && this.#pausable(host);
     show(row.act, pausable);
     if (!pausable) return;
     say(row.act, host.paused ? "Resume" : "Pause");
     put(row.act, "aria-label", `${host.paused ? "Resume" : "Pause"} ${host.host}`);
   }
 
-  async #onPause(row) {
-    const { system, host, paused } = row.host;
-    const wanted = row.host;
-    const done = await this.actions.act(
-      { action: paused ? "resume_host" : "pause_host", system, host },
-      { button: row.act },
-    );
+  #pausable({ system }) {
+    return PAUSABLE.includes(this.#kinds.get(system));
+  }
+
+  /** Pause a host, or resume it. */
+  async #onPause(wanted, button) {
+    const { system, host, paused } = wanted;
+    const action = paused ? "resume_host" : "pause_host";
+    const undo = () => this.#onPause(wanted, null);
+    const done = await this.actions.act({ action, system, host }, { button, undo });
     if (!done) return;
     // It is so, though the server may need a moment to see it.
     wanted.paused = !paused;
     this.#draw();
-    setTimeout(() => {
-      this.pages.renew();
-      this.#look({ now: true });
-    }, SETTLING);
   }
 
   /** All there is to know about one host: what no row has room for. */
   #show(host) {
     const facts = [
       ["System", host.system],
-      ["Breaker", words(host.state)],
+      ["Breaker", host.paused ? "paused" : words(host.state)],
       ["Rate", finePerSecond(host.rate)],
       ["Ceiling", host.ceiling === null ? "not known yet" : finePerSecond(host.ceiling)],
       ["Cap", host.cap === null ? "none" : finePerSecond(host.cap)],
@@ -298,12 +313,18 @@ export class Hosts {
       ["Queued", whole(host.queued)],
     ];
     const close = h("button", { type: "button", click: () => this.dialog.close() }, "Close");
+    const pause = () => {
+      this.dialog.close(); // the focus is then where it was opened
+      this.#onPause(host, document.activeElement);
+    };
+    const act = h("button", { type: "button", click: pause }, host.paused ? "Resume" : "Pause");
+    show(act, this.#pausable(host));
     this.dialog.replaceChildren(
       h("h2", { id: "host-title" }, host.host),
       h("p.doing", {}, host.why),
       ...(host.trouble ? [h("p.refused", {}, host.trouble)] : []),
       h("dl.facts", {}, ...facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-      h("div.choices", {}, close),
+      h("div.choices", {}, act, close),
     );
     this.dialog.showModal();
     close.focus();

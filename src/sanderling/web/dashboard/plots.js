@@ -11,6 +11,7 @@ const SIDE = 46; // and before it, for the scale; as in the stylesheet
 // By the seconds that are shown: those between two marks of time, and how long that is.
 const MARKS = { 60: 15, 120: 30, 180: 60, 300: 60, 600: 120 };
 const ROOM = 50; // pixels that such a mark needs
+const DIGIT = 3.3; // and half of one of its digits
 const LASTING = {
   60: "the last minute",
   120: "the last two minutes",
@@ -90,7 +91,8 @@ class Plot {
       return [line, s("text.tick.value", { x: SIDE - 8, y: at + 3.5 }, value ? plain(unit(value)) : "0")];
     });
     for (const [x, text] of times) {
-      if (x < SIDE + 16 || x > this.width - 16) continue;
+      const half = text.length * DIGIT;
+      if (x < SIDE + half || x > this.width - half) continue;
       marks.push(s("text.tick.time", { x, y: this.height - 4 }, text));
     }
     this.scale.replaceChildren(...marks);
@@ -98,6 +100,7 @@ class Plot {
 
   /** Say so if there is nothing to draw. */
   drawNothing(empty) {
+    put(this.scale, "data-empty", empty);
     put(this.nothing, "x", (SIDE + this.width) / 2);
     put(this.nothing, "y", HEAD + this.inner / 2 + 4);
     put(this.nothing, "hidden", !empty);

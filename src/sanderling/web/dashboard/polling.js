@@ -1,8 +1,7 @@
 // What is special about polling: what is live, how late it is asked, what changed just now, and the settings.
 
-import { clock, count, duration, words } from "./format.js";
+import { clock, duration, words } from "./format.js";
 import { block, h, keyed, put, say, show } from "./dom.js";
-import { announce } from "./announce.js";
 import { Bars } from "./bars.js";
 import { Chart, secondsCeiling } from "./plots.js";
 
@@ -96,7 +95,7 @@ export class PollingPart {
 
   #button(label, action, { kind, id }) {
     const act = ({ currentTarget }) =>
-      this.actions.act({ action, system: this.system().name, kind, id }, { button: currentTarget });
+      onTarget(this.actions, { action, system: this.system().name, kind, id }, currentTarget);
     return h("button.small", { type: "button", "aria-label": `${label} ${kind} ${id}`, click: act }, label);
   }
 
@@ -109,12 +108,7 @@ export class PollingPart {
       ({ seq }) => seq,
       (change) => changeItem(change, this.newest),
     );
-    const newest = newestFirst[0]?.seq ?? 0;
-    if (this.newest !== null && newest > this.newest) {
-      const { op, table, key } = newestFirst[0];
-      announce(`${count(newest - this.newest, "change")}, the last: ${words(op)} ${table} ${key}`);
-    }
-    this.newest = newest;
+    this.newest = newestFirst[0]?.seq ?? 0;
   }
 }
 
@@ -134,6 +128,14 @@ function changeItem({ seq, at, op, table, key, fields }, newest) {
   );
   if (newest !== null && seq > newest) item.classList.add("fresh");
   return item;
+}
+
+const OPPOSITES = { pause_target: "resume_target", resume_target: "pause_target" }; // what was run now stays run
+
+function onTarget(actions, body, button) {
+  const opposite = OPPOSITES[body.action];
+  const undo = opposite ? () => actions.act({ ...body, action: opposite }) : null;
+  return actions.act(body, { button, undo });
 }
 
 /** For targets that are not on a list: paused ones are not. */
@@ -160,10 +162,8 @@ function otherTarget(actions, system) {
   const buttons = verbs.map(([label, action]) => h("button.small", { type: "submit", value: action }, label));
   const submit = (event) => {
     event.preventDefault();
-    actions.act(
-      { action: event.submitter.value, system: system().name, kind: kind.value.trim(), id: id.value.trim() },
-      { button: event.submitter },
-    );
+    const target = { kind: kind.value.trim(), id: id.value.trim() };
+    onTarget(actions, { action: event.submitter.value, system: system().name, ...target }, event.submitter);
   };
   return h("details", {}, h("summary", {}, "Another target"), h("form.inline", { submit }, kind, id, ...buttons));
 }
@@ -200,15 +200,20 @@ class Settings {
 
   #row(setting) {
     const field = h("input", { "aria-label": setting.key, maxlength: 1000, spellcheck: "false", autocomplete: "off" });
-    const apply = h("button.small.primary", { type: "submit", hidden: true }, "Set");
-    const reset = h("button.small", { type: "button", hidden: true }, "Default");
+    const named = (verb) => ({ hidden: true, "aria-label": `${verb} ${setting.key}` });
+    const apply = h("button.small.primary", { type: "submit", ...named("Set") }, "Set");
+    const reset = h("button.small", { type: "button", ...named("Default of") }, "Default");
     const dirty = () => show(apply, field.value !== field.kept);
     const set = async (value, button) => {
+      const { before } = row;
+      const undo = () => set(before, button);
       const done = await this.actions.act(
         { action: "set", system: this.system().name, key: setting.key, value },
-        { button },
+        { button, undo },
       );
       if (done) {
+        if (document.activeElement === button) field.focus(); // it will be gone
+        isSet(row, value);
         field.kept = field.value = value ?? setting.default;
         field.until = performance.now() + SETTLING;
       }
@@ -224,25 +229,31 @@ class Settings {
     const row = h(
       "tr",
       {},
-      h("th", { scope: "row" }, h("code", {}, setting.key)),
-      h("td", {}, form),
+      h("th.key", { scope: "row" }, h("code", {}, setting.key)),
+      h("td.value", {}, form),
       h("td.default"),
-      h("td.muted", {}, setting.meaning),
+      h("td.meaning.muted", {}, setting.meaning),
     );
     Object.assign(row, { field, apply, reset });
     return row;
   }
 }
 
+/** Show whether somebody set it; null is its default. */
+function isSet(row, value) {
+  row.before = value; // to which undoing goes back
+  show(row.reset, value !== null);
+  put(row, "data-set", value !== null);
+}
+
 function showSetting(row, { value, default: usual, set }) {
-  const { field, apply, reset } = row;
+  const { field, apply } = row;
   // What was just set is read again a moment later; until then it would look undone.
   if (performance.now() < (field.until ?? 0)) return;
   const untouched = field.kept === undefined || field.value === field.kept;
   if (untouched && document.activeElement !== field) field.value = value;
   if (untouched) field.kept = value;
   show(apply, field.value !== field.kept);
-  show(reset, set ?? value !== usual);
-  put(row, "data-set", Boolean(set ?? value !== usual));
+  isSet(row, (set ?? value !== usual) ? value : null);
   say(row.querySelector(".default"), usual);
 }

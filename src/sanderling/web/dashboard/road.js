@@ -5,8 +5,12 @@ import { keyed, put, s, say } from "./dom.js";
 
 const STATIONS = ["what next?", "may we?", "ask", "understand", "keep"];
 const [NEXT, LEAVE, ASK, UNDERSTAND, KEEP] = [0, 1, 2, 3, 4];
-const NARROW = 560; // pixels below which there is no room for numbers along the lanes
+const NARROW = 560; // pixels below which there is no room for numbers along the lanes,
+const LOW = 30; // nor between two of them
 const ROOMY = 780; // and from which there is some for words
+const SMALL = 400; // and below which there is hardly any beside them
+const TIGHT = 80; // pixels between two stations below which their names take two lines
+const LINE = 13; // pixels from one to the other
 const MOST_DOTS = 5; // for those who wait
 const STEP = 80; // milliseconds between two moves
 const SPEED = 16; // pixels a second
@@ -47,12 +51,12 @@ export class Road {
     const styles = getComputedStyle(this.element);
     this.head = parseFloat(styles.getPropertyValue("--head"));
     this.pitch = parseFloat(styles.getPropertyValue("--pitch"));
-    this.narrow = this.width < NARROW;
+    this.narrow = this.width < NARROW || this.pitch < LOW;
     const lanes = Math.max(1, this.systems.length);
     this.height = this.head + lanes * this.pitch + 44;
     put(this.element, "viewBox", `0 0 ${this.width} ${this.height}`);
     put(this.element, "height", this.height);
-    const [left, right] = this.narrow ? [44, 30] : [104, 128];
+    const [left, right] = !this.narrow ? [104, 128] : this.width < SMALL ? [34, 28] : [52, 36];
     this.x = STATIONS.map((_, index) => left + ((this.width - left - right) * index) / (STATIONS.length - 1));
     this.#drawStations();
     this.#drawBack();
@@ -69,12 +73,15 @@ export class Road {
 
   #drawStations() {
     const bottom = this.head + Math.max(1, this.systems.length) * this.pitch;
+    const tight = this.x[1] - this.x[0] < TIGHT;
     const pills = STATIONS.map((name, index) => {
       const x = this.x[index];
+      const lines = tight ? name.split(" ") : [name];
+      const y = (row) => this.head - 14 - LINE * (lines.length - 1 - row);
       return s(
         "g.station",
         {},
-        s("text", { x, y: this.head - 14 }, name),
+        s("text", {}, ...lines.map((line, row) => s("tspan", { x, y: y(row) }, line))),
         s("rect", { x: x - 6, y: this.head - 2, width: 12, height: bottom - this.head + 4, rx: 6 }),
       );
     });

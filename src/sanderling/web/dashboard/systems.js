@@ -153,7 +153,7 @@ class View {
     this.dot = h("span.dot", { "aria-hidden": "true" });
     this.name = h("span.name");
     this.state = h("span.about");
-    this.rate = h("span.rate");
+    this.rate = h("span.rate", { "aria-hidden": "true" }); // a name that changes every second is none
     this.key = h("kbd", { "aria-hidden": "true" });
     this.tab = h(
       "button.tab",
@@ -179,6 +179,7 @@ class View {
     put(this.tab, "aria-selected", String(chosen));
     put(this.tab, "tabindex", chosen ? 0 : -1);
     show(this.panel, chosen);
+    put(this.spark.element, "hidden", !system.running);
     this.spark.update(this.history.points("kept"));
   }
 
@@ -207,6 +208,7 @@ class View {
       (cell, [, value]) => {
         say(cell.lastElementChild, value);
         put(cell.lastElementChild, "data-long", value.length > 11);
+        put(cell.lastElementChild, "title", value.length > 20 ? value : null);
       },
     );
     this.rates.update(this.history);
@@ -260,7 +262,8 @@ class View {
           text: PAUSING,
           yes: "Pause it",
         };
-    this.actions.act({ action, system: name }, { sure, button: this.pause });
+    const undo = () => this.actions.act({ action: paused ? "pause" : "resume", system: name });
+    this.actions.act({ action, system: name }, { sure, button: this.pause, undo });
   }
 }
 
