@@ -2,7 +2,9 @@
 
 import asyncio
 import queue
+import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dashboard_house import Quick
-from playwright.sync_api import ConsoleMessage, Page, Request
+from house_statuses import ALL, changed, put
+from playwright.sync_api import ConsoleMessage, Locator, Page, Request, expect
 
 from sanderling.web.access import Token
 from sanderling.web.dashboard import Opening, dashboard
@@ -94,3 +97,31 @@ class Watched:
         """Requests to anybody but our own server."""
         own = self.page.url.split("/")[2]
         return [url for url in self.asked if not url.startswith(("data:", f"http://{own}/"))]
+
+
+Opened = Callable[..., Page]  # opens an address in a browser of its own
+
+
+def a_home(folder: Path) -> Path:
+    """With one system of each sort, all of which said something just now."""
+    for name, status in ALL.items():
+        put(folder / name, changed(status, wall=time.time()))
+    return folder
+
+
+def panel(page: Page) -> Locator:
+    return page.get_by_role("tabpanel")
+
+
+def choose(page: Page, name: str) -> None:
+    page.get_by_role("tab", name=re.compile(rf"^{name}")).click()
+    expect(panel(page).get_by_role("heading", level=2)).to_have_text(name)
+
+
+def mark(page: Page) -> None:
+    """Leave something that would be gone if the page were loaded again."""
+    page.evaluate("window.marked = true")
+
+
+def is_marked(page: Page) -> bool:
+    return page.evaluate("window.marked === true") is True

@@ -18,7 +18,7 @@ from sanderling.web.house_events import DeadShown
 from sanderling.web.house_facts import Extra, System, Track, told_of
 from sanderling.web.house_history import POINTS, WINDOW, Rates, Ring, Run
 from sanderling.web.house_hosts import Column, HostsQuery, page, rows_of
-from sanderling.web.house_told import LONGEST, MOST_NAMES, MOST_TROUBLES, duration, size
+from sanderling.web.house_told import LONGEST, MOST_NAMES, MOST_TROUBLES
 from sanderling.web.polling_views import SettingView
 
 # Rates.
@@ -441,29 +441,6 @@ def test_every_column_sorts_and_what_is_not_known_comes_last(
     assert len(hosts) == 101
     assert known == sorted(known, reverse=descending)
     assert values == known + [None] * (len(values) - len(known))
-
-
-# Words.
-
-
-def test_times_and_sizes_are_said_as_people_do() -> None:
-    assert [duration(each) for each in (None, 0, 0.2, 5, 9.97, 99, 153, 240, 599.7, 650, 20_000, 1e7)] == [
-        *(
-            "unknown",
-            "0 s",
-            "200 ms",
-            "5.0 s",
-            "10 s",
-            "99 s",
-            "2 min 33 s",
-            "4 min",
-            "10 min",
-            "11 min",
-            "5 h 33 min",
-            "115 days",
-        )
-    ]
-    assert [size(each) for each in (5, 1500, 2e6, 3e9, 4e12)] == ["5 B", "1.5 kB", "2.0 MB", "3.0 GB", "4.0 TB"]
 
 
 def test_every_kind_of_status_can_be_told() -> None:

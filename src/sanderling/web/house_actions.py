@@ -26,8 +26,8 @@ from sanderling.web.house_asking import settings_in
 from sanderling.web.house_audit import Audit, Entry
 from sanderling.web.house_live import Live
 from sanderling.web.house_reach import ElsewhereError, Reach
-from sanderling.web.house_told import count
 from sanderling.web.problems import ProblemError, problem
+from sanderling.words import count
 
 log = logs.get(__name__)
 

@@ -5,7 +5,8 @@ import msgspec
 from sanderling.apis.atproto import PERMANENT
 from sanderling.pages.status import Status as PagesStatus
 from sanderling.repos.status import ARCHIVED, RepoStatus
-from sanderling.web.house_told import Told, Work, count, duration, listed, most, size
+from sanderling.web.house_told import Told, Work, listed, most
+from sanderling.words import count, duration, size
 
 # How pages end of which somebody was asked.
 ASKED_FOR = ("fetched", "unchanged", "moved", "failed")

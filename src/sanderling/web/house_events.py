@@ -6,7 +6,8 @@ from sanderling.events.lately import Minute, ShortError
 from sanderling.events.modes import Modes
 from sanderling.events.status import EventsStatus
 from sanderling.stores.queue import Dead
-from sanderling.web.house_told import MOST_LISTED, Told, Work, count, most, short
+from sanderling.web.house_told import MOST_LISTED, Told, Work, most, short
+from sanderling.words import count
 
 MOST_MINUTES = 60
 

@@ -25,12 +25,12 @@ from sanderling.web.house_told import (
     MOST_NUMBERS,
     WAITING,
     Told,
-    duration,
     short,
     shorts,
     told_counters,
 )
 from sanderling.web.polling_views import SettingView
+from sanderling.words import duration
 
 SERIES = (ASKED, KEPT, FAILED, WAITING)  # of every system
 

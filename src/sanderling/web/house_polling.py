@@ -4,8 +4,9 @@ import msgspec
 
 from sanderling.polling.measures import ACCELERATED, USUAL, Late
 from sanderling.polling.status import ChangeStatus, PollingStatus
-from sanderling.web.house_told import MOST_LISTED, MOST_NAMES, Told, Work, count, duration, short
+from sanderling.web.house_told import MOST_LISTED, MOST_NAMES, Told, Work, short
 from sanderling.web.polling_views import SettingView
+from sanderling.words import count, duration
 
 SHORT = 8  # characters of an id that are said where all of it has no room
 

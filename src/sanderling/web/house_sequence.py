@@ -4,7 +4,8 @@ import msgspec
 
 from sanderling.apis.numbered import Status
 from sanderling.sequence.status import DecisionStatus, SequenceStatus
-from sanderling.web.house_told import MOST_LISTED, Told, Work, count, duration, most, short
+from sanderling.web.house_told import MOST_LISTED, Told, Work, most, short
+from sanderling.words import count, duration
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

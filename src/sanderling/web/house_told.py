@@ -61,37 +61,6 @@ def most(counts: Mapping[str, int]) -> dict[str, int]:
     return {short(name): number for name, number in several[:MOST_NAMES]}
 
 
-def count(number: int, what: str) -> str:
-    """A number of things."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def size(number: float) -> str:
-    """Bytes, as people say it."""
-    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= factor:
-            return f"{number / factor:.1f} {unit}"
-    return f"{number:.0f} B"
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds, as people say it."""
-    if seconds is None:
-        return "unknown"
-    if 0 < abs(seconds) < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if abs(seconds) < 100:
-        return f"{seconds:.1f} s" if 0 < abs(seconds) < 9.95 else f"{seconds:.0f} s"
-    if 0 < seconds < 600:
-        minutes, rest = divmod(round(seconds), 60)
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    minutes = round(seconds / 60)
-    if abs(minutes) < 100:
-        return f"{minutes} min"
-    hours = minutes // 60
-    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24:,} days"
-
-
 def listed(names: Iterable[str], limit: int = 3) -> str:
     """Some names, and how many more there are."""
     every = tuple(names)
