@@ -1,6 +1,7 @@
+import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 import structlog
@@ -24,6 +25,18 @@ os.environ.setdefault("SSL_CERT_FILE", os.devnull)
 settings.register_profile("suite", deadline=None, derandomize="CI" in os.environ)
 settings.register_profile("brief", settings.get_profile("suite"), max_examples=10)  # for what is run a second time
 settings.load_profile("suite")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays to the end: the collector need not walk millions of objects for it again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FUZZ, FORMATS = ROOT / "fuzz", ROOT / "src/sanderling/formats"
 FLAGS = ["-std=c11", "-g", "-O1", "-DREPO_FUZZ", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-RUNS, SECONDS = 60_000, 20  # whichever comes first
+RUNS, SECONDS = 25_000, 20  # whichever comes first
 
 
 def compiled(compiler: str, output: Path, *sources: Path) -> subprocess.CompletedProcess[str]:

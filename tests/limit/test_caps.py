@@ -309,7 +309,7 @@ def check_cap(scene: Play, rps: float, first: int) -> None:
             assert count <= rps * (end - start) + depth + 1e-6
 
 
-@settings(max_examples=5 * settings().max_examples)
+@settings(max_examples=2 * settings().max_examples)
 @given(
     st.sampled_from(["governor", "aimd"]),
     st.sampled_from([SLOW, QUICK]),

@@ -69,12 +69,12 @@ def test_idle_hosts_go_without_being_asked() -> None:
 def test_there_are_never_more_hosts_than_allowed() -> None:
     driven = Driven(LimiterRules(hosts=100))
 
-    for number in range(10_000):
+    for number in range(2000):
         driven.take(f"h{number}.example").release(sent=True)
         driven.clock.advance(0.001)
         assert len(driven.limiter._gates) <= 100
 
-    assert driven.limiter.snapshot().requests == 10_000, "those let go are still counted"
+    assert driven.limiter.snapshot().requests == 2000, "those let go are still counted"
 
 
 def test_hosts_in_use_may_be_more_than_allowed() -> None:

@@ -25,7 +25,7 @@ from sanderling.limit import CircuitOpen, Limiter, PaceRules
 from sanderling.testing import run_virtual
 
 
-@settings(max_examples=10 * settings().max_examples)
+@settings(max_examples=3 * settings().max_examples)
 @given(
     st.sampled_from(["governor", "aimd"]),
     st.sampled_from([SLOW, QUICK]),
@@ -67,10 +67,10 @@ async def be_cancelled(limiter: Limiter, rng: Random) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["governor", "aimd"])
-def test_ten_thousand_random_cancellations_leak_no_probe_and_no_token(strategy: Strategy) -> None:
+def test_thousands_of_random_cancellations_leak_no_probe_and_no_token(strategy: Strategy) -> None:
     async def main() -> None:
         scene, rng = Play(rules_for(strategy, SLOW)), Random(1)
-        for _ in range(100):
+        for _ in range(30):
             async with asyncio.TaskGroup() as group:
                 for _ in range(100):
                     group.create_task(be_cancelled(scene.limiter, rng))

@@ -156,8 +156,10 @@ def test_what_a_limiter_promises_holds_with_the_python_twin_too() -> None:
     """All tests of this folder that make a limiter; the others never come near the twin."""
     here = Path(__file__).parent
     concerned = [str(path) for path in sorted(here.glob("test_*.py")) if "Limiter" in path.read_text()]
+    # Without the plugin that no test of this folder needs, and that takes long to load.
+    flags = ["-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", "--hypothesis-profile=brief"]
     done = subprocess.run(  # noqa: S603 - pytest itself
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=brief", *concerned],
+        [sys.executable, "-m", "pytest", *flags, *concerned],
         env=os.environ | {"SANDERLING_PURE": "1"},
         cwd=here.parents[1],
         capture_output=True,

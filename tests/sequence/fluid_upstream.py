@@ -52,10 +52,11 @@ class Fluid:
         window.ids += passed
         lag = YOUNGEST + self.behind[-1]
         missing = 4 * self.holes + (NOT_YET if lag < 20 else 0.0)
-        for step in range(passed):
+        for _ in range(passed):
             window.count(Status.SUCCESS, lag)
-            if int((now * passed + step + 1) * missing) > int((now * passed + step) * missing):
-                window.count(Status.NOT_FOUND, None)
+        # Of all answers so far, if all seconds were like this one, those that are due in it.
+        for _ in range(int((now + 1) * passed * missing) - int(now * passed * missing)):
+            window.count(Status.NOT_FOUND, None)
 
     @property
     def changed(self) -> float:
