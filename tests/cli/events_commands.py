@@ -37,8 +37,10 @@ QUEUE, ROUTING_KEY = "analytics.data.collected", "data.collected"
 SECONDS = 100  # for whatever is waited for: the machine may be busy
 POSTS = "SELECT coalesce(project_id, ''), platform, post_id, event_id FROM post_analytics"
 ERRORS = "SELECT event_id, item_index, error_code FROM crawl_errors"
+DONE = "SELECT event_id FROM processed_events"
 
 Row = tuple[Any, ...]
+Ask = Callable[[str], Awaitable[list[Row]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,29 @@ class Place:
 
     async def rows(self, question: str) -> list[Row]:
         """What the database says; nothing before there are tables."""
-        if self.database:
-            return await self._rows_there(question)
+        async with self.asking() as ask:
+            return await ask(question)
+
+    @asynccontextmanager
+    async def asking(self) -> AsyncIterator[Ask]:
+        """The same for whoever asks again and again: of a server over one connection, which is dear to make."""
+        if not self.database:
+            yield self._rows_here
+            return
+        db = await asyncpg.connect(self.database, server_settings={"search_path": self.name})
+
+        async def ask(question: str) -> list[Row]:
+            try:
+                return [tuple(row) for row in await db.fetch(question)]
+            except asyncpg.UndefinedTableError:
+                return []
+
+        try:
+            yield ask
+        finally:
+            await db.close()
+
+    async def _rows_here(self, question: str) -> list[Row]:
         if not (path := self.out / "events.db").exists():
             return []
         with closing(sqlite3.connect(path, timeout=30)) as db:
@@ -77,18 +100,9 @@ class Place:
                     raise
                 return []
 
-    async def _rows_there(self, question: str) -> list[Row]:
-        db = await asyncpg.connect(self.database, server_settings={"search_path": self.name})
-        try:
-            return [tuple(row) for row in await db.fetch(question)]
-        except asyncpg.UndefinedTableError:
-            return []
-        finally:
-            await db.close()
-
     async def done(self) -> int:
         """How many batches are in the rows."""
-        return len(await self.rows("SELECT event_id FROM processed_events"))
+        return len(await self.rows(DONE))
 
     @asynccontextmanager
     async def letters(self) -> AsyncIterator[WholeQueue]:
@@ -248,7 +262,7 @@ async def proven(place: Place, social: Social, numbers: Sequence[int]) -> None:
     assert {key for key, event in rows if event not in truth.posts[key]} == set(), "posts of another batch"
     assert truth.errors - errors == Counter(), "errors that are lost"
     assert errors - truth.errors == Counter(), "errors of nobody, or there twice"
-    events = Counter(event for (event,) in await place.rows("SELECT event_id FROM processed_events"))
+    events = Counter(event for (event,) in await place.rows(DONE))
     assert events == Counter(truth.events)
 
 
@@ -306,10 +320,10 @@ async def until(true: Callable[[], object], process: Process) -> None:
 
 async def until_done(place: Place, batches: int, process: Process) -> None:
     """Return when so many batches are in the rows."""
-    async with asyncio.timeout(SECONDS):
-        while await place.done() < batches:
+    async with asyncio.timeout(SECONDS), place.asking() as ask:
+        while len(await ask(DONE)) < batches:
             assert process.returncode is None, f"it has ended with {process.returncode}"
-            await asyncio.sleep(0.03)  # each look is a connection of its own
+            await asyncio.sleep(0.03)
 
 
 async def status_with(place: Place, holds: Callable[[EventsStatus], object], process: Process) -> EventsStatus:

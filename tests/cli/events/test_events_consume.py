@@ -1,35 +1,17 @@
-"""`sanderling events consume` as a person runs it: its signals, its words, and whom it tells."""
+"""`sanderling events consume` as a person runs it: its words, and whom it tells."""
 
 import json
-import resource
-import signal
-import sqlite3
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
 from aiohttp import web
 from command_line import called, commands, here, run
-from events_commands import (
-    QUEUE,
-    HeldObjects,
-    Place,
-    consuming,
-    drain,
-    ended,
-    proven,
-    said,
-    status_with,
-    until,
-    until_done,
-)
+from events_commands import Place, consuming, ended, proven, said, status_with, until
 
 from sanderling.cli import reach
-from sanderling.events.modes import FILE, Modes, write_modes
-from sanderling.stores.queue import Depth
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_presets import demo
 
@@ -39,11 +21,6 @@ KEYS = [
 ]
 POISON = b'{"event_type": "project.created", "payload": {}}'
 TOKEN = "0123456789abcdef0123456789abcdef"  # noqa: S105 - of nothing
-
-
-def stored(social: Social, end: int) -> list[int]:
-    """The first batches that have an object, so that it can be held back."""
-    return [number for number in range(end) if social.batch(number).body is not None]
 
 
 # What is said.
@@ -90,6 +67,10 @@ USAGE = [
     (("--webhook-file", "nowhere"), "--webhook-file and --webhook-template-file go together; one is missing"),
     (("--discord-file", "nowhere"), "--discord-file: cannot read nowhere"),
     (("--lexicon", "nowhere"), "nowhere: cannot be read: No such file or directory"),
+    (
+        ("--queue", "amqp://127.0.0.1:1", "--batches", "100", "--prefetch", "1000"),
+        "--prefetch: 1,000 for each of 100 batches are 100,000 messages, expected at most 65,535",
+    ),
     (("--batches", "0"), 'Invalid value "0" for --batches. Must be >= 1.'),
 ]
 
@@ -133,151 +114,6 @@ def test_a_server_that_is_not_there_is_said_with_exit_code_1_after_a_while(
     assert first.endswith("; trying for 2 s")
     assert expected in last
     assert "sesame" not in done.err
-
-
-# Signals.
-
-
-@asynccontextmanager
-async def held_back(folder: Path) -> AsyncIterator[tuple[Place, HeldObjects, Social, list[int]]]:
-    """Three batches whose objects do not come until they may."""
-    held, social = HeldObjects(), Social(1, demo())
-    numbers = stored(social, 10)[:3]
-    held.put(social, numbers)
-    async with held.serving() as url:
-        place = Place(folder / "out", objects=url)
-        await place.publish([social.envelope(number) for number in numbers])
-        held.may.clear()
-        yield place, held, social, numbers
-
-
-async def asked(held: HeldObjects, process: Process) -> None:
-    """Return when the first batch is being fetched: somebody has it in hand."""
-    await until(lambda: set(held.asked) - {"sanderling-ping/ping"}, process)
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_the_batch_in_hand_is_finished_and_no_other_is_begun(tmp_path: Path, number: signal.Signals, code: int) -> None:
-    async def main() -> None:
-        async with held_back(tmp_path) as (place, held, social, numbers):
-            async with consuming(place, "--batches", "1") as process:
-                await asked(held, process)
-                process.send_signal(number)
-                await until(lambda: "finishing 1 batch; once more stops at once" in said(place), process)
-                held.may.set()
-                assert await ended(process) == code
-            await proven(place, social, numbers[:1])
-            assert await place.depth() == Depth(ready=2, taken=0, delayed=0, dead=0), "it is not delivered again"
-            await drain(place)
-            await proven(place, social, numbers)
-            assert sum(held.asked[path] for path in held.bodies) == 3, "each was fetched once"
-
-    run(main)
-
-
-def test_the_second_signal_stops_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with held_back(tmp_path) as (place, held, social, numbers):
-            async with consuming(place) as process:
-                await asked(held, process)
-                process.terminate()
-                await until(lambda: "once more stops at once" in said(place), process)
-                process.terminate()
-                assert await ended(process) == 130
-            held.may.set()
-            assert "stopped at once; what was kept is safe. Go on with:" in said(place)
-            assert "Traceback" not in said(place)
-            assert await place.done() == 0
-            await drain(place)
-            await proven(place, social, numbers)
-
-    run(main)
-
-
-# Disk and modes.
-
-
-def test_a_full_disk_is_said_and_waited_for_and_the_same_process_goes_on(tmp_path: Path) -> None:
-    async def main() -> None:
-        place, social = Place(tmp_path / "out"), Social(1, demo())
-        await place.put(social, range(12))
-        async with consuming(place) as process:
-            await status_with(place, lambda status: status.queue, process)
-            _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
-            # No file may grow beyond this, which is what a full disk is like to who writes.
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (50_000, hard))
-            await place.publish([social.envelope(number) for number in range(12)])
-            status = await status_with(place, lambda status: status.trouble, process)
-            assert "disk" in status.trouble
-            assert "the disk is well and not full" in status.trouble or "the disk is full" in status.trouble
-            before = await place.done()
-            assert before < 12
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (hard, hard))
-            await until_done(place, 12, process)
-            process.terminate()
-            assert await ended(process) == 0
-        await proven(place, social, range(12))
-        assert (await place.depth()).dead == 0
-        assert "Traceback" not in said(place)
-
-    run(main)
-
-
-def half_a_minute_passes(place: Place) -> None:
-    """For messages that wait, while nobody takes any."""
-    with closing(sqlite3.connect(place.out / f"{QUEUE}.db", isolation_level=None)) as db:
-        db.execute("UPDATE letter SET at = at - 30 WHERE state = 1")
-
-
-def test_a_format_that_is_off_waits_and_is_switched_on_by_a_command_without_a_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NEW_MODE_ENABLED", "false")
-
-    async def main() -> None:
-        place, social = Place(tmp_path / "out"), Social(1, demo())
-        new = [number for number in range(20) if b"minio_path" in social.envelope(number)]
-        await place.put(social, range(40))
-        await place.publish([social.envelope(number) for number in range(20)])
-        async with consuming(place) as process:
-            await status_with(
-                place, lambda status: status.postponed == len(new) and status.batches == 20 - len(new), process
-            )
-            assert await place.depth() == Depth(ready=0, taken=0, delayed=len(new), dead=0)
-            switched = await here("events", "mode", "--new", "--out", str(place.out))
-            assert switched.code == 0, switched.err
-            await status_with(place, lambda status: status.modes.new, process)
-            await place.publish([social.envelope(number) for number in range(20, 40)])
-            await until_done(place, 40 - len(new), process)
-            process.terminate()
-            assert await ended(process) == 0
-        half_a_minute_passes(place)
-        await drain(place)  # what was written counts, and not the variable
-        await proven(place, social, range(40))
-        assert await place.depth() == Depth(0, 0, 0, 0)
-
-    run(main)
-
-
-def test_half_a_file_of_modes_leaves_them_as_they_were_and_says_so(tmp_path: Path) -> None:
-    async def main() -> None:
-        place = Place(tmp_path / "out")
-        write_modes(place.out, Modes(legacy=False))
-        whole = (place.out / FILE).read_bytes()
-        async with consuming(place) as process:
-            await status_with(place, lambda status: not status.modes.legacy, process)
-            (place.out / FILE).write_bytes(whole[: len(whole) // 2])
-            torn = await status_with(place, lambda status: status.modes_trouble, process)
-            assert torn.modes == Modes(legacy=False)
-            told = await here("events", "status", "--out", str(place.out))
-            assert (told.code, "the modes are as before, for " in told.out) == (0, True)
-            write_modes(place.out, Modes())
-            mended = await status_with(place, lambda status: status.modes.legacy, process)
-            assert mended.modes_trouble == ""
-            process.terminate()
-            assert await ended(process) == 0
-
-    run(main)
 
 
 # Whom it tells.

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 from command_line import run
-from events_commands import Place, begin, consuming, ended, own_place, proven, until_done
+from events_commands import Place, begin, drain, own_place, proven, until_done
 from services.s3 import S3
 
 from sanderling.clock import SystemClock
@@ -33,8 +33,8 @@ class Play:
 
 SOAK = "SANDERLING_SOAK" in os.environ
 LONG = Play(batches=2000, kills=20, between=80, seconds=1700)
-EMBEDDED = LONG if SOAK else Play(batches=60, kills=5, between=10, seconds=250)
-SERVERS = LONG if SOAK else Play(batches=50, kills=4, between=10, seconds=250)
+EMBEDDED = LONG if SOAK else Play(batches=40, kills=3, between=10, seconds=250)
+SERVERS = LONG if SOAK else Play(batches=40, kills=3, between=10, seconds=250)
 
 
 async def killed(place: Place, rng: Random, more: int | None) -> int | None:
@@ -62,8 +62,7 @@ async def killed_again_and_again(place: Place, play: Play, seed: int) -> Social:
             more = None if number % 3 == 0 else rng.randint(1, play.between)
             assert await killed(place, rng, more) == -9
         assert 0 < await place.done() < play.batches, "all in the middle of it"
-        async with consuming(place, "--drain") as process:
-            assert await ended(process, play.seconds) == 0
+        await drain(place)
     await proven(place, social, range(play.batches))
     depth = await place.depth()
     assert (depth.ready, depth.taken, depth.delayed, depth.dead) == (0, 0, 0, 0)

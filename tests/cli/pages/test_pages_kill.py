@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from random import Random
 
-from command_line import QUICK, rows, sanderling, start
+from command_line import QUICK, here, rows, run, start
 
 from sanderling.clock import SystemClock
 from sanderling.pages.verify import verify
@@ -31,12 +31,12 @@ def test_killed_five_times_it_ends_with_every_url_exactly_once(tmp_path: Path) -
                     process.kill()
                 await process.communicate()
                 killed.append(process.returncode or 0)
-            done = await sanderling("pages", "crawl", *urls, "--out", str(out), *QUICK)
+            done = await here("pages", "crawl", *urls, "--out", str(out), *QUICK)
             assert done.code == 1, done.err  # two broken links on each host
             expected = {server.url(host.name, path) for host in server.world.hosts for path, _ in host.ends()}
             return expected, killed
 
-    expected, killed = asyncio.run(main())
+    expected, killed = run(main)
 
     kept = [row["url"] for row in (*rows(out), *rows(out, "failed.jsonl"))]
     assert len(kept) == len(set(kept))

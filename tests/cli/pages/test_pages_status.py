@@ -1,19 +1,20 @@
 """`sanderling pages status`: beside a crawl, after it, after a crash, and where there never was one."""
 
+import asyncio
 import json
 import re
 from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from command_line import Script, called, page, run, running, sanderling
+from command_line import Script, called, here, page, run, running
 from statuses import STATUS, host, status
 
 from sanderling.cli.pages.status import Kept, kept_in, words
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.ends import End, Ended, Found
 from sanderling.pages.folder import CrawlFolder, Plan
-from sanderling.pages.status import publish
+from sanderling.stores.status_file import write_status
 from sanderling.testing.scripted import ScriptedServer
 
 HOST = "a.example"
@@ -50,9 +51,10 @@ def test_beside_a_crawl_it_says_how_that_stands(tmp_path: Path) -> None:
         ):
             shown: dict[str, dict[str, dict[str, int]]] = {}
             while not (shown.get("status") and shown["kept"]["counts"]["fetched"] == 2):
-                done = await sanderling("pages", "status", out, "--json")
+                await asyncio.sleep(0.1)
+                done = await here("pages", "status", out, "--json")
                 shown = json.loads(done.out) if done.code == 0 else {}
-            said = await sanderling("pages", "status", out)
+            said = await here("pages", "status", out)
 
         assert shown["running"]
         assert f"The crawl in {out}, running for 0:" in said.out
@@ -65,7 +67,7 @@ def test_beside_a_crawl_it_says_how_that_stands(tmp_path: Path) -> None:
 
 
 def test_what_is_on_disk_counts_and_not_what_was_said_before_a_crash(folder: Path) -> None:
-    publish(folder, STATUS)
+    write_status(folder, STATUS)
 
     done = called("pages", "status", str(folder))
     whole = json.loads(called("pages", "status", str(folder), "--json").out)
@@ -125,7 +127,7 @@ def test_without_a_folder_it_is_this_one_or_the_freshest_below(folder: Path, tmp
     for each, wall in ((older, 500.0), (newer, 2000.0)):
         with CrawlFolder.open(each, Plan((URLS[0],), (), 3), resume=False, wall=0.0):
             pass
-        publish(each, status(wall=wall))
+        write_status(each, status(wall=wall))
 
     with chdir(tmp_path):
         below = called("pages", "status")

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 from urllib.request import urlopen
 
-from command_line import commands, finish, here, run, running, sanderling, start
+from command_line import commands, finish, here, run, running, start
 from sequence_commands import RULES, asked, begin, flags, missed, raids, served, stored
 
 from sanderling.cli.sequence.flags import Pace
@@ -38,7 +38,7 @@ def test_killed_again_and_again_it_stores_every_raid_once_and_accounts_for_every
                 process.kill()
                 await process.communicate()
                 killed.append(process.returncode)
-            done = await sanderling("sequence", "crawl", *flags(tmp_path, server), "--until", str(until), "--json")
+            done = await here("sequence", "crawl", *flags(tmp_path, server), "--until", str(until), "--json")
 
             assert (done.code, killed) == (0, [-9] * KILLS), done.err
             rows, filed = stored(tmp_path), missed(tmp_path)

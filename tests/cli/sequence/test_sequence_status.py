@@ -1,11 +1,12 @@
 """`sanderling sequence status`: beside a crawl, after it, and where there never was one."""
 
+import asyncio
 import json
 from contextlib import closing
 from pathlib import Path
 
 import msgspec
-from command_line import called, run, running, sanderling
+from command_line import called, here, run, running
 from sequence_commands import asked, begin, flags, served
 from sequence_statuses import STATUS, status
 
@@ -16,7 +17,8 @@ from sanderling.sequence.cursor import Position
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import Reason
 from sanderling.sequence.state import Fates, Saved, SequenceState
-from sanderling.sequence.status import publish, published
+from sanderling.sequence.status import published
+from sanderling.stores.status_file import write_status
 
 SAVED = Saved("bungie", Position(STATUS.next, (STATUS.cursor,)), STATUS.newest)
 KEPT = Kept(api="bungie", cursor=STATUS.cursor, next=STATUS.next, open=1, newest=STATUS.newest, missed={"hidden": 3})
@@ -54,9 +56,10 @@ def test_beside_a_crawl_it_says_how_that_stands(tmp_path: Path) -> None:
             await asked(server, 8)
             shown: dict[str, object] = {}
             while not shown.get("status"):
-                done = await sanderling("sequence", "status", "--out", str(tmp_path / "out"), "--json")
+                await asyncio.sleep(0.1)
+                done = await here("sequence", "status", "--out", str(tmp_path / "out"), "--json")
                 shown = json.loads(done.out) if done.code == 0 else {}
-            said = await sanderling("sequence", "status", "--out", str(tmp_path / "out"))
+            said = await here("sequence", "status", "--out", str(tmp_path / "out"))
 
         assert shown["running"]
         assert "running for 0:" in said.out
@@ -68,7 +71,7 @@ def test_beside_a_crawl_it_says_how_that_stands(tmp_path: Path) -> None:
 
 def test_after_a_crawl_it_says_how_that_ended(tmp_path: Path) -> None:
     place = begun(tmp_path)
-    publish(tmp_path, status(running=False))
+    write_status(tmp_path, status(running=False))
 
     said = said_of(place, STATUS.wall + 60)
 
@@ -84,7 +87,7 @@ def test_after_a_crawl_it_says_how_that_ended(tmp_path: Path) -> None:
 
 def test_a_crawl_that_was_killed_is_not_taken_for_one_that_runs(tmp_path: Path) -> None:
     place = begun(tmp_path, Saved("bungie", Position(STATUS.next + 100), None))
-    publish(tmp_path, STATUS)
+    write_status(tmp_path, STATUS)
 
     said = said_of(place, STATUS.wall + 11)
 
@@ -111,7 +114,7 @@ def test_without_a_status_there_is_what_is_on_disk(tmp_path: Path) -> None:
 
 def test_trouble_is_said(tmp_path: Path) -> None:
     place = begun(tmp_path)
-    publish(tmp_path, status(trouble="no broker at 127.0.0.1"))
+    write_status(tmp_path, status(trouble="no broker at 127.0.0.1"))
 
     said = said_of(place, STATUS.wall)
 
