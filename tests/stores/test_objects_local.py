@@ -37,6 +37,18 @@ def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
+def test_a_bucket_is_a_folder_that_is_made_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        objects = open_objects(f"file:{tmp_path}")
+        await objects.make("mine")
+        await objects.make("mine")
+        await fault(objects.make("../mine"), Fault.UNUSABLE)
+        await objects.close()
+
+    asyncio.run(main())
+    assert [each.name for each in tmp_path.iterdir()] == ["mine"]
+
+
 def test_an_object_is_a_file_that_anybody_can_read(opens: Opens, folder: Path) -> None:
     played(opens, lambda objects: objects.put("bucket", "a/b.json", b"[1]", PACKED))
 

@@ -255,6 +255,69 @@ def test_a_bucket_that_is_not_there_is_named_to_one_who_writes() -> None:
     with_odd(play)
 
 
+NO_BUCKET = refusal("404 Not Found", "NoSuchBucket")
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked"),
+    [
+        ([refusal("404 Not Found", "NoSuchKey")], ["GET /mine/ping"]),
+        ([refusal("403 Forbidden", "AccessDenied")], ["GET /mine/ping"]),
+        ([NO_BUCKET, reply("200 OK")], ["GET /mine/ping", "PUT /mine/"]),
+        ([NO_BUCKET, refusal("409 Conflict", "BucketAlreadyOwnedByYou")], ["GET /mine/ping", "PUT /mine/"]),
+    ],
+)
+def test_a_bucket_is_made_where_there_is_none(answers: list[bytes], asked: list[str]) -> None:
+    async def play(objects: Objects, odd: Odd) -> None:
+        assert isinstance(objects, S3Objects)
+        odd.says = saying(*answers)
+        await objects.make("mine")
+        assert [head.partition("?")[0].partition(" HTTP/")[0] for head in odd.asked] == asked
+        assert "hidden" not in "".join(odd.asked)
+
+    with_odd(play)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "said"),
+    [
+        (
+            refusal("403 Forbidden", "AccessDenied"),
+            Fault.REFUSED,
+            "does not let us make it (AccessDenied); make it, as",
+        ),
+        (reply("405 Method Not Allowed"), Fault.REFUSED, "does not let us make it (status 405)"),
+        (b"what is this?\r\n\r\n", Fault.DOWN, "is not to be had now (BadStatusLine)"),
+    ],
+)
+def test_a_bucket_that_may_not_be_made_is_said(answer: bytes, expected: Fault, said: str) -> None:
+    async def play(objects: Objects, odd: Odd) -> None:
+        assert isinstance(objects, S3Objects)
+        odd.says = saying(NO_BUCKET, answer)
+        told = await fault(objects.make("mine"), expected)
+        assert re.match(r"bucket mine at s3\+http://127\.0\.0\.1:\d+ ", told)
+        assert said in told
+
+    with_odd(play)
+
+
+def test_a_real_server_has_a_bucket_after_it_was_made_and_keeps_it(s3: S3) -> None:
+    mine = replace(s3, bucket=f"sanderling-test-{uuid.uuid4().hex[:20]}")
+
+    async def main() -> bytes:
+        objects = open_objects(url_of(mine), NOBODY)
+        try:
+            await objects.make(mine.bucket)
+            await objects.put(mine.bucket, "key", b"body", {})
+            await objects.make(mine.bucket)
+            return (await objects.get(mine.bucket, "key", PLENTY)).body
+        finally:
+            await objects.close()
+
+    assert asyncio.run(main()) == b"body"
+    obstore.delete(mine.store(), ["key"])
+
+
 def test_a_body_that_ends_early_is_no_object() -> None:
     async def half(writer: asyncio.StreamWriter) -> None:
         writer.write(reply("200 OK", b"half", size=1000))

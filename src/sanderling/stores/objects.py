@@ -99,7 +99,18 @@ class Objects(Protocol):
         """Let go."""
 
 
-def open_objects(url: str, environment: Mapping[str, str] = os.environ) -> Objects:
+class Buckets(Protocol):
+    """Where objects are put."""
+
+    async def make(self, bucket: str) -> None:
+        """Return when there is one of that name, which is made if need be. Raises ObjectError."""
+
+
+class WholeObjects(Objects, Buckets, Protocol):
+    """Objects, and the buckets that they are in."""
+
+
+def open_objects(url: str, environment: Mapping[str, str] = os.environ) -> WholeObjects:
     """The store at `url`. A folder is made where there is none; a server is reached with the first call: `ping` it.
 
     The keys of a server are those in the URL, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the secret is in the

@@ -76,6 +76,11 @@ class LocalObjects:
     def __repr__(self) -> str:
         return f"<LocalObjects {self._folder}>"
 
+    async def make(self, bucket: str) -> None:
+        """Return when there is a folder for it."""
+        steps = _steps(bucket, "key")
+        await self._hands(self._make, steps[:1], f"bucket {bucket} in {self._folder}")
+
     async def get(self, bucket: str, key: str, most: int) -> Fetched:
         """The object, if it has at most so many bytes."""
         steps = _steps(bucket, key)
@@ -111,6 +116,10 @@ class LocalObjects:
             # The metadata first: an object that is there has them from the beginning.
             self._place(msgspec.json.encode(Beside(_etag(body), metadata)), folder, name + BESIDE)
             self._place(body, folder, name)
+            os.fsync(folder)
+
+    def _make(self, steps: Sequence[str], where: str) -> None:
+        with self._plainly(where, absent=Fault.UNUSABLE), self._opened(steps, where, make=True) as folder:
             os.fsync(folder)
 
     def _ping(self) -> None:

@@ -16,9 +16,13 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from http.client import HTTPException
 from pathlib import Path
 from threading import Lock
+from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
+from urllib.request import Request, urlopen
+from xml.sax.saxutils import escape
 
 import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
@@ -64,7 +68,13 @@ NEVER = frozenset(
     {"InvalidArgument", "InvalidBucketName", "InvalidURI", "KeyTooLongError", "MethodNotAllowed", "NotImplemented"}
 )
 
-NO_BUCKET = ": there is no such bucket; make it, as with `aws s3 mb`"
+MAKE_IT = "make it, as with `aws s3 mb`"
+NO_BUCKET = f": there is no such bucket; {MAKE_IT}"
+PING = "ping"  # an object that nobody has to put
+LOCATION = "<CreateBucketConfiguration><LocationConstraint>{region}</LocationConstraint></CreateBucketConfiguration>"
+# Somebody was quicker, or it is somebody's: whoever puts something into it is told.
+THERE = frozenset({"BucketAlreadyExists", "BucketAlreadyOwnedByYou"})
+MOST_SAID = 10_000  # bytes that are read of a refusal
 
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _STATUS = re.compile(r"status code: (\d{3} [\w ]{0,40})")
@@ -144,6 +154,11 @@ class S3Objects:
     def __repr__(self) -> str:
         return f"<S3Objects at {self._server.place}>"
 
+    async def make(self, bucket: str) -> None:
+        """Return when the server has such a bucket."""
+        steps_of(bucket, PING)
+        await self._hands(self._make, bucket)
+
     async def get(self, bucket: str, key: str, most: int) -> Fetched:
         """The object, if it has at most so many bytes."""
         steps_of(bucket, key)
@@ -159,7 +174,7 @@ class S3Objects:
         """Return if the server answers, and knows us."""
         try:
             # Nobody has to make that bucket. That there is none, or none for us, is an answer to one who is known.
-            await self.get("sanderling-ping", "ping", 0)
+            await self.get("sanderling-ping", PING, 0)
         except ObjectError as error:
             if error.fault is Fault.DOWN:
                 raise
@@ -171,6 +186,34 @@ class S3Objects:
             self._buckets.clear()
 
     # What follows runs in threads.
+
+    def _make(self, bucket: str) -> None:
+        where = f"bucket {bucket} at {self._server.place}"
+        try:
+            obstore.get(self._bucket(bucket), PING)
+        except (BaseError, OSError) as error:
+            told = _plain(where, error)
+            if told.fault in (Fault.DOWN, Fault.UNUSABLE):
+                raise told from None
+            if _first(_CODE, str(error)) != "NoSuchBucket":
+                return  # it is there; whoever puts something into it is told whether we may
+            self._create(bucket, where)
+
+    def _create(self, bucket: str, where: str) -> None:
+        # obstore knows objects only: it signs, and we ask.
+        url = obstore.sign(self._bucket(bucket), "PUT", "", timedelta(seconds=EXCHANGE))
+        region = self._server.region
+        body = b"" if region == REGION else LOCATION.format(region=escape(region)).encode()
+        try:
+            urlopen(Request(url, body, method="PUT"), timeout=SILENCE).close()  # noqa: S310 - of the server that we were told
+        except HTTPError as error:
+            code = _first(_CODE, error.read(MOST_SAID).decode(errors="replace")) or f"status {error.code}"
+            if code in THERE:
+                return
+            message = f"{where} is not there, and the server does not let us make it ({code}); {MAKE_IT}"
+            raise ObjectError(message, fault=Fault.REFUSED) from None
+        except (OSError, HTTPException) as error:
+            raise _plain(where, error) from None
 
     def _get(self, bucket: str, key: str, most: int) -> Fetched:
         where = f"{shown(bucket, key)} at {self._server.place}"

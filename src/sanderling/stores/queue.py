@@ -28,6 +28,8 @@ LONGEST_KEY = 200
 LARGEST_BODY = 15 << 20
 # A reason is for people. It may hold an exception, and that a whole answer.
 LONGEST_WHY = 500
+# Letters that a server hands out before any is done: as many as AMQP can count.
+MOST_PREFETCH = 65_535
 
 EXPECTED = "expected sqlite:FOLDER or amqp://user@host:5672/vhost"
 MISSING = "RabbitMQ needs aio-pika, which is not installed: pip install 'sanderling[rabbitmq]'"

@@ -36,7 +36,7 @@ from aio_pika import Message
 from aio_pika.abc import AbstractIncomingMessage
 
 from sanderling.clock import Clock
-from sanderling.stores.queue import Binding, Dead, Delivery, Depth, Letter, QueueError, checked
+from sanderling.stores.queue import MOST_PREFETCH, Binding, Dead, Delivery, Depth, Letter, QueueError, checked
 from sanderling.stores.rabbitmq_messages import (
     WINDOW,
     Parcel,
@@ -62,7 +62,6 @@ from sanderling.stores.rabbitmq_wire import (
 DELAYS = (5.0, 30.0, 300.0, 1800.0)
 # Taken and not done, or here and not taken: some 40 MB of usual letters.
 PREFETCH = 500
-MOST_PREFETCH = 65_535  # which the protocol has place for
 # A page of dead letters ends with the one that makes it larger.
 PAGE_BYTES = 64 << 20
 # How long a taker waits before it looks again for a server that is gone.

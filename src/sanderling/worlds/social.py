@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sanderling.worlds.game_schedule import scatter
 from sanderling.worlds.social_bodies import Metadata, Packing, Stored, document, spoilt, stored
-from sanderling.worlds.social_envelopes import LYING, Notice, Version, message, path_of, task_type
+from sanderling.worlds.social_envelopes import BUCKET, LYING, Notice, Version, key_of, message, task_type
 from sanderling.worlds.social_hostile import Spoil, bend, reword
 from sanderling.worlds.social_items import WRITE, Draft, Setting, Spelling, failed, remarks
 from sanderling.worlds.social_market import Project
@@ -46,9 +46,10 @@ class Delivery(NamedTuple):
 class Social:
     """The crawler, its projects, and all their batches, numbered from 0."""
 
-    def __init__(self, seed: int, rules: SocialRules | None = None, began: float = BEGAN) -> None:
+    def __init__(self, seed: int, rules: SocialRules | None = None, began: float = BEGAN, bucket: str = BUCKET) -> None:
         self.rules = rules or SocialRules()
         self.began = began
+        self.bucket = bucket
         self._planner = Planner(self.rules, seed, began)
         self._texts = Texts(self.rules.texts)
 
@@ -67,7 +68,7 @@ class Social:
     def batch(self, number: int) -> Batch:
         """A batch by its number."""
         plan = self._planner.plan(number)
-        notice, items, truth = _notice(plan), self._written(plan), truth_of(plan)
+        notice, items, truth = self._notice(plan), self._written(plan), truth_of(plan)
         if not plan.version.stores:
             return Batch("", None, {}, message(notice, items), truth)
         if plan.spoil is Spoil.GONE:
@@ -82,7 +83,7 @@ class Social:
     def envelope(self, number: int) -> bytes:
         """The message of a batch, without making the object."""
         plan = self._planner.plan(number)
-        return message(_notice(plan), () if plan.version.stores else self._written(plan))
+        return message(self._notice(plan), () if plan.version.stores else self._written(plan))
 
     def totals(self, first: int, end: int) -> Totals:
         """What must be in a store after the batches from the first up to, and without, the other."""
@@ -104,6 +105,11 @@ class Social:
                 yield Delivery(number, self.envelope(number), again)
         for number in late:
             yield Delivery(number, self.envelope(number), again=True)
+
+    def _notice(self, plan: Plan) -> Notice:
+        key = key_of(plan.run, plan.version, plan.event_id, plan.sent, packed=plan.packing is not Packing.PLAIN)
+        path = f"{self.bucket}/{key}" if key else ""
+        return Notice(plan.run, plan.version, plan.event_id, plan.sent, path, len(plan.drafts), plan.spoil)
 
     def _written(self, plan: Plan) -> list[object]:
         chance = Random(scatter(plan.run.number, self._planner.salts.words))
@@ -128,11 +134,6 @@ class Social:
             words = reword(words, draft.twist)
         item = WRITE[spelling](draft, words, remarks(draft, words, self._planner.people, chance), setting)
         return bend(item, draft.twist) if draft.twist else item
-
-
-def _notice(plan: Plan) -> Notice:
-    path = path_of(plan.run, plan.version, plan.event_id, plan.sent, packed=plan.packing is not Packing.PLAIN)
-    return Notice(plan.run, plan.version, plan.event_id, plan.sent, path, len(plan.drafts), plan.spoil)
 
 
 def _stored(plan: Plan, items: list[object]) -> Stored:

@@ -72,19 +72,19 @@ def task_type(run: Run) -> str:
     return TASK_TYPE if run.job.project else DRY_TASK_TYPE
 
 
-def path_of(run: Run, version: Version, event_id: str, sent: int, *, packed: bool) -> str:
-    """Bucket and key of a batch. Older crawlers file by project, and name packed ones so; later ones by day."""
+def key_of(run: Run, version: Version, event_id: str, sent: int, *, packed: bool) -> str:
+    """The key of a batch that is stored. Older crawlers file by project, and name packed ones so; later ones by day."""
     if not version.stores:
         return ""
     platform = run.job.platform
     if version in (Version.EVENT_1_1, Version.LEGACY):
-        return f"{BUCKET}/{platform}/{datetime.fromtimestamp(sent, UTC):%Y/%m/%d}/{event_id}.json"
+        return f"{platform}/{datetime.fromtimestamp(sent, UTC):%Y/%m/%d}/{event_id}.json"
     suffix = ".zst" if packed and version is Version.EVENT_1_0 else ""
     name = f"batch_{run.counted:03d}.json{suffix}"
     if run.job.project is None:
-        return f"{BUCKET}/{platform}/dryrun/{run.job_id}/{name}"
+        return f"{platform}/dryrun/{run.job_id}/{name}"
     whose = "brand" if run.job.is_own else f"competitor_{run.job.brand.slug}"
-    return f"{BUCKET}/{platform}/{run.job.project.id}/{whose}/{name}"
+    return f"{platform}/{run.job.project.id}/{whose}/{name}"
 
 
 def message(notice: Notice, items: Sequence[object] = ()) -> bytes:

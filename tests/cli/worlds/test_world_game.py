@@ -78,7 +78,7 @@ def test_a_game_is_shown_and_served_until_ctrl_c() -> None:
         code, _, err = end(process)
 
     base = said[0].split()[-1]
-    assert crawl == ["sanderling", "sequence", "crawl", "--api", "bungie", "--base", base, "--target", str(newest)]
+    assert crawl == ["sanderling", "sequence", "crawl", "--base", base, "--begin", str(newest), "--private"]
     assert "  nothing new from 0:40 min to 1:00 min" in said
     assert max(map(len, said)) <= 100
     assert code == 130

@@ -58,6 +58,17 @@ def test_what_it_says_must_come_of_it_does(tmp_path: Path, monkeypatch: pytest.M
     assert stored(tmp_path / "events.db") == (said["posts"], said["errors"])
 
 
+def test_the_batches_are_in_the_bucket_that_was_named(tmp_path: Path) -> None:
+    flags = ("--out", str(tmp_path), "--batches", "10", "--bucket", "mine")
+    done = called("world", "social", *flags)
+
+    assert (done.code, done.err) == (0, "")
+    assert [each.name for each in (tmp_path / "objects").iterdir() if not each.name.startswith(".")] == ["mine"]
+    (command,) = commands(done.out)
+    said = json.loads(called(*command, "--json", "--metrics-port", "0", "--log-level", "error").out)
+    assert (said["batches"], said["messages"]["failed"]) == (10, 0)
+
+
 def test_json_is_one_object_and_nothing_else(tmp_path: Path) -> None:
     done = called("world", "social", "--out", str(tmp_path), "--batches", "12", "--seed", "7", "--json")
     said, totals = json.loads(done.out), Social(7, demo()).totals(0, 12)
@@ -119,6 +130,7 @@ def test_the_help_has_an_example() -> None:
         (["--seed", "x"], "--seed"),
         (["--queue", "redis://localhost"], "--queue"),
         (["--objects", "ftp://localhost"], "--objects"),
+        (["--bucket", "a/b"], "--bucket"),
     ],
 )
 def test_bad_usage_says_what_to_do_and_exits_with_2(tmp_path: Path, arguments: list[str], says: str) -> None:

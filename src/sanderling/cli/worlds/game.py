@@ -101,7 +101,7 @@ def _show(server: GameServer, now: float, *, as_json: bool) -> None:
     console.print("Try in another terminal:\n")
     console.print(f"    curl '{base}{SETTINGS}'", soft_wrap=True)
     console.print(f"    curl '{base}{REPORT}{newest}/'", soft_wrap=True)
-    console.print(f"    sanderling sequence crawl --api bungie --base {base} --target {newest}", soft_wrap=True)
+    console.print(f"    sanderling sequence crawl --base {base} --begin {newest} --private", soft_wrap=True)
     console.print("\nCtrl-C ends it, and shows what it was asked.")
 
 

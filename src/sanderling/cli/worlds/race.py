@@ -77,6 +77,7 @@ def _show(server: RaceServer, speed: float, *, as_json: bool) -> None:
     console.print("\nTry in another terminal:\n")
     for path in ("/", day.path("Event"), day.race_path(day.heats[0].id), CHANNELS):
         console.print(f"    curl '{base}{path}'", soft_wrap=True)
+    console.print(f"    sanderling polling run --trackside {base} --private", soft_wrap=True)
     console.print("\nCtrl-C ends it, and shows what it was asked.")
 
 

@@ -23,12 +23,12 @@ from sanderling.cli.events.place import (
     Letters,
 )
 from sanderling.cli.reach import explained
-from sanderling.cli.words import count, duration
 from sanderling.clock import Clock, SystemClock
 from sanderling.events.batches import read_path
 from sanderling.stores.analytics import OutboxMessage
-from sanderling.stores.objects import Objects
+from sanderling.stores.objects import Buckets, Fault, ObjectError, Objects
 from sanderling.stores.topic import Topic
+from sanderling.words import count, duration, printable
 from sanderling.worlds.social import Delivery, Social
 from sanderling.worlds.social_plan import MOST_DAYS
 from sanderling.worlds.social_presets import PRESETS
@@ -113,7 +113,7 @@ def social(  # noqa: PLR0913 - a flag each, and groups of them
 
     At the end it says what must be in the rows once all is consumed.
     """
-    world = Social(seed, PRESETS[preset]())
+    world = Social(seed, PRESETS[preset](), bucket=bodies.bucket)
     number = world.rules.batches if batches is None else batches
     if number > (most := MOST_DAYS * world.rules.batches):
         raise CommandError(f"--batches: {number:,} of {preset}, expected at most {most:,}: a century", code=2)
@@ -165,6 +165,7 @@ async def _publish(social: Social, number: int, pace: _Pace, places: tuple[Folde
         bodies.opened(folder, pace.note) as objects,
         letters.topic(folder, pace.clock, queue) as topic,
     ):
+        await _made(objects, social.bucket)
         crawler = Crawler(social, objects, topic, letters)
         deliveries = social.deliveries(number)
         pace.begin()
@@ -178,6 +179,14 @@ async def _publish(social: Social, number: int, pace: _Pace, places: tuple[Folde
             )
             raise
     return crawler
+
+
+async def _made(objects: Buckets, bucket: str) -> None:
+    """Return when there is such a bucket. Raises CommandError."""
+    try:
+        await objects.make(bucket)
+    except ObjectError as error:
+        raise CommandError(printable(f"--bucket: {error}"), code=2 if error.fault is Fault.UNUSABLE else 1) from None
 
 
 def described(crawler: Crawler, totals: Totals) -> dict[str, Any]:

@@ -158,6 +158,8 @@ def _show_fleet(server: FleetServer, *, as_json: bool) -> None:
         f"{origin}/xrpc/com.atproto.sync.getLatestCommit?did={did}",
     ):
         console.print(f"    curl '{url}'", soft_wrap=True)
+    console.print(f"    sanderling repos directory update --plc {fleet.plc.origin} --private", soft_wrap=True)
+    console.print("    sanderling repos crawl --private", soft_wrap=True)
     console.print("\nCtrl-C ends it, and shows what each was asked.")
 
 
