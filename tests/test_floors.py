@@ -18,6 +18,7 @@ FLOORS: dict[str, float] = {
     # The words are files and not folders, and a word may be made of simpler ones: half steps keep them without a ring.
     "ids": 0,
     "clock": 0,
+    "words": 0,
     "outcome": 0.3,
     "task": 0.6,
     "limit": 1,

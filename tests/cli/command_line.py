@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 
 from sanderling import cli
+from sanderling.cli.everywhere import taken
 from sanderling.limit import PaceRules
 from sanderling.testing.scripted import Step, answer
 
@@ -143,3 +144,9 @@ class Arrival(asyncio.Event):
 def commands(said: str) -> list[list[str]]:
     """The commands that were shown, to be run as they stand."""
     return [shlex.split(line)[1:] for line in said.splitlines() if line.startswith("    sanderling ")]
+
+
+def meant(*words: str) -> tuple[Callable[..., object], dict[str, object]]:
+    """What the command line makes of a command: what it would call, and with what. Raises CycloptsError."""
+    command, bound, _ = cli.app.parse_args(taken(words)[0], print_error=False, exit_on_error=False)
+    return command, bound.arguments

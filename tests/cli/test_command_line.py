@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sanderling import cli
 from sanderling.cli.command_line import again, flags
 
 
@@ -55,6 +56,13 @@ def test_nothing_that_could_move_a_cursor_is_in_it() -> None:
 def test_the_first_flag_that_is_not_usual_can_be_told() -> None:
     assert next(flags(Given()), None) is None
     assert next(flags(Given(queue_name="x", private=True))) == "--queue-name"
+
+
+@pytest.mark.parametrize("help_text", ["Print JSON, and nothing else.", "Print the summary as JSON, and nothing else."])
+def test_the_flag_that_most_commands_take_is_written_once(help_text: str) -> None:
+    written = [path for path in Path(cli.__file__).parent.rglob("*.py") if f'help="{help_text}"' in path.read_text()]
+
+    assert [path.name for path in written] == ["command_line.py"]
 
 
 PRINTABLE = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1)

@@ -20,8 +20,8 @@ from statuses import host, status
 from sanderling.cli import CommandError
 from sanderling.cli.dashboard import dashboard_beside
 from sanderling.clock import SystemClock
-from sanderling.pages.status import publish
 from sanderling.stores.control_file import read_control
+from sanderling.stores.status_file import write_status
 from sanderling.web.access import VARIABLE
 from sanderling.web.house_actions import TAKES
 
@@ -33,7 +33,7 @@ def a_crawl(home: Path) -> Path:
     """One that has said something by a clock that is ahead: it runs for this hour."""
     folder, ahead = home / "crawl", SystemClock().wall() + 3600
     folder.mkdir()
-    publish(folder, status(host(), wall=ahead))
+    write_status(folder, status(host(), wall=ahead))
     os.utime(folder / "status.json", (ahead, ahead))
     return folder
 

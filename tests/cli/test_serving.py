@@ -74,6 +74,13 @@ def test_a_port_that_is_taken_is_said_with_its_flag() -> None:
     assert caught.value.code == 2
 
 
+def test_a_token_s_file_is_named_without_what_could_act() -> None:
+    with pytest.raises(CommandError, match=r"the token's file a.\[2Jb: No such file") as caught:
+        said(Serving(port=0, token_file=Path("a\x1b[2Jb")))
+
+    assert "\x1b" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("serving", "flag"), [(Serving(bind="::1"), "--bind"), (Serving(token_file=Path("token")), "--token-file")]
 )

@@ -12,7 +12,8 @@ from command_line import called
 from statuses import host, status
 
 from sanderling.clock import SystemClock
-from sanderling.pages.status import Status, publish
+from sanderling.pages.status import Status
+from sanderling.stores.status_file import write_status
 
 THROTTLED = host(
     "quota.example",
@@ -28,7 +29,7 @@ THROTTLED = host(
 
 def published(folder: Path, now: Status, *, age: float = 5.0) -> Path:
     folder.mkdir()
-    publish(folder, msgspec.structs.replace(now, wall=SystemClock().wall() - age))
+    write_status(folder, msgspec.structs.replace(now, wall=SystemClock().wall() - age))
     return folder
 
 

@@ -17,13 +17,13 @@ from sanderling.events.status import (
     PlatformStatus,
     QueueStatus,
     Standing,
-    publish,
     published,
     readings_of,
     status_of,
 )
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import Depth
+from sanderling.stores.status_file import write_status
 from sanderling.testing import FakeClock
 
 STANDING = Standing(
@@ -45,15 +45,15 @@ def taken(standing: Standing = STANDING) -> EventsStatus:
 def test_others_read_what_was_published(tmp_path: Path) -> None:
     assert published(tmp_path) is None
 
-    publish(tmp_path, STATUS)
+    write_status(tmp_path, STATUS)
 
     assert published(tmp_path) == STATUS
     assert [path.name for path in tmp_path.iterdir()] == ["status.json"]
 
 
 def test_the_last_one_counts(tmp_path: Path) -> None:
-    publish(tmp_path, STATUS)
-    publish(tmp_path, status(running=False, queue=None, outbox=None, minutes=()))
+    write_status(tmp_path, STATUS)
+    write_status(tmp_path, status(running=False, queue=None, outbox=None, minutes=()))
 
     found = published(tmp_path)
     assert found is not None
@@ -61,7 +61,7 @@ def test_the_last_one_counts(tmp_path: Path) -> None:
 
 
 def test_what_was_taken_from_real_batches_is_read_as_it_was(tmp_path: Path) -> None:
-    publish(tmp_path, taken())
+    write_status(tmp_path, taken())
 
     assert published(tmp_path) == taken()
 
@@ -70,7 +70,7 @@ def test_a_status_of_hostile_errors_can_be_written(tmp_path: Path) -> None:
     seen = Measures(FakeClock())
     seen.kept(digested([error("\ud800\0", error_message="\ud83d\x1b" * 9999, platform="\udfff"), "\ud800"]))
 
-    publish(tmp_path, status_of(seen, STANDING))
+    write_status(tmp_path, status_of(seen, STANDING))
 
     found = published(tmp_path)
     assert found is not None
@@ -99,11 +99,11 @@ def test_a_status_without_one_of_its_fields_is_none(tmp_path: Path, field: str) 
 
 
 def test_a_status_that_cannot_be_written_is_an_error_in_plain_words(tmp_path: Path) -> None:
-    publish(tmp_path, STATUS)
+    write_status(tmp_path, STATUS)
     (tmp_path / ".status.json.tmp").mkdir()
 
     with pytest.raises(FolderError, match="cannot use"):
-        publish(tmp_path, status(running=False))
+        write_status(tmp_path, status(running=False))
 
     assert published(tmp_path) == STATUS, "the one before is still there"
 

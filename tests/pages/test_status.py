@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from small_web import crawl, page, web
 
-from sanderling.pages.status import Status, publish, published, status
-from sanderling.stores.status_file import is_running
+from sanderling.pages.status import Status, published, status
+from sanderling.stores.status_file import is_running, write_status
 from sanderling.testing import LoopClock, run_virtual
 
 A = "http://a.example"
@@ -45,7 +45,7 @@ def test_a_clock_that_is_set_meanwhile_neither_ages_it_nor_makes_it_look_dead(tm
 def test_what_is_published_can_be_read(tmp_path: Path) -> None:
     now = taken(tmp_path / "out")
 
-    publish(tmp_path, now)
+    write_status(tmp_path, now)
 
     assert published(tmp_path) == now
 

@@ -18,12 +18,12 @@ from sanderling.polling.status import (
     PollingStatus,
     TargetCounts,
     by_two,
-    publish,
     published,
     recently,
 )
 from sanderling.stores.durable import FolderError
 from sanderling.stores.polling import Change, Counts, Op
+from sanderling.stores.status_file import write_status
 from sanderling.testing import FakeClock
 
 
@@ -34,15 +34,15 @@ def change(seq: int = 1, **others: Any) -> Change:  # noqa: ANN401 - fields of a
 def test_others_read_what_was_published(tmp_path: Path) -> None:
     assert published(tmp_path) is None
 
-    publish(tmp_path, STATUS)
+    write_status(tmp_path, STATUS)
 
     assert published(tmp_path) == STATUS
     assert [path.name for path in tmp_path.iterdir()] == ["status.json"]
 
 
 def test_the_last_one_counts(tmp_path: Path) -> None:
-    publish(tmp_path, STATUS)
-    publish(tmp_path, status(running=False, limiter=None, late={}, discovered=None))
+    write_status(tmp_path, STATUS)
+    write_status(tmp_path, status(running=False, limiter=None, late={}, discovered=None))
 
     found = published(tmp_path)
     assert found is not None
@@ -71,11 +71,11 @@ def test_a_status_without_one_of_its_fields_is_none(tmp_path: Path, field: str) 
 
 
 def test_a_status_that_cannot_be_written_is_an_error_in_plain_words(tmp_path: Path) -> None:
-    publish(tmp_path, STATUS)
+    write_status(tmp_path, STATUS)
     (tmp_path / ".status.json.tmp").mkdir()
 
     with pytest.raises(FolderError, match="cannot use"):
-        publish(tmp_path, status(running=False))
+        write_status(tmp_path, status(running=False))
 
     assert published(tmp_path) == STATUS, "the one before is still there"
 
@@ -85,7 +85,7 @@ def test_what_a_limiter_says_of_a_host_is_told_as_it_is(tmp_path: Path) -> None:
     limiter.try_acquire("race.example")
     (view,) = limiter.snapshot(1).top
 
-    publish(tmp_path, status(limiter=view))
+    write_status(tmp_path, status(limiter=view))
 
     found = published(tmp_path)
     assert found is not None

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.sequence.scaling import ScaleRules
-from sanderling.sequence.status import LATELY, SequenceStatus, SequenceWatch, publish, published
+from sanderling.sequence.status import LATELY, SequenceStatus, SequenceWatch, published
 from sanderling.sequence.store import StoreTally
 from sanderling.sequence.system import SequenceRules
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import Depth
+from sanderling.stores.status_file import write_status
 from sanderling.testing import run_virtual
 from sanderling.worlds.game import GameRules
 from sanderling.worlds.game_schedule import Hole
@@ -143,7 +144,7 @@ def test_others_read_what_was_published(tmp_path: Path) -> None:
     status = seen(tmp_path, 90.0).statuses[-1]
     assert published(tmp_path) is None
 
-    publish(tmp_path, status)
+    write_status(tmp_path, status)
 
     assert published(tmp_path) == status
     assert [path.name for path in tmp_path.glob("*status*")] == ["status.json"]
@@ -162,7 +163,7 @@ def test_a_status_that_cannot_be_written_is_an_error_in_plain_words(tmp_path: Pa
     (tmp_path / ".status.json.tmp").mkdir()
 
     with pytest.raises(FolderError, match="cannot use"):
-        publish(tmp_path, status)
+        write_status(tmp_path, status)
 
 
 def test_what_is_remembered_is_bounded(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is written on command lines: the flag that most commands take, and what to type to get the same again."""
+"""What is written on command lines: the flags that most commands take, and what to type to get the same again."""
 
 import shlex
 from collections.abc import Iterator
@@ -8,9 +8,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from sanderling.cli.shown_urls import shown
-from sanderling.cli.words import printable
+from sanderling.words import printable
 
 AsJson = Annotated[bool, Parameter(negative=(), help="Print JSON, and nothing else.")]
+SummaryAsJson = Annotated[bool, Parameter(negative=(), help="Print the summary as JSON, and nothing else.")]
 
 
 def again(command: str, *given: object) -> str:

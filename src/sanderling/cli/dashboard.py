@@ -1,11 +1,10 @@
 """`sanderling dashboard`: all systems of a home in a browser; and the same beside a command that runs one of them."""
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -14,16 +13,14 @@ from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
 from sanderling.cli.loop import run
-from sanderling.cli.words import printable
+from sanderling.cli.serving import THIS_MACHINE, reachable, token_in
 from sanderling.clock import SystemClock
 from sanderling.observe import logs
-from sanderling.web.access import VARIABLE, AccessError, Token, token_from
+from sanderling.web.access import VARIABLE
 from sanderling.web.dashboard import PORT, Opening
 from sanderling.web.dashboard import dashboard as served
 from sanderling.web.house_reach import Reach
-from sanderling.web.serve import AddressError
-
-THIS_MACHINE = "127.0.0.1"
+from sanderling.words import printable
 
 
 def dashboard(
@@ -77,24 +74,11 @@ async def dashboard_beside(  # noqa: PLR0913 - a flag each
     if port is None:
         yield None
         return
-    async with AsyncExitStack() as stack:
-        opening = Opening(home, bind, port, _token(token_file), _name(token_file))
-        try:
-            address = await stack.enter_async_context(served(opening, reach or Reach(), SystemClock()))
-        except AccessError as error:
-            raise CommandError(printable(f"--bind: {error}"), code=2) from None
-        except AddressError as error:
-            raise CommandError(printable(f"{flag}: {error}"), code=2) from None
+    opening = Opening(home, bind, port, token_in(token_file), _name(token_file))
+    async with reachable(served(opening, reach or Reach(), SystemClock()), flag) as address:
         if say is not None:
             say(f"dashboard: {address.url}")
         yield address.url
-
-
-def _token(file: Path | None) -> Token | None:
-    try:
-        return token_from(os.environ, file)
-    except AccessError as error:
-        raise CommandError(printable(str(error)), code=2) from None
 
 
 def _name(file: Path | None) -> str:

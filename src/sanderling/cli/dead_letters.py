@@ -19,9 +19,9 @@ from sanderling.cli.command_line import again
 from sanderling.cli.events.times import written
 from sanderling.cli.letters import InFolder, QueueFlags
 from sanderling.cli.published_words import line
-from sanderling.cli.words import count, duration, printable, size
 from sanderling.clock import SystemClock
 from sanderling.stores.queue import LONGEST_KEY, Dead, WholeQueue
+from sanderling.words import count, duration, printable, size
 
 SHOWN = 20
 PAGE = 100  # letters in memory at once

@@ -8,8 +8,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from rich.text import Text
 
 from sanderling.cli.screen import cut
-from sanderling.cli.words import count, printable
 from sanderling.limit import HostView
+from sanderling.words import count, printable
 
 STATE = 10  # columns of the state, and a space
 LONGEST_NAME = 48  # columns of a host's name

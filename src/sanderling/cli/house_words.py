@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from sanderling.cli.words import printable
 from sanderling.web.house import Found
 from sanderling.web.house_facts import System
-from sanderling.web.house_told import duration
+from sanderling.words import duration, printable
 
 NAME = 9  # columns of what a line is about
 TRIAL = "sanderling demo sequence"

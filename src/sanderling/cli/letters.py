@@ -11,9 +11,9 @@ from cyclopts import Parameter
 from sanderling.cli import CommandError
 from sanderling.cli.reach import Say, reached
 from sanderling.cli.shown_urls import shown
-from sanderling.cli.words import printable
 from sanderling.clock import Clock
 from sanderling.stores.queue import Binding, QueueError, WholeQueue, open_queue
+from sanderling.words import printable
 
 
 class InFolder(Protocol):

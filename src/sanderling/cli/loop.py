@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from sanderling.cli import INTERRUPTED, CommandError
-from sanderling.cli.words import printable
+from sanderling.words import count, printable
 
 T = TypeVar("T")
 
@@ -26,6 +26,11 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     `bench/fetch.py` measures it. Nothing below the commands knows on which loop it runs.
     """
     return uvloop.run(main)
+
+
+def finishing(requests: int) -> str:
+    """What a crawl does that was asked to stop."""
+    return f"finishing {count(requests, 'request')} in flight"
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from sanderling.cli import CommandError
-from sanderling.cli.words import clock_face, duration, printable
 from sanderling.stores.status_file import Published, age, is_running
+from sanderling.words import clock_face, duration, printable
 
 NAME = 10  # columns of what a line is about
 

@@ -5,7 +5,6 @@ from typing import Any, TypeVar
 
 from sanderling.cli import CommandError
 from sanderling.cli.loop import run
-from sanderling.cli.words import printable
 from sanderling.clock import SystemClock
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.durable import FolderError
@@ -13,6 +12,7 @@ from sanderling.stores.instances import InstancesError
 from sanderling.stores.objects import Fault, ObjectError
 from sanderling.stores.polling import PollingStoreError
 from sanderling.stores.queue import QueueError
+from sanderling.words import printable
 
 # Seconds that a server may take to come up after us: whoever starts both at once need not put them in order.
 PATIENCE, AGAIN = 30.0, 2.0

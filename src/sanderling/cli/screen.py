@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions
 from rich.live import Live
 from rich.text import Text
 
-from sanderling.cli.words import clock_face, printable
+from sanderling.words import clock_face, printable
 
 NAME = 10  # columns of what a line is about
 NOTES, NOTE_LINES = 2, 2  # that stay under a picture, and the most that one may have

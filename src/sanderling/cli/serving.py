@@ -1,8 +1,8 @@
-"""The API of a system that runs: the flags that say where it is served and to whom."""
+"""What is served over HTTP, where and to whom; and the flags of the API of a system that runs."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,9 +13,34 @@ from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
 from sanderling.web.access import AccessError, Token, token_from
-from sanderling.web.serve import AddressError, serving
+from sanderling.web.serve import Address, AddressError, serving
+from sanderling.words import printable
 
 THIS_MACHINE = "127.0.0.1"
+
+
+def token_in(file: Path | None) -> Token | None:
+    """What lets people in: the token in this file, or that of the environment. Raises CommandError."""
+    try:
+        return token_from(os.environ, file)
+    except AccessError as error:
+        raise CommandError(printable(str(error)), code=2) from None
+
+
+@asynccontextmanager
+async def reachable(served: AbstractAsyncContextManager[Address], flag: str) -> AsyncIterator[Address]:
+    """What is served while the block runs; `flag` names its port. Raises CommandError.
+
+    What the block raises comes out as it was.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            address = await stack.enter_async_context(served)
+        except AccessError as error:
+            raise CommandError(printable(f"--bind: {error}"), code=2) from None
+        except AddressError as error:
+            raise CommandError(printable(f"{flag}: {error}"), code=2) from None
+        yield address
 
 
 @Parameter(name="*")
@@ -39,26 +64,13 @@ class Serving:
             if there and self.port is None:
                 raise CommandError(f"{flag} is for the API, and nothing is served; expected --port as well", code=2)
 
-    def token(self, environment: Mapping[str, str] = os.environ) -> Token | None:
-        """What lets people in. Raises CommandError."""
-        try:
-            return token_from(environment, self.token_file)
-        except AccessError as error:
-            raise CommandError(str(error), code=2) from None
-
     @asynccontextmanager
     async def served(self, app: Callable[[], Application], say: Callable[[str], object]) -> AsyncIterator[None]:
         """What `app` makes, if it was asked for; `say` is told where. Raises CommandError."""
         if self.port is None:
             yield
             return
-        async with AsyncExitStack() as stack:
-            try:
-                address = await stack.enter_async_context(serving(app(), self.bind, self.port, self.token()))
-            except AccessError as error:
-                raise CommandError(f"--bind: {error}", code=2) from None
-            except AddressError as error:
-                raise CommandError(f"--port: {error}", code=2) from None
+        async with reachable(serving(app(), self.bind, self.port, token_in(self.token_file)), "--port") as address:
             say(f"API: {address.url}")
             yield
 

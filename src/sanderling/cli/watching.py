@@ -10,6 +10,7 @@ from sanderling.clock import SystemClock
 from sanderling.flow.desk import Desk
 from sanderling.limit import Limiter
 from sanderling.stores.limiter_file import keep
+from sanderling.stores.status_file import write_status
 
 PUBLISH_EVERY = 1.0  # seconds between two status.json
 KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash
@@ -47,9 +48,9 @@ def drawn(screen: ScreenOf[S, Never], take: Callable[[], S]) -> Look:
     return every(screen.every, look)
 
 
-def told(publish: Callable[[Path, S], None], folder: Path, take: Callable[[], S], desk: Desk) -> Look:
+def told(folder: Path, take: Callable[[], object], desk: Desk) -> Look:
     """The look of other processes: what `take` says is published in the folder."""
-    return every(PUBLISH_EVERY, lambda: desk(publish, folder, take()))
+    return every(PUBLISH_EVERY, lambda: desk(write_status, folder, take()))
 
 
 def kept(limiter: Limiter, folder: Path, desk: Desk) -> Look:

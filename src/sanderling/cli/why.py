@@ -13,11 +13,11 @@ from cyclopts import Parameter
 from sanderling import ids
 from sanderling.cli import CommandError
 from sanderling.cli.pages.hosts import mood
-from sanderling.cli.words import count, duration, printable
 from sanderling.clock import SystemClock
 from sanderling.limit import explain
 from sanderling.pages.status import FILE, HostStatus, Status, published
 from sanderling.stores.status_file import age, is_running
+from sanderling.words import count, duration, printable
 
 NEAREST = 5  # names offered for one that is not known
 

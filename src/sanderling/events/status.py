@@ -11,7 +11,7 @@ from sanderling.events.measures import ERROR, SUCCESS, Measures
 from sanderling.events.modes import Modes
 from sanderling.observe.metrics_events import EventsCounts, EventsReadings
 from sanderling.stores.queue import Depth
-from sanderling.stores.status_file import read_status, write_status
+from sanderling.stores.status_file import read_status
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,11 +184,6 @@ def _by_first(counts: Mapping[tuple[str, str], int]) -> dict[str, int]:
 
 def _occurred(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: number for name, number in counts.items() if number}
-
-
-def publish(folder: Path, now: EventsStatus) -> None:
-    """Write status.json. Raises FolderError."""
-    write_status(folder, now)
 
 
 def published(folder: Path) -> EventsStatus | None:

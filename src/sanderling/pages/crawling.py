@@ -17,9 +17,10 @@ from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.output import PAGES
 from sanderling.pages.rules import CrawlRules
-from sanderling.pages.status import publish, status
+from sanderling.pages.status import status
 from sanderling.pages.urls import normalise
 from sanderling.stores.limiter_file import keep, recall
+from sanderling.stores.status_file import write_status
 
 MOST_RAW, MOST_DECODED = 16 * 2**20, 32 * 2**20  # bytes of a document
 # Bytes that documents may hold at once until they are read: eight of the largest. A kilobyte can be packed so that it
@@ -70,7 +71,7 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
         async with http:
             complete = await crawl.run()
         await desk(held.finish, clock.wall(), complete)
-        await desk(publish, path, status(crawl, clock.now() - started, running=False))
+        await desk(write_status, path, status(crawl, clock.now() - started, running=False))
         await desk(keep, path, limiter.save())
         counts = crawl.counts
     fetched = counts[End.FETCHED] + counts[End.UNCHANGED]

@@ -85,11 +85,6 @@ def _said(outcome: Outcome) -> str:
     return " ".join(str(part) for part in (outcome.code, outcome.status, outcome.detail) if part)
 
 
-def publish(folder: Path, now: Status) -> None:
-    """Write status.json. Raises FolderError."""
-    status_file.write_status(folder, now)
-
-
 def published(folder: Path) -> Status | None:
     """The status that the crawl in this folder last wrote; None if there is none that can be read."""
     return status_file.read_status(folder, Status)

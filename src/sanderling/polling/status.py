@@ -8,7 +8,7 @@ import msgspec
 from sanderling.limit import HostView
 from sanderling.polling.measures import Late
 from sanderling.stores.polling import Change, Counts
-from sanderling.stores.status_file import read_status, write_status
+from sanderling.stores.status_file import read_status
 
 # As many as are shown of each; a status is written every second, however many targets there are.
 MOST_ACCELERATED, MOST_RECENT, MOST_NEXT = 20, 20, 10
@@ -179,11 +179,6 @@ def recently(changes: Sequence[Change]) -> tuple[ChangeStatus, ...]:
 
 def _total(counts: ByTwo) -> int:
     return sum(number for several in counts.values() for number in several.values())
-
-
-def publish(folder: Path, now: PollingStatus) -> None:
-    """Write status.json. Raises FolderError."""
-    write_status(folder, now)
 
 
 def published(folder: Path) -> PollingStatus | None:

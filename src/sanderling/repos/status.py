@@ -12,7 +12,7 @@ from sanderling.repos.dispatcher import HostRepos
 from sanderling.repos.measures import Exchanges
 from sanderling.repos.segments import Segments
 from sanderling.stores.ports import ProgressView
-from sanderling.stores.status_file import read_status, write_status
+from sanderling.stores.status_file import read_status
 
 ARCHIVED = "archived"  # beside the categories
 SUCCESS = "success"  # the same, under the name that dashboards know it by
@@ -129,11 +129,6 @@ class Watched:
 def _host(view: HostView, host: HostRepos) -> HostStatus:
     trouble = "" if host.trouble is None else host.trouble.value
     return HostStatus(view, host.size, len(host.dids), host.failures, host.blocked, trouble)
-
-
-def publish(folder: Path, now: RepoStatus) -> None:
-    """Write status.json. Raises FolderError."""
-    write_status(folder, now)
 
 
 def published(folder: Path) -> RepoStatus | None:

@@ -12,7 +12,7 @@ from sanderling.sequence.scaler import Made
 from sanderling.sequence.store import StoreTally
 from sanderling.sequence.system import SequenceSystem
 from sanderling.stores.queue import Depth
-from sanderling.stores.status_file import read_status, write_status
+from sanderling.stores.status_file import read_status
 
 LATELY = 10.0  # seconds that rate and lag are taken over, so that they are steady and still of now
 FAR = 60.0  # seconds of lag that are more than what being at the head takes
@@ -290,11 +290,6 @@ def _decision(before: int, made: Made) -> DecisionStatus:
         errors=readings.errors if readings else None,
         rate=readings.rate if readings else None,
     )
-
-
-def publish(folder: Path, now: SequenceStatus) -> None:
-    """Write status.json. Raises FolderError."""
-    write_status(folder, now)
 
 
 def published(folder: Path) -> SequenceStatus | None:

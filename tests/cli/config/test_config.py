@@ -425,7 +425,7 @@ def test_all_that_nobody_named_is_in_the_home(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
 
     assert parsed("sequence", "crawl", home=home)["place"].out == Path(home, "sequence")
-    assert parsed("polling", "status", home=home)["place"].out == Path(home, "polling")
+    assert parsed("polling", "status", home=home)["folder"].out == Path(home, "polling")
     assert parsed("events", "status", home=home)["folder"].out == Path(home, "events")
     assert parsed("repos", "directory", "update", home=home)["output_dir"] == Path(home, "data/rca")
     assert parsed("demo", "pages", home=home)["out"] == Path(home, "sanderling-demo-pages")
@@ -451,10 +451,10 @@ def test_a_folder_that_is_named_is_where_it_is_named() -> None:
 def test_the_home_is_that_of_the_flag_then_of_the_variable_then_of_the_file() -> None:
     Path(NAME).write_text("home = '~/in-file'\n")
 
-    assert parsed("polling", "status")["place"].out == Path.home() / "in-file" / "polling"
+    assert parsed("polling", "status")["folder"].out == Path.home() / "in-file" / "polling"
     with environment(SANDERLING_HOME="told"):
-        assert parsed("polling", "status")["place"].out == Path("told/polling")
-        assert parsed("polling", "status", home="typed")["place"].out == Path("typed/polling")
+        assert parsed("polling", "status")["folder"].out == Path("told/polling")
+        assert parsed("polling", "status", home="typed")["folder"].out == Path("typed/polling")
 
 
 def test_a_command_that_is_about_the_whole_home_is_told_which() -> None:

@@ -214,7 +214,8 @@ def test_stopped_once_it_keeps_what_is_in_flight_and_says_how_to_go_on(tmp_path:
         assert "finishing 1 request in flight; once more stops at once" in stopped.err
         assert "still to ask for. Nothing is lost; go on where it stopped with:" in stopped.out
         assert kept == ["/", "/0"]
-        assert again == ["pages", "crawl", "--resume", "--out", str(tmp_path / "out"), "--rps", "4", "--private"]
+        flags = ["--no-parquet", "--rps", "4", "--private"]
+        assert again == ["pages", "crawl", "--resume", "--out", str(tmp_path / "out"), *flags]
         assert resumed.code == 0
         assert "The crawl holds 4 pages now" in resumed.out
         assert paths(tmp_path / "out") == sorted(script)

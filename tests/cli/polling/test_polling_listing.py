@@ -24,8 +24,8 @@ from sanderling.cli.polling.admin import pages
 from sanderling.cli.polling.place import Place, keep_kinds, opened
 from sanderling.cli.polling.targets import enough
 from sanderling.clock import SystemClock
-from sanderling.polling.status import publish
 from sanderling.stores.polling import Found, PollingStore, Query, Ran, Reconciliation, Target
+from sanderling.stores.status_file import write_status
 
 EVENT = "faeeb7e2-3668-4436-aa46-8f6710531716"
 RACES = ("7bdfa3d4-19ec-41f8-8304-d9519da9a7df", "7bdf0000-0000-4000-8000-000000000000")
@@ -252,7 +252,7 @@ def test_a_setting_that_cannot_be_is_refused_in_words(house: House, key: str, va
 
 def test_the_status_says_how_it_stands_and_whether_anyone_polls(house: House) -> None:
     now = SystemClock().wall()
-    publish(house.out, msgspec.structs.replace(STATUS, started=now - 100, wall=now))
+    write_status(house.out, msgspec.structs.replace(STATUS, started=now - 100, wall=now))
 
     said = house("status").out
 
@@ -271,7 +271,7 @@ def test_the_status_says_how_it_stands_and_whether_anyone_polls(house: House) ->
 )
 def test_the_status_of_one_that_is_gone_is_told_as_such(house: House, running: bool, says: str) -> None:  # noqa: FBT001 - a case
     now = SystemClock().wall()
-    publish(house.out, msgspec.structs.replace(STATUS, started=now - 100, wall=now - 20, running=running))
+    write_status(house.out, msgspec.structs.replace(STATUS, started=now - 100, wall=now - 20, running=running))
 
     assert says in house("status").out
     assert json.loads(house("status", "--json").out)["running"] is False

@@ -7,6 +7,7 @@ import pytest
 from command_line import called
 
 from sanderling.cli import reach
+from sanderling.cli.options import WATCHED
 from sanderling.cli.polling.flags import Pace, Telling, Upstream
 from sanderling.cli.polling.place import Place
 from sanderling.cli.polling.run import Given
@@ -120,6 +121,13 @@ def test_a_description_with_a_mistake_is_named_with_its_place(text: str, says: s
     assert f"--source: {says}" in done.err
 
 
+def test_the_status_is_of_a_folder_and_takes_no_database_in_vain() -> None:
+    done = called("polling", "status", "--database", "sqlite:x.db")
+
+    assert (done.code, done.out) == (2, "")
+    assert "Unknown option: --database" in done.err
+
+
 def test_a_file_that_is_not_there_is_named() -> None:
     done = called("polling", "run", "--source", "none.toml")
 
@@ -183,7 +191,7 @@ def test_the_command_to_go_on_with_has_all_flags_and_no_secrets() -> None:
         Telling(queue="amqp://me:hush@broker/", webhook_file=Path("hook")),
     )
 
-    said = again(given)
+    said = again(given, WATCHED)
 
     assert said == (
         "sanderling polling run --out 'a b' --database 'postgresql://me@db/x?schema=s' --trackside http://race.example "

@@ -39,7 +39,7 @@ def test_a_fleet_is_archived_and_what_came_of_it_is_said(tmp_path: Path) -> None
             assert "The archive holds 6 repos, " in done.out
             named = [command for command in commands(done.out) if command[1] != "replay"]  # which takes seconds
             assert [command[1] for command in named] == ["inspect", "status"]
-            inspected, status = [await sanderling(*command) for command in named]
+            inspected, status = [await here(*command) for command in named]
             assert (inspected.code, status.code) == (0, 0)
             assert "The next run begins with the first DID." in status.out
 

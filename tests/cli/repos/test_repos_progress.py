@@ -20,10 +20,11 @@ from sanderling.apis.atproto import Category
 from sanderling.cli.repos.progress import CATEGORIES, MEANINGS
 from sanderling.clock import SystemClock
 from sanderling.repos.segments import Segments
-from sanderling.repos.status import RepoStatus, publish
+from sanderling.repos.status import RepoStatus
 from sanderling.stores.ports import Finished, Unfinished
 from sanderling.stores.redis_progress import RedisProgress
 from sanderling.stores.sqlite_progress import SqliteProgress
+from sanderling.stores.status_file import write_status
 
 DONE = [Finished("did:plc:a", 1500), Finished("did:plc:b", 500)]
 RUNNING = RepoStatus(
@@ -89,7 +90,7 @@ def test_status_as_json(folder: Path) -> None:
 
 def test_status_says_whether_anybody_crawls(folder: Path) -> None:
     now = SystemClock().wall()
-    publish(folder, replace(RUNNING, wall=now, started=now - 100))
+    write_status(folder, replace(RUNNING, wall=now, started=now - 100))
 
     words = called("repos", "status", "--output-dir", str(folder))
     whole = json.loads(called("repos", "status", "--output-dir", str(folder), "--json").out)

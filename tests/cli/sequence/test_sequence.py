@@ -12,6 +12,7 @@ from command_line import called, commands, here, run, sanderling
 from sequence_commands import begin, flags, raids, served, stored
 
 from sanderling.cli import reach
+from sanderling.cli.options import WATCHED
 from sanderling.cli.sequence.flags import Pace, Readings, Upstream
 from sanderling.cli.sequence.place import Keeping, Place
 from sanderling.cli.sequence.run import Given
@@ -46,7 +47,7 @@ def test_a_game_is_followed_and_what_came_of_it_is_said(tmp_path: Path) -> None:
             (onward, status, _) = commands(done.out)
             assert "--target" not in onward
             assert "--until" not in onward
-            told = await sanderling(*status)
+            told = await here(*status)
             assert (told.code, f"{len(rows):,} queued, 0 wait there, {len(rows):,} stored" in told.out) == (0, True)
 
     run(main)
@@ -361,7 +362,7 @@ def test_no_secret_is_in_the_command_to_go_on_with(tmp_path: Path) -> None:
         store=False,
     )
 
-    shown = again(given)
+    shown = again(given, WATCHED)
 
     assert "hunter2" not in shown
     assert "--without knee --without slew" in shown

@@ -133,6 +133,15 @@ def test_what_changes_is_news(before: dict[str, object], now: dict[str, object],
     assert list(news.of_status(status(**now))) == says
 
 
+def test_a_decision_made_before_any_record_says_that_the_lag_is_not_known() -> None:
+    news, early = News(), msgspec.structs.replace(DECISION, lag=None, missing=None, held=())
+    list(news.of_status(status(decisions=())))
+
+    said = list(news.of_status(status(decisions=(early,))))
+
+    assert said == ["25 workers become 50: how far behind is not known yet"]
+
+
 def test_a_decision_that_changes_nothing_is_no_news() -> None:
     news, same = News(), msgspec.structs.replace(DECISION, workers=25)
     list(news.of_status(status(decisions=())))

@@ -17,9 +17,9 @@ from sanderling.cli.config.settings import FOR_TESTS, HOME, OTHERS, PREFIX, TOP,
 from sanderling.cli.config.template import template, toml
 from sanderling.cli.config.tokens import checked
 from sanderling.cli.shown_urls import shown
-from sanderling.cli.words import count, printable
 from sanderling.observe.logs import HIDDEN, is_secret
 from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
+from sanderling.words import count, printable
 
 _HEAD = re.compile(r"[:=]")  # what ends the name in a header, or in KEY=VALUE
 

@@ -60,7 +60,7 @@ def checked(config: str | None, home: str | None, environment: Mapping[str, str]
 
 def _failure(words: str, more: str = "") -> CommandError:
     # Here and not at the top: few files are wrong.
-    from sanderling.cli.words import printable  # noqa: PLC0415
+    from sanderling.words import printable  # noqa: PLC0415
 
     return CommandError(printable(words) + more, code=2)
 

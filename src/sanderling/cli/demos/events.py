@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from sanderling.cli import CommandError
+from sanderling.cli.command_line import AsJson
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.events.flags import Reading
 from sanderling.cli.events.numbers import HOUR, LABELS, Numbers, gather
@@ -25,11 +26,11 @@ from sanderling.cli.events.screen import View, fitting
 from sanderling.cli.loop import ending, run
 from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.screen import Drawing
-from sanderling.cli.words import count, duration
 from sanderling.cli.worlds.social import Crawler
 from sanderling.clock import SystemClock
 from sanderling.stores.durable import plainly, sync_folder, write_new
 from sanderling.stores.topic import QueueTopic
+from sanderling.words import count, duration
 from sanderling.worlds.social import Delivery, Social
 from sanderling.worlds.social_day import DAY
 from sanderling.worlds.social_hostile import Spoil, Twist
@@ -77,7 +78,7 @@ def demo_events(
     out: Annotated[
         Path, Parameter(help="The folder for what is stored; one that an earlier demo made is removed first.")
     ] = OUT,
-    json: Annotated[bool, Parameter(negative=(), help="Print JSON, and nothing else.")] = False,
+    json: AsJson = False,
     options: Options = DEFAULT,
 ) -> None:
     """Consume a simulated day of batches as they come: every item ends in one row, and a report says what was said."""

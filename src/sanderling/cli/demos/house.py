@@ -26,6 +26,7 @@ from rich.text import Text
 
 from sanderling.cli import CommandError
 from sanderling.cli import screen as screens
+from sanderling.cli.command_line import AsJson
 from sanderling.cli.dashboard import dashboard_beside
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.demos.house_children import Child, Children, children_in
@@ -36,10 +37,10 @@ from sanderling.cli.loop import ending, run, stoppable
 from sanderling.cli.status import house_in
 from sanderling.cli.top import top
 from sanderling.cli.top.view import Look
-from sanderling.cli.words import printable
 from sanderling.clock import Clock, SystemClock
 from sanderling.observe import logs
 from sanderling.web.dashboard import PORT
+from sanderling.words import printable
 
 OUT = Path("sanderling-demo")
 COMMAND = "sanderling demo house"
@@ -67,7 +68,7 @@ def demo_house(
     keep_open: Annotated[
         bool, Parameter(negative=(), help="Serve the dashboard until Ctrl-C, after all has ended.")
     ] = False,
-    json: Annotated[bool, Parameter(negative=(), help="Print JSON, and nothing else.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Run all five systems together for a while, show them, and prove what came of it."""
     make_room(out, COMMAND, "--out")

@@ -18,7 +18,6 @@ from sanderling.cli.demos.house_children import LOGS
 from sanderling.cli.demos.house_worlds import EVENTS, MOST_BATCHES, ORDER, PAGES, PROJECT, SEQUENCE, Publishing
 from sanderling.cli.events.place import DATABASE, OWN_LETTERS, Folder
 from sanderling.cli.sequence.place import ROWS
-from sanderling.cli.words import count, size
 from sanderling.clock import Clock
 from sanderling.events.crawled import from_page
 from sanderling.events.status import EventsStatus
@@ -29,7 +28,7 @@ from sanderling.repos.status import RepoStatus
 from sanderling.sequence.status import SequenceStatus
 from sanderling.stores import status_file
 from sanderling.web.house import AnyStatus, Found
-from sanderling.web.house_told import duration
+from sanderling.words import count, duration, size
 
 Key = tuple[object, ...]
 

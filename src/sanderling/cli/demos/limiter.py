@@ -10,6 +10,7 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.demos.limiter_screen import Frame, Screen, Told, fitting
 from sanderling.cli.demos.limiter_summary import summarise
 from sanderling.cli.options import DEFAULT, Options, observed, showing
@@ -59,7 +60,7 @@ def demo(
     speed: Annotated[
         float, Parameter(validator=Number(gte=1, lte=100), help="How many times as fast the hosts' time passes.")
     ] = 4.0,
-    json: Annotated[bool, Parameter(negative=(), help="Print the summary as JSON, and nothing else.")] = False,
+    json: SummaryAsJson = False,
     options: Options = DEFAULT,
 ) -> None:
     """Watch the limiter learn three hosts at once: a silent quota, a queueing server, and one that fails for a while.

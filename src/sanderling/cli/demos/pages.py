@@ -18,7 +18,6 @@ from sanderling.cli.pages.crawl import Network, crawl_folder, make_tools, open_f
 from sanderling.cli.pages.ledger import ENDS
 from sanderling.cli.pages.screen import fitting
 from sanderling.cli.pages.summary import Summary, summarise
-from sanderling.cli.words import count, size
 from sanderling.clock import Clock, ScaledClock, SystemClock
 from sanderling.ids import host_of
 from sanderling.limit import HostView
@@ -26,6 +25,7 @@ from sanderling.pages.ends import End
 from sanderling.pages.folder import Plan
 from sanderling.pages.verify import Proof, verify
 from sanderling.stores.durable import FolderError
+from sanderling.words import count, size
 from sanderling.worlds.hosts import BucketQuota, SimulatedHost, steady, steps
 from sanderling.worlds.site import SiteHost, World
 from sanderling.worlds.site_characters import ORDINARY

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from sanderling.apis.polled import PolledSource, Wanted
 from sanderling.cli import CommandError
+from sanderling.cli.command_line import AsJson
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.loop import ending, run
 from sanderling.cli.options import DEFAULT, Options
@@ -19,11 +20,11 @@ from sanderling.cli.polling.run import Gear, Given, Ran, run_polling
 from sanderling.cli.polling.screen import fitting
 from sanderling.cli.polling.summary import punctuality
 from sanderling.cli.reach import KNOWN
-from sanderling.cli.words import count, duration
 from sanderling.clock import Clock, ScaledClock
 from sanderling.stores.documents import Document
 from sanderling.stores.polling import Op, PollingStore, Query
 from sanderling.task import Reply
+from sanderling.words import count, duration
 from sanderling.worlds.race import RaceDay, RaceTally, demo
 from sanderling.worlds.race_server import RaceServer
 
@@ -57,7 +58,7 @@ def demo_polling(
     out: Annotated[
         Path, Parameter(help="The folder for what is stored; one that an earlier demo made is removed first.")
     ] = OUT,
-    json: Annotated[bool, Parameter(negative=(), help="Print JSON, and nothing else.")] = False,
+    json: AsJson = False,
     options: Options = DEFAULT,
 ) -> None:
     """Poll a simulated race day: two races, each asked for every 200 ms while it is flown, and nothing is lost."""

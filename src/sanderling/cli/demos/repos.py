@@ -19,7 +19,6 @@ from sanderling.cli.repos.directory import FILE
 from sanderling.cli.repos.progress import USUAL, Place
 from sanderling.cli.repos.run import Asking, Keeping, Ran, Tools, run_crawl
 from sanderling.cli.repos.screen import fitting
-from sanderling.cli.words import count, duration, size
 from sanderling.clock import Clock, ScaledClock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules
@@ -35,6 +34,7 @@ from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.repos.segments import segments_in
 from sanderling.repos.update import Tools as UpdateTools
 from sanderling.repos.update import follow_log
+from sanderling.words import count, duration, size
 from sanderling.worlds.pds import Fleet
 from sanderling.worlds.pds_server import FleetServer
 from sanderling.worlds.site_tally import Tally

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from sanderling.apis.numbered import Status
 from sanderling.cli import CommandError
+from sanderling.cli.command_line import AsJson
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.loop import ending, run
 from sanderling.cli.options import DEFAULT, Options
@@ -24,12 +25,12 @@ from sanderling.cli.sequence.place import ROWS, Place
 from sanderling.cli.sequence.run import Gear, Given, Ran, run_crawl
 from sanderling.cli.sequence.screen import fitting
 from sanderling.cli.sequence.words import age
-from sanderling.cli.words import count, duration
 from sanderling.clock import Clock, ScaledClock
 from sanderling.sequence.guard import GuardRules
 from sanderling.sequence.scaling import ScaleRules
 from sanderling.sequence.state import SequenceState
 from sanderling.sequence.system import SequenceRules
+from sanderling.words import count, duration
 from sanderling.worlds.game import Game, GameRules, GameTally
 from sanderling.worlds.game_answers import Kind
 from sanderling.worlds.game_presets import born_at
@@ -84,7 +85,7 @@ def demo_sequence(
     out: Annotated[
         Path, Parameter(help="The folder for what is stored; one that an earlier demo made is removed first.")
     ] = OUT,
-    json: Annotated[bool, Parameter(negative=(), help="Print JSON, and nothing else.")] = False,
+    json: AsJson = False,
     options: Options = DEFAULT,
 ) -> None:
     """Follow a simulated game: catch up, skip a gap, wait at the head, sit out a maintenance, and lose nothing."""

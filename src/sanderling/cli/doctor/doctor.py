@@ -16,8 +16,8 @@ from sanderling.cli.doctor.services import PATIENCE, Service, asked_for, checked
 from sanderling.cli.home import configured, home_of
 from sanderling.cli.loop import run
 from sanderling.cli.screen import ascii_of
-from sanderling.cli.words import count, printable
 from sanderling.clock import Clock, SystemClock
+from sanderling.words import count, printable
 
 MARKS: dict[State, str] = {OK: "ok", WARN: "--", FAIL: "XX", UNSET: ""}
 WHAT, WIDEST = 17, 32  # columns of what was checked: of what is always there, and of services, which have longer names

@@ -8,8 +8,8 @@ from pathlib import Path
 from sanderling.cli.doctor.findings import FAIL, OK, CheckError, Finding, aside
 from sanderling.cli.doctor.postgres import revision_found
 from sanderling.cli.doctor.services import Say, Service
-from sanderling.cli.words import printable, size
 from sanderling.stores.analytics import AnalyticsError
+from sanderling.words import printable, size
 
 MAGIC = b"SQLite format 3\0"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from uuid import uuid4
 
 from sanderling.cli.doctor.findings import FAIL, OK, WARN, Finding
-from sanderling.cli.words import printable, size
 from sanderling.clock import Clock
 from sanderling.fetch.http import HttpRules
 from sanderling.formats import repo
 from sanderling.limit import fast
 from sanderling.stores.durable import sync_folder
+from sanderling.words import printable, size
 
 # What each extra of the package makes possible, and the modules that come with it.
 EXTRAS = {

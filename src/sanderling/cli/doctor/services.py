@@ -11,7 +11,7 @@ from sanderling.cli.config.file import Configuration, Found
 from sanderling.cli.config.settings import Setting, Table, known
 from sanderling.cli.doctor.findings import FAIL, UNSET, CheckError, Finding
 from sanderling.cli.shown_urls import shown
-from sanderling.cli.words import printable
+from sanderling.words import printable
 
 PATIENCE = 5.0  # seconds
 AWAY = "is it up, and is that its address? Does something between here and there drop what is sent?"

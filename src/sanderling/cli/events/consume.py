@@ -7,11 +7,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from sanderling.cli.alerting import NOBODY, Alerting
+from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.flags import Reading, Work
 from sanderling.cli.events.place import KNOWN, OWN_BODIES, OWN_LETTERS, OWN_ROWS, USUAL, Bodies, Folder, Letters, Rows
 from sanderling.cli.events.run import Given, empty, run_events
 from sanderling.cli.events.screen import fitting
-from sanderling.cli.events.summary import again, summarise, words
+from sanderling.cli.events.summary import summarise, words
 from sanderling.cli.loop import ending, run
 from sanderling.cli.options import WATCHED, Watched
 from sanderling.cli.serving import UNSERVED, Serving
@@ -28,7 +29,7 @@ def consume(  # noqa: PLR0913 - flags, in groups
     drain: Annotated[
         bool, Parameter(negative=(), help="End when no message is left, instead of waiting for more.")
     ] = False,
-    json: Annotated[bool, Parameter(negative=(), help="Print the summary as JSON, and nothing else.")] = False,
+    json: SummaryAsJson = False,
     folder: Folder = USUAL,
     rows: Rows = OWN_ROWS,
     bodies: Bodies = OWN_BODIES,
@@ -49,8 +50,10 @@ def consume(  # noqa: PLR0913 - flags, in groups
     given = Given(folder, rows, bodies, letters, work, serving, alerting)
     analyser = reading.analyser()
     screen = fitting(json=json, logs=options.log_format is not None)
-    with ending(again(given), KNOWN):
+    places, ways = (folder, rows, bodies, letters), (work, reading, serving, alerting, options)
+    onward = again("events consume", *(["--drain"] if drain else []), *places, *ways)
+    with ending(onward, KNOWN):
         ran = run(run_events(given, analyser, options, SystemClock(), screen, until=empty if drain else None))
-    screen.end(words(given, ran), summarise(given, ran))
+    screen.end(words(given, ran, onward), summarise(given, ran))
     if signal.SIGINT in ran.signals:
         sys.exit(130)

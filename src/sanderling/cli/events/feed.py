@@ -30,7 +30,6 @@ from sanderling.cli.command_line import again
 from sanderling.cli.events.onward import Onward
 from sanderling.cli.events.place import Bodies, Folder, Letters, Rows
 from sanderling.cli.events.sink import Outlet, Where, outlet, source_of
-from sanderling.cli.words import count, printable
 from sanderling.clock import Clock
 from sanderling.events.crawled import Item, LineError, from_report, platform_of, read_line
 from sanderling.events.producer import USUAL_SIZE, BatchSink, ItemError, Source
@@ -40,6 +39,7 @@ from sanderling.formats.instance import Message
 from sanderling.observe import logs
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.objects import ObjectError
+from sanderling.words import count, printable
 
 GRACE = 3.0  # seconds that a crawl which was told to stop waits for what is away
 LOG_EVERY = 60.0  # seconds between two lines about what is no item

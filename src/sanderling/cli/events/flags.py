@@ -19,6 +19,7 @@ from sanderling.events.analysis.onnx import OnnxModel
 from sanderling.events.analysis.phobert import PhobertTokens
 from sanderling.events.analysis.sentiment import ModelError, SentimentModel
 from sanderling.events.consume import ConsumeRules
+from sanderling.stores.queue import MOST_PREFETCH
 
 VOCABULARY, CODES = "vocab.txt", "bpe.codes"
 MB = 1 << 20
@@ -60,6 +61,15 @@ class Work:
             most=self.max_batch * MB,
             most_tries=self.tries,
         )
+
+    @property
+    def handed_out(self) -> int:
+        """Messages that a server hands to us before any is done. Raises CommandError."""
+        number = self.batches * self.prefetch
+        if number > MOST_PREFETCH:
+            found = f"{self.prefetch:,} for each of {self.batches:,} batches are {number:,} messages"
+            raise CommandError(f"--prefetch: {found}, expected at most {MOST_PREFETCH:,}", code=2)
+        return number
 
     @property
     def writers(self) -> int:

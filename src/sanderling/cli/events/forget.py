@@ -12,9 +12,9 @@ from sanderling.cli.events.migrate import where
 from sanderling.cli.events.place import OWN_ROWS, USUAL, Folder, Rows
 from sanderling.cli.events.times import read_age, written
 from sanderling.cli.reach import explained
-from sanderling.cli.words import count, printable
 from sanderling.clock import SystemClock
 from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
+from sanderling.words import count, printable
 
 Age = Annotated[str, Parameter(help="How old, such as 30m, 12h, 90d or 2w; at least a minute.")]
 Forget = Callable[[AnalyticsStore, float], Awaitable[int]]  # removes some that are older, and says how many

@@ -11,9 +11,9 @@ from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.place import DATABASE, OWN_ROWS, USUAL, Folder, Rows
 from sanderling.cli.reach import explained, reached
 from sanderling.cli.shown_urls import shown
-from sanderling.cli.words import count, printable
 from sanderling.stores.analytics_migrate import HEAD, REVISIONS, Revision, migrate, steps
 from sanderling.stores.analytics_migrate import status as revisions_of
+from sanderling.words import count, printable
 
 BASE, NEWEST = "base", "head"
 

@@ -12,12 +12,12 @@ from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.place import USUAL, Folder
 from sanderling.cli.events.times import written
-from sanderling.cli.words import printable
 from sanderling.clock import SystemClock
 from sanderling.events.modes import FILE, LEGACY, NEW, Modes, modes_from, read_modes, write_modes
 from sanderling.events.status import published
 from sanderling.stores.durable import FolderError
 from sanderling.stores.status_file import is_running
+from sanderling.words import printable
 
 FORMATS = ("new", "legacy", "inline")
 

@@ -17,7 +17,6 @@ from cyclopts import Parameter
 from sanderling.cli import CommandError
 from sanderling.cli.letters import QueueFlags
 from sanderling.cli.reach import Say, reached
-from sanderling.cli.words import printable
 from sanderling.clock import Clock
 from sanderling.events.envelopes import EVENT_TYPE
 from sanderling.events.rows import EVENTS_EXCHANGE, RESULT_KEY, RETRY_KEY
@@ -25,9 +24,10 @@ from sanderling.flow.desk import desk_in
 from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.objects import ObjectError, Objects, open_objects
+from sanderling.stores.objects import ObjectError, WholeObjects, open_objects
 from sanderling.stores.queue import Binding, QueueError, WholeQueue
 from sanderling.stores.topic import Topic, open_topic
+from sanderling.words import printable
 
 DATABASE, OBJECTS = "events.db", "objects"
 QUEUE = "analytics.data.collected"
@@ -91,10 +91,10 @@ class Bodies:
     """Where batches are: file:FOLDER, s3+http://key:secret@host:9000 or s3:; by default objects in the folder."""
 
     bucket: str = "crawl-results"
-    """The bucket of a path that names none."""
+    """The bucket for batches, and of a path that names none."""
 
     @asynccontextmanager
-    async def opened(self, folder: Folder, say: Say | None = None) -> AsyncIterator[Objects]:
+    async def opened(self, folder: Folder, say: Say | None = None) -> AsyncIterator[WholeObjects]:
         """The object store, which answers. Raises CommandError."""
         try:
             objects = open_objects(self.objects or f"file:{folder.out / OBJECTS}")

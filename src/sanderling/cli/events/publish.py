@@ -34,11 +34,11 @@ from sanderling.cli.events.place import (
 from sanderling.cli.events.sink import Outlet, Where, outlet, source_of
 from sanderling.cli.loop import ending, run
 from sanderling.cli.reach import reached
-from sanderling.cli.words import count, printable
 from sanderling.clock import SystemClock
 from sanderling.events.producer import BatchSink, SinkRules, Source
 from sanderling.events.publish import MOST_PROBLEMS, Published, publish_file, publish_piped
 from sanderling.observe import logs
+from sanderling.words import count, printable
 
 SHOW_EVERY = 0.25  # seconds between two looks, on a terminal
 STDIN, TASK = Path("-"), "research_and_crawl"

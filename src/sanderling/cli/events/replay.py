@@ -31,12 +31,12 @@ from sanderling.cli.events.place import (
 )
 from sanderling.cli.events.times import read_time, written
 from sanderling.cli.reach import explained
-from sanderling.cli.words import count, printable
 from sanderling.clock import SystemClock
 from sanderling.events.outbox import OutboxSender
 from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, EventFilter, OutboxMessage, Replayable
 from sanderling.stores.queue import QueueError
 from sanderling.stores.topic import unfit
+from sanderling.words import count, printable
 
 LATER = "they are in the outbox, and go out as soon as somebody consumes"
 

@@ -12,9 +12,9 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from sanderling.cli.events.numbers import HOUR, LABELS, Hour, Numbers, Project
-from sanderling.cli.words import count, printable
 from sanderling.events.taxonomy import ACTIONS, Action
 from sanderling.outcome import Category
+from sanderling.words import count, printable
 
 NARROWEST, WIDEST = 60, 120  # columns
 HEIGHT, ERROR_HEIGHT = 8, 2  # rows of the plots

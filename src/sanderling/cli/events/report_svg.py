@@ -5,7 +5,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from sanderling.cli.events.numbers import HOUR, LABELS, Hour, Numbers, Project
 from sanderling.cli.events.report import STACK, action_of, label, most_errors, most_negative, nice, short, together
-from sanderling.cli.words import count, printable
+from sanderling.words import count, printable
 
 SVG = "http://www.w3.org/2000/svg"
 WIDTH, MARGIN = 1200, 56

@@ -22,7 +22,7 @@ from sanderling.clock import Clock, SystemClock
 from sanderling.events.analysis.analyse import Analyser
 from sanderling.events.consume import Stations
 from sanderling.events.modes import LiveModes, modes_from
-from sanderling.events.status import EventsStatus, publish
+from sanderling.events.status import EventsStatus
 from sanderling.events.system import EventsSystem
 from sanderling.events.watch import EventsControl, EventsWatch
 from sanderling.flow.desk import Desk, desk_in
@@ -30,6 +30,7 @@ from sanderling.observe.metrics_events import EventsMetrics
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.control_file import LiveControl
 from sanderling.stores.queue import QueueError, WholeQueue
+from sanderling.stores.status_file import write_status
 from sanderling.web.events_api import Behind, events_app
 
 METRICS_PORT = 9090  # where dashboards of such services look
@@ -88,9 +89,7 @@ async def _opened(
             given.rows.opened(folder, screen.note, writers=work.writers, readers=work.read_pool)
         )
         objects = await stack.enter_async_context(given.bodies.opened(folder, screen.note))
-        queue = await stack.enter_async_context(
-            given.letters.opened(folder, clock, screen.note, work.batches * work.prefetch)
-        )
+        queue = await stack.enter_async_context(given.letters.opened(folder, clock, screen.note, work.handed_out))
         desk = desk_in(stack.enter_context(ThreadPoolExecutor(THREADS, "work")))
         yield Stations(queue, objects, store, analyser, modes, desk), queue
 
@@ -166,14 +165,14 @@ async def run_events(
         await now.system.run(
             now.watch.run(),
             drawn(screen, now.watch.status),
-            told(publish, given.folder.out, now.watch.status, now.desk),
+            told(given.folder.out, now.watch.status, now.desk),
             LiveControl(given.folder.out, now.system.consumer.control, SystemClock()).run(),
             stop_then(),
         )
         await now.watch.look()
         last = now.watch.status(running=False)
         screen.show(last)
-        await now.desk(publish, given.folder.out, last)
+        await now.desk(write_status, given.folder.out, last)
         return Ran(last, tuple(now.came))
 
 

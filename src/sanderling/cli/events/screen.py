@@ -27,9 +27,9 @@ from sanderling.cli.events.words import (
 )
 from sanderling.cli.polling.strips import spread
 from sanderling.cli.screen import Lines, Picture, ScreenOf, Window, labelled, suited
-from sanderling.cli.words import clock_face, printable
 from sanderling.events.status import EventsStatus
 from sanderling.observe.alerts import Alert
+from sanderling.words import clock_face, printable
 
 NAME = 13  # columns of what a line is about
 WIDEST, NARROWEST = 90, 8  # columns of the plot

@@ -11,7 +11,6 @@ from typing import Any
 
 from sanderling.cli import CommandError
 from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, OWN_ROWS, USUAL, Bodies, Folder, Letters, Rows
-from sanderling.cli.words import printable
 from sanderling.clock import Clock
 from sanderling.events.outbox import OutboxSender
 from sanderling.events.producer import BatchSink, SinkRules, Source
@@ -19,6 +18,7 @@ from sanderling.stores.analytics import AnalyticsStore, OutboxMessage
 from sanderling.stores.objects import Objects
 from sanderling.stores.queue import WholeQueue
 from sanderling.stores.topic import Topic
+from sanderling.words import printable
 
 # Values about which nothing can be wrong, to find out which flag is to blame.
 HARMLESS = (

@@ -6,7 +6,7 @@ from typing import Any
 from sanderling.cli import command_line
 from sanderling.cli.events.run import Given, Ran
 from sanderling.cli.events.words import done, errors, messages, queue, sentiments, troubles
-from sanderling.cli.words import count, duration
+from sanderling.words import count, duration
 
 
 def summarise(given: Given, ran: Ran) -> dict[str, Any]:
@@ -43,14 +43,8 @@ def summarise(given: Given, ran: Ran) -> dict[str, Any]:
     }
 
 
-def again(given: Given) -> str:
-    """The command that goes on with this."""
-    places = given.folder, given.rows, given.bodies, given.letters
-    return command_line.again("events consume", *places, given.work, given.serving, given.alerting)
-
-
-def words(given: Given, ran: Ran) -> Iterator[str]:
-    """The summary as lines; those that are indented must not be broken."""
+def words(given: Given, ran: Ran, onward: str) -> Iterator[str]:
+    """The summary as lines, with the command to go on with; those that are indented must not be broken."""
     last = ran.last
     yield ""
     yield f"Consumed for {duration(last.seconds)}: {done(last)}."
@@ -68,5 +62,5 @@ def words(given: Given, ran: Ran) -> Iterator[str]:
     yield ""
     yield "Go on with:"
     yield ""
-    yield f"    {again(given)}"
+    yield f"    {onward}"
     yield ""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from sanderling.cli.words import count
 from sanderling.events.lately import ShortError
 from sanderling.events.status import EventsStatus
+from sanderling.words import count
 
 LABELS = ("positive", "neutral", "negative")
 MOST_CODES = 4

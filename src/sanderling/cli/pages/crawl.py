@@ -15,15 +15,14 @@ from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
 from sanderling.cli.client import client
-from sanderling.cli.command_line import again
+from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.onward import NOWHERE, Onward, stopping
 from sanderling.cli.flag_files import listing
-from sanderling.cli.loop import ending, run, stoppable
+from sanderling.cli.loop import ending, finishing, run, stoppable
 from sanderling.cli.options import WATCHED, Options, Watched, beside, observed, pace_of, showing
 from sanderling.cli.pages.screen import Screen, fitting
 from sanderling.cli.pages.summary import summarise, words
 from sanderling.cli.watching import drawn, kept, told, watched
-from sanderling.cli.words import finishing
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.desk import desk_in
@@ -36,11 +35,12 @@ from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.leave_out import LeaveOut
 from sanderling.pages.rules import CrawlRules
-from sanderling.pages.status import Status, publish, status
+from sanderling.pages.status import Status, status
 from sanderling.pages.urls import Scope, UrlError, normalise, read_seeds
 from sanderling.stores.control_file import LiveControl
 from sanderling.stores.durable import FolderError
 from sanderling.stores.limiter_file import keep, recall
+from sanderling.stores.status_file import write_status
 
 SHOWN = 100  # hosts that a screen chooses from, four times a second
 
@@ -111,7 +111,7 @@ def crawl(  # noqa: PLR0913 - a flag each
         bool, Parameter(negative=(), help="Go on with what the folder holds; the addresses need not be given again.")
     ] = False,
     parquet: Annotated[bool, Parameter(help="Write Parquet files beside the JSON lines at the end.")] = True,
-    json: Annotated[bool, Parameter(negative=(), help="Print the summary as JSON, and nothing else.")] = False,
+    json: SummaryAsJson = False,
     network: Network = USUAL,
     onward: Onward = NOWHERE,
     options: Watched = WATCHED,
@@ -133,14 +133,22 @@ def run_crawl(
 ) -> None:
     """Crawl the folder to its end, show how it goes, and exit with the code that says how it went."""
     screen = fitting(json=as_json)
-    with ending(again("pages crawl", "--resume", "--out", folder.path, network, onward), (FolderError,)):
+    with ending(_again(folder, tools, network, onward, options), (FolderError,)):
         ran = run(crawl_folder(folder, tools, options, SystemClock(), screen, onward))
-    summary = summarise(folder, ran.last, complete=ran.complete, given=(network, onward))
+    go_on = _again(folder, tools, network, onward, options)
+    summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, given=(network, onward))
     screen.end([*words(summary), *ran.onward], summary.as_json())
     if ran.stopped:
         sys.exit(130)
     if summary.failed or not summary.seeds_fetched:
         sys.exit(1)
+
+
+def _again(folder: CrawlFolder, tools: Tools, *given: object) -> str:
+    """The command that goes on with this crawl; what to crawl is in the folder. A limit that is reached is left out."""
+    limit = None if folder.ledger.counts()[End.LEFT] else tools.rules.max_pages
+    flags = [*([] if tools.parquet else ["--no-parquet"]), *([] if limit is None else ["--max-pages", limit])]
+    return again("pages crawl", "--resume", "--out", folder.path, *flags, *given)
 
 
 async def crawl_folder(
@@ -168,14 +176,14 @@ async def crawl_folder(
                 complete = await watched(
                     crawl.run(),
                     drawn(screen, partial(now, SHOWN)),
-                    told(publish, path, now, desk),
+                    told(path, now, desk),
                     kept(limiter, path, desk),
                     LiveControl(path, crawl.control, clock).run(),
                 )
                 last = status(crawl, clock.now() - started, running=False)
                 screen.show(last)
             await desk(folder.finish, clock.wall(), complete, tools.parquet)
-            await desk(publish, path, last)
+            await desk(write_status, path, last)
             await desk(keep, path, limiter.save())
     return Ran(last, complete, bool(stops), () if feed is None else tuple(feed.words()))
 

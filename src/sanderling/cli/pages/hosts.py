@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from enum import Enum
 
 from sanderling.cli.host_table import Growth
-from sanderling.cli.words import printable
 from sanderling.pages.status import HostStatus, Status
+from sanderling.words import printable
 
 RECENT = 5.0  # seconds that requests to a host are counted over: one that just stopped should look like it
 SLOW = 1.0  # seconds; an answer that takes longer is slow whatever it was learned from

@@ -17,13 +17,13 @@ from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.pages.crawl import USUAL, Network, make_tools, open_folder, run_crawl
 from sanderling.cli.pages.status import check_crawl
 from sanderling.cli.pages.summary import meaning
-from sanderling.cli.words import count, printable
 from sanderling.clock import SystemClock
 from sanderling.pages import ledger_file
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.ends import End, Failed
 from sanderling.pages.verify import Proof, verify
 from sanderling.stores.durable import FolderError, plainly
+from sanderling.words import count, printable
 
 # In the order of the road: what has a row, what has none, what is still to come.
 ENDS = (End.FETCHED, End.UNCHANGED, End.MOVED, End.REFUSED, End.LEFT_OUT, End.FAILED, End.LEFT, End.WAITING)

@@ -10,8 +10,8 @@ from rich.text import Text
 from sanderling.cli.host_table import STATE, Columns, HostTable, headline, latency, others, progress
 from sanderling.cli.pages.hosts import Mood, Pace, mood, ranked, words_of
 from sanderling.cli.screen import Picture, ScreenOf, Window, Wordy, cut, suited
-from sanderling.cli.words import clock_face, size
 from sanderling.pages.status import HostStatus, Status
+from sanderling.words import clock_face, size
 
 COLUMNS = Columns(
     "{:>6}{:>8}{:>9}{:>8}{:>8}  {}",

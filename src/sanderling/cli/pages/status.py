@@ -15,7 +15,6 @@ from sanderling.cli.pages.hosts import mood, ranked, words_of
 from sanderling.cli.pages.summary import reasons
 from sanderling.cli.published_words import line, tell
 from sanderling.cli.why import crawls_in
-from sanderling.cli.words import count, size
 from sanderling.clock import SystemClock
 from sanderling.pages import ledger_file
 from sanderling.pages.earlier import LEDGER
@@ -23,6 +22,7 @@ from sanderling.pages.ends import End
 from sanderling.pages.status import Status, published
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.status_file import is_running
+from sanderling.words import count, size
 
 SHOWN = 5  # hosts
 NOT_ASKED = {

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from sanderling.cli.command_line import again
-from sanderling.cli.words import count, duration, size
+from sanderling.cli import command_line
 from sanderling.outcome import Code, code_of
 from sanderling.pages.ends import KEPT, End
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.status import Status
+from sanderling.words import count, duration, size
 
 REASONS = 5  # that are told in words; the others are counted together
 # What the codes mean to whoever has to do something about it; those that are not here speak for themselves.
@@ -72,8 +72,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return shown
 
 
-def summarise(folder: CrawlFolder, last: Status, *, complete: bool, given: Iterable[object] = ()) -> Summary:
-    """The summary of a run that ended with `last`; commands to go on get the flags of `given`."""
+def summarise(
+    folder: CrawlFolder, last: Status, *, complete: bool, again: str = "", given: Iterable[object] = ()
+) -> Summary:
+    """The summary of a run that ended with `last`, and goes on with `again`; what failed is asked for as `given`."""
     counts = folder.ledger.counts()
     ends = folder.ledger.ends()[
         1 : 1 + len(folder.plan.seeds)
@@ -98,8 +100,8 @@ def summarise(folder: CrawlFolder, last: Status, *, complete: bool, given: Itera
         failed_by=failed_by(folder),
         resumed=folder.state is State.RESUMED,
         files=tuple(_files(folder.path)),
-        again=again("pages crawl", "--resume", "--out", folder.path, *given),
-        retry=again("pages failed", folder.path, "--retry", *given),
+        again=again,
+        retry=command_line.again("pages failed", folder.path, "--retry", *given),
     )
 
 

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from sanderling.cli import CommandError
 from sanderling.cli.polling.place import USUAL, Place, known
 from sanderling.cli.polling.words import often
-from sanderling.cli.words import count, printable
 from sanderling.clock import SystemClock
 from sanderling.polling.settings import DAY, LONGEST, SHORTEST, KnownSetting, SettingError, Sort
 from sanderling.stores.polling import Field, PollingStore, PollingStoreError, Query, Target
+from sanderling.words import count, printable
 
 PAGE = 1000
 DEFAULT = "default"  # goes back to what discovery says

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.loop import ending
 from sanderling.cli.loop import run as run_loop
 from sanderling.cli.options import DEFAULT, WATCHED, Options, Watched
@@ -26,7 +27,7 @@ def run(  # noqa: PLR0913 - flags, in groups
     demo: Annotated[
         bool, Parameter(negative=(), help="Poll a simulated race day on this machine, and show it.")
     ] = False,
-    json: Annotated[bool, Parameter(negative=(), help="Print the summary as JSON, and nothing else.")] = False,
+    json: SummaryAsJson = False,
     place: Place = USUAL,
     upstream: Upstream = UPSTREAM,
     pace: Pace = PACE,
@@ -45,16 +46,17 @@ def run(  # noqa: PLR0913 - flags, in groups
     clock = SystemClock()
     gear = Gear.make(given, clock)
     screen = fitting(json=json, logs=options.log_format is not None)
-    with ending(again(given), KNOWN):
+    onward = again(given, options)
+    with ending(onward, KNOWN):
         ran = run_loop(run_polling(given, gear, options, clock, screen))
-    screen.end(words(given, ran), summarise(given, ran))
+    screen.end(words(given, ran, onward), summarise(given, ran))
     if signal.SIGINT in ran.signals:
         sys.exit(130)
 
 
 def full(
     *,
-    json: Annotated[bool, Parameter(negative=(), help="Print the summary as JSON, and nothing else.")] = False,
+    json: SummaryAsJson = False,
     place: Place = USUAL,
     upstream: Upstream = UPSTREAM,
     options: Options = DEFAULT,
@@ -64,7 +66,7 @@ def full(
     clock = SystemClock()
     gear = Gear.make(given, clock)
     screen = fitting(json=json, logs=options.log_format is not None)
-    with ending(again(given, "full"), KNOWN):
+    with ending(again(given, options, "full"), KNOWN):
         ran, done = run_loop(run_full(given, gear, options, clock, screen))
     lines, document = fetched(ran, done)
     screen.end(lines, document)

@@ -16,14 +16,13 @@ from aiohttp.web import Application
 
 from sanderling.apis.polled import Discovered, PolledSource
 from sanderling.cli import CommandError
-from sanderling.cli.loop import stoppable
+from sanderling.cli.loop import finishing, stoppable
 from sanderling.cli.options import Options, beside, observed, pace_of, showing
 from sanderling.cli.polling.flags import Pace, Telling, Upstream
 from sanderling.cli.polling.place import USUAL, Place, keep_kinds, opened
 from sanderling.cli.polling.screen import Frame, KindPace, Screen
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.cli.watching import Look, drawn, kept, told
-from sanderling.cli.words import finishing
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http
@@ -37,13 +36,14 @@ from sanderling.polling.discovery import DiscoveryError
 from sanderling.polling.feed import Feed, Trimmed
 from sanderling.polling.measures import Late
 from sanderling.polling.sinks import Sink
-from sanderling.polling.status import PollingStatus, publish
+from sanderling.polling.status import PollingStatus
 from sanderling.polling.subscribers import Subscriber
 from sanderling.polling.system import PollingSystem, Tools
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.durable import plainly
 from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.polling import PollingStore, PollingStoreError
+from sanderling.stores.status_file import write_status
 from sanderling.web.polling_api import polling_app
 from sanderling.web.stream import Streams
 
@@ -227,7 +227,7 @@ async def _ended(now: Running) -> Ran:
     await now.watch.count()
     last = now.frame(running=False)
     now.screen.show(last)
-    await now.system.tools.desk(publish, now.folder, last.status)
+    await now.system.tools.desk(write_status, now.folder, last.status)
     found = {pace: overall(each) for pace, each in now.system.measures.lateness.items()}
     return Ran(last.status, tuple(now.came), {pace: late for pace, late in found.items() if late.runs})
 
@@ -244,7 +244,7 @@ def _looks(now: Running) -> Iterator[Look]:
     desk, limiter = now.system.tools.desk, now.system.tools.limiter
     yield now.watch.run()
     yield drawn(now.screen, now.frame)
-    yield told(publish, now.folder, now.watch.take, desk)
+    yield told(now.folder, now.watch.take, desk)
     yield kept(limiter, now.folder, desk)
     yield _tell(now)
 

@@ -11,9 +11,9 @@ from sanderling.cli.polling.news import MOST, News, lines
 from sanderling.cli.polling.strips import Strips
 from sanderling.cli.polling.words import host, line, now, often, punctual, runs, targets, told, troubles
 from sanderling.cli.screen import NAME, Lines, Picture, ScreenOf, Window, labelled, suited
-from sanderling.cli.words import clock_face, printable
 from sanderling.polling.status import PollingStatus
 from sanderling.stores.polling import Change
+from sanderling.words import clock_face, printable
 
 PACE = 28  # columns of how often a kind is asked for
 WIDEST, NARROWEST = 60, 8  # columns of a strip

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sanderling.cli.command_line import AsJson
-from sanderling.cli.polling.place import USUAL, Place
+from sanderling.cli.polling.place import OWN_FOLDER, Folder
 from sanderling.cli.polling.words import host, now, punctual, runs, targets, told, troubles
 from sanderling.cli.published_words import line, nothing, tell
 from sanderling.clock import SystemClock
@@ -11,12 +11,12 @@ from sanderling.polling.status import PollingStatus, published
 from sanderling.stores.status_file import is_running
 
 
-def status(*, json: AsJson = False, place: Place = USUAL) -> None:
+def status(*, json: AsJson = False, folder: Folder = OWN_FOLDER) -> None:
     """Say how the polling of a folder stands."""
-    found, wall = published(place.out), SystemClock().wall()
+    found, wall = published(folder.out), SystemClock().wall()
     if found is None:
-        raise nothing("nothing was polled", place.out, "--out", "sanderling polling run")
-    tell(f"Polling in {place.out}", found, wall, words(found, wall), as_json=json)
+        raise nothing("nothing was polled", folder.out, "--out", "sanderling polling run")
+    tell(f"Polling in {folder.out}", found, wall, words(found, wall), as_json=json)
 
 
 def words(found: PollingStatus, wall: float) -> Iterator[str]:

@@ -6,11 +6,12 @@ from math import inf
 from typing import Any
 
 from sanderling.cli import command_line
+from sanderling.cli.options import Options
 from sanderling.cli.polling.run import Given, Ran
 from sanderling.cli.polling.words import lateness, targets, troubles
-from sanderling.cli.words import count, duration
 from sanderling.polling.control import Ingested
 from sanderling.polling.measures import ACCELERATED, USUAL, Late
+from sanderling.words import count, duration
 
 MOST_FAILED = 20  # documents that are named
 
@@ -43,13 +44,13 @@ def _late(late: Late) -> dict[str, float | None]:
     }
 
 
-def again(given: Given, verb: str = "run") -> str:
+def again(given: Given, options: Options, verb: str = "run") -> str:
     """The command that goes on with this. What was set is in the database, and is not said again."""
-    return command_line.again(f"polling {verb}", given.place, given.upstream, given.serving, given.telling)
+    return command_line.again(f"polling {verb}", given.place, given.upstream, given.serving, given.telling, options)
 
 
-def words(given: Given, ran: Ran) -> Iterator[str]:
-    """The summary as lines; those that are indented must not be broken."""
+def words(given: Given, ran: Ran, onward: str) -> Iterator[str]:
+    """The summary as lines, with the command to go on with; those that are indented must not be broken."""
     last = ran.last
     yield ""
     yield (
@@ -61,7 +62,7 @@ def words(given: Given, ran: Ran) -> Iterator[str]:
     yield ""
     yield "Go on with, and look at what is due:"
     yield ""
-    yield f"    {again(given)}"
+    yield f"    {onward}"
     yield f"    {command_line.again('polling targets', given.place)}"
     yield ""
 

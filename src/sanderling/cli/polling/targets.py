@@ -15,13 +15,13 @@ from sanderling.cli.polling.admin import Json, done, told
 from sanderling.cli.polling.flags import full_key
 from sanderling.cli.polling.place import USUAL, Place, known_kinds
 from sanderling.cli.polling.words import SHORT, often
-from sanderling.cli.words import count, duration, printable
 from sanderling.clock import SystemClock
 from sanderling.polling.live import LiveSettings
 from sanderling.polling.settings import Setting, SettingError
 from sanderling.polling.status import published
 from sanderling.stores.polling import Counts, PollingStore, Query, Target
 from sanderling.stores.status_file import is_running
+from sanderling.words import count, duration, printable
 
 WIDE = 120  # columns from which on ids are shown as a whole
 FILE = 500  # columns of what is no terminal

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from math import inf
 
-from sanderling.cli.words import count, duration
 from sanderling.outcome import Code
 from sanderling.polling.measures import ACCELERATED, USUAL, Late
 from sanderling.polling.status import PollingStatus
+from sanderling.words import count, duration
 
 SHORT = 8  # characters of an id that are shown where all of it has no room
 

@@ -12,9 +12,9 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
+from sanderling.cli.command_line import AsJson
 from sanderling.cli.flag_files import listing
-from sanderling.cli.repos.watch import AsJson, Bar, Complaints, Places, end, explained, say, segments_at
-from sanderling.cli.words import count, duration, printable, size
+from sanderling.cli.repos.watch import Bar, Complaints, Places, end, explained, say, segments_at
 from sanderling.clock import SystemClock
 from sanderling.formats.rca import Block
 from sanderling.repos.archives import Problem
@@ -24,6 +24,7 @@ from sanderling.repos.replay import ClickhouseSink, Replay, Replayed, ReplayRule
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.repos.rows import chooser, split
 from sanderling.stores.clickhouse import open_clickhouse
+from sanderling.words import count, duration, printable, size
 
 SCHEMES = ("chdb:", "clickhouse:", "clickhouses:")
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from sanderling.cli import CommandError
-from sanderling.cli.command_line import again
+from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.loop import ending, run
 from sanderling.cli.options import WATCHED, Watched
 from sanderling.cli.repos.directory import open_to_read
@@ -18,7 +18,6 @@ from sanderling.cli.repos.progress import USUAL, Place, known_progress, open_pro
 from sanderling.cli.repos.run import Asking, Keeping, Opened, Tools, run_crawl
 from sanderling.cli.repos.screen import Screen, fitting
 from sanderling.cli.repos.summary import summarise, words
-from sanderling.cli.words import count
 from sanderling.clock import Clock, SystemClock
 from sanderling.repos.archives import Problem
 from sanderling.repos.directory import Directory, DirectoryError
@@ -26,6 +25,7 @@ from sanderling.repos.segments import Segments, segments_in
 from sanderling.repos.since import EarlierRevs
 from sanderling.stores.durable import FolderError
 from sanderling.stores.ports import ProgressError, ProgressView
+from sanderling.words import count
 
 AT_ONCE = 5000  # repos that the progress is told of: a large segment has half a million, and others use a Redis too
 UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
@@ -39,7 +39,7 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     *,
     resume: Annotated[bool, Parameter(negative=(), help="Insist that there is a crawl to go on with.")] = False,
     demo: Annotated[bool, Parameter(negative=(), help="Crawl a simulated fleet on this machine, and show it.")] = False,
-    json: Annotated[bool, Parameter(negative=(), help="Print the summary as JSON, and nothing else.")] = False,
+    json: SummaryAsJson = False,
     place: Place = USUAL,
     asking: Asking = ASKING,
     keeping: Keeping = KEEPING,
@@ -56,7 +56,7 @@ def crawl(  # noqa: PLR0913 - flags, in groups
         _check_begun(place)
     screen, clock = fitting(json=json), SystemClock()
     tools = Tools.make(asking, keeping, clock)
-    onward = again("repos crawl", place, asking, keeping)
+    onward = again("repos crawl", place, asking, keeping, options)
     with ending(onward, KNOWN), opened(place, asking, keeping, screen, clock) as parts:
         ran = run(run_crawl(parts, tools, options, clock=clock, screen=screen))
         parts.segments.close()

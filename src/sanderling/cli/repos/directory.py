@@ -17,7 +17,6 @@ from cyclopts import Parameter
 from sanderling.cli import CommandError
 from sanderling.cli.client import client
 from sanderling.cli.command_line import AsJson
-from sanderling.cli.words import count, printable
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http, HttpRules
@@ -29,6 +28,7 @@ from sanderling.repos.plc import EndpointError, Tally, host_at
 from sanderling.repos.update import AT_ONCE, Listed, RelayListing, Tools, UpdateError, follow_log
 from sanderling.stores.clickhouse import ClickhouseError, open_clickhouse
 from sanderling.stores.durable import FolderError, plainly
+from sanderling.words import count, printable
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdError, ZstdFile

@@ -11,11 +11,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from sanderling.cli import CommandError
-from sanderling.cli.repos.watch import AsJson, Complaints, end, say
-from sanderling.cli.words import count, printable, size
+from sanderling.cli.command_line import AsJson
+from sanderling.cli.repos.watch import Complaints, end, say
 from sanderling.formats.rca import Block, RcaError
 from sanderling.repos.archives import Archive
 from sanderling.repos.inspect import Inspection, inspect
+from sanderling.words import count, printable, size
 
 
 def inspect_command(

@@ -14,7 +14,6 @@ from sanderling.apis.atproto import Category
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.published_words import nothing, tell
-from sanderling.cli.words import count, printable, size
 from sanderling.clock import SystemClock
 from sanderling.repos.segments import segments_in
 from sanderling.repos.status import published
@@ -22,6 +21,7 @@ from sanderling.stores.durable import FolderError, Lock, plainly
 from sanderling.stores.ports import ProgressError, ProgressView
 from sanderling.stores.redis_progress import RedisProgress
 from sanderling.stores.sqlite_progress import SqliteProgress
+from sanderling.words import count, printable, size
 
 PROGRESS = "progress.db"
 CATEGORIES = tuple(category.value for category in Category)

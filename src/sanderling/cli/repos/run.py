@@ -13,11 +13,10 @@ from cyclopts.validators import Number
 from sanderling.cli import CommandError
 from sanderling.cli.client import client
 from sanderling.cli.flag_files import listing
-from sanderling.cli.loop import stoppable
+from sanderling.cli.loop import finishing, stoppable
 from sanderling.cli.options import Options, beside, observed, pace_of, showing
 from sanderling.cli.repos.screen import Screen
 from sanderling.cli.watching import drawn, kept, told, watched
-from sanderling.cli.words import finishing
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http, HttpRules
@@ -35,10 +34,11 @@ from sanderling.repos.measures import Exchanges
 from sanderling.repos.plc import EndpointError, host_at
 from sanderling.repos.segments import Segments
 from sanderling.repos.since import EarlierRevs
-from sanderling.repos.status import RepoStatus, Watched, publish
+from sanderling.repos.status import RepoStatus, Watched
 from sanderling.stores.control_file import LiveControl
 from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.ports import Progress, ProgressView
+from sanderling.stores.status_file import write_status
 
 MOST_BODY = 100 * 2**20  # bytes of a repo; the largest known has seventy million
 LONGEST = 1200.0  # seconds for one of those, on a slow line
@@ -204,13 +204,13 @@ async def run_crawl(parts: Opened, tools: Tools, options: Options, *, clock: Clo
                 complete = await watched(
                     crawl.run(),
                     drawn(screen, lambda: now.status(clock.now() - started)),
-                    told(publish, folder, lambda: now.status(clock.now() - started, PUBLISHED), desk),
+                    told(folder, lambda: now.status(clock.now() - started, PUBLISHED), desk),
                     kept(limiter, folder, desk),
                     LiveControl(folder, crawl.control, clock).run(),
                 )
                 last = now.status(clock.now() - started, running=False)
                 screen.show(last)
-                await desk(publish, folder, last)
+                await desk(write_status, folder, last)
         if complete:
             # So that the next run begins at the first DID, and comes by all that is not complete.
             await desk(_clear_cursor, parts)

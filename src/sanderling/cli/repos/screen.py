@@ -11,8 +11,8 @@ from rich.text import Text
 from sanderling.apis.atproto import PERMANENT
 from sanderling.cli.host_table import Columns, Growth, HostTable, headline, latency, others, progress
 from sanderling.cli.screen import Picture, ScreenOf, Window, Wordy, suited
-from sanderling.cli.words import clock_face, duration, size
 from sanderling.repos.status import ARCHIVED, HostStatus, RepoStatus
+from sanderling.words import clock_face, duration, size
 
 COLUMNS = Columns(
     "{:>6}{:>6}{:>9}{:>8}{:>7}{:>9}  {}",

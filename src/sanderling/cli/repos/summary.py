@@ -8,11 +8,11 @@ from typing import Any
 from sanderling.apis.atproto import Category
 from sanderling.cli import command_line
 from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, Place
-from sanderling.cli.words import count, duration, size
 from sanderling.repos.segments import segments_in
 from sanderling.repos.status import RepoStatus
 from sanderling.stores.durable import plainly
 from sanderling.stores.ports import ProgressView
+from sanderling.words import count, duration, size
 
 # Why a record is not in the archive though its repo is.
 DROPPED = {"missing": "not sent by the host", "bad_record": "not DAG-CBOR", "bad_key": "under a key that is none"}

@@ -13,15 +13,14 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sanderling.cli import CommandError
-from sanderling.cli.words import printable
 from sanderling.repos.archives import Problem, archives_in
 from sanderling.repos.rows import PatternError
 from sanderling.stores.clickhouse import ClickhouseError
 from sanderling.stores.durable import FolderError
+from sanderling.words import printable
 
 MOST_PROBLEMS = 100  # told one by one; the others are counted
 
-AsJson = Annotated[bool, Parameter(negative=(), help="Print JSON, and nothing else.")]
 Places = Annotated[Path, Parameter(help="Folders of segments, or .rca files.")]
 
 

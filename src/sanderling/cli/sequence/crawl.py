@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting
+from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.loop import ending, run
 from sanderling.cli.options import WATCHED, Watched
@@ -30,7 +31,7 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     *,
     demo: Annotated[bool, Parameter(negative=(), help="Follow a simulated game on this machine, and show it.")] = False,
     no_store: Annotated[bool, Parameter(negative=(), help="Only queue: somebody else stores.")] = False,
-    json: Annotated[bool, Parameter(negative=(), help="Print the summary as JSON, and nothing else.")] = False,
+    json: SummaryAsJson = False,
     place: Place = USUAL,
     upstream: Upstream = UPSTREAM,
     pace: Pace = PACE,
@@ -52,9 +53,9 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     clock = SystemClock()
     gear = Gear.make(given, clock)
     screen = fitting(json=json, logs=options.log_format is not None)
-    with ending(again(given), KNOWN), opened(place) as state:
+    with ending(again(given, options), KNOWN), opened(place) as state:
         ran = run(run_crawl(given, gear, state, options, clock, screen))
-    screen.end([*words(given, ran), *ran.onward], summarise(given, ran).as_json())
+    screen.end([*words(given, ran, options), *ran.onward], summarise(given, ran).as_json())
     if signal.SIGINT in ran.signals:
         sys.exit(130)
 

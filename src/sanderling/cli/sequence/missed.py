@@ -23,12 +23,12 @@ from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.sequence.place import USUAL, Place, known_state
 from sanderling.cli.sequence.words import MEANINGS
-from sanderling.cli.words import count, duration, printable
 from sanderling.clock import Clock, SystemClock
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import Reason
 from sanderling.sequence.state import COLUMNS, SequenceState
 from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
+from sanderling.words import count, duration, printable
 
 SHOWN = 20  # ranges
 PAGE = 500  # ranges that are hastened in one transaction

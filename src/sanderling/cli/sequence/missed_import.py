@@ -21,13 +21,13 @@ from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.sequence.missed import BREATH, File, Saying
 from sanderling.cli.sequence.place import USUAL, Place
-from sanderling.cli.words import count, printable
 from sanderling.clock import Clock, SystemClock
 from sanderling.sequence.cursor import ranges_of
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import Reason, check_in
 from sanderling.sequence.state import Range, SequenceState
 from sanderling.stores.durable import FolderError, plainly
+from sanderling.words import count, printable
 
 ID = re.compile(rb"[0-9]{1,19}")
 EXPECTED = f"expected an id from 0 to {LARGEST_ID}"

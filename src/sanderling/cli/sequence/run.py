@@ -13,14 +13,13 @@ from sanderling.apis.numbered import NumberedApi
 from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting, saying
 from sanderling.cli.events.onward import GATHER, NOWHERE, Onward, stopping
-from sanderling.cli.loop import stoppable
+from sanderling.cli.loop import finishing, stoppable
 from sanderling.cli.options import Options, beside, observed, pace_of, showing
 from sanderling.cli.reach import reached
 from sanderling.cli.sequence.flags import Pace, Readings, Upstream
 from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Place
 from sanderling.cli.sequence.screen import Screen
 from sanderling.cli.watching import PUBLISH_EVERY, drawn, every, kept, told, watched
-from sanderling.cli.words import finishing
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http
@@ -34,13 +33,14 @@ from sanderling.sequence.cursor import Position
 from sanderling.sequence.prometheus_readings import PrometheusRules, PrometheusSource
 from sanderling.sequence.start import StartError, begin_at, left_open
 from sanderling.sequence.state import SequenceState
-from sanderling.sequence.status import SequenceStatus, SequenceWatch, publish
+from sanderling.sequence.status import SequenceStatus, SequenceWatch
 from sanderling.sequence.store import StoreRules, StoreWorkers
 from sanderling.sequence.system import SequenceRules, SequenceSystem, Tools
 from sanderling.stores.control_file import LiveControl
 from sanderling.stores.instances import Instances, InstancesError, RawInstances
 from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.queue import QueueError, WholeQueue
+from sanderling.stores.status_file import write_status
 
 if TYPE_CHECKING:
     from sanderling.cli.events.feed import Feed
@@ -176,7 +176,7 @@ async def run_crawl(
             _run(now, given.pace.until),
             drawn(screen, now.status),
             every(PUBLISH_EVERY, now.look),
-            told(publish, folder, now.status, desk),
+            told(folder, now.status, desk),
             kept(limiter, folder, desk),
             LiveControl(folder, system.crawl.control, clock).run(),
         )
@@ -184,7 +184,7 @@ async def run_crawl(
         system.missed = {reason.value: ids for reason, ids in (await desk(state.counts)).items()}
         last = now.status(running=False)
         screen.show(last)
-        await desk(publish, folder, last)
+        await desk(write_status, folder, last)
         await desk(keep, folder, limiter.save())
     return Ran(last, tuple(came), complete, () if feed is None else tuple(feed.words()))
 

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from sanderling.cli.screen import NAME, Lines, Picture, ScreenOf, Window, label, labelled, suited
 from sanderling.cli.sequence.words import News, age, answers, counters, kept, missed, position
-from sanderling.cli.words import clock_face, printable
 from sanderling.observe.alerts import Alert
 from sanderling.sequence.status import SequenceStatus
+from sanderling.words import clock_face, printable
 
 SPAN = 300.0  # seconds that a chart shows
 STEP = 1.0  # seconds between two values of it

@@ -9,10 +9,10 @@ from sanderling.cli.command_line import AsJson
 from sanderling.cli.published_words import line, tell
 from sanderling.cli.sequence.place import USUAL, Place, known_state
 from sanderling.cli.sequence.words import age, answers, kept, missed, position
-from sanderling.cli.words import count
 from sanderling.clock import SystemClock
 from sanderling.sequence.status import DecisionStatus, SequenceStatus, published
 from sanderling.stores.status_file import is_running
+from sanderling.words import count
 
 SHOWN = 5  # decisions
 

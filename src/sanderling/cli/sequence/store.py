@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 from rich.text import Text
 
 from sanderling.cli import CommandError
-from sanderling.cli.command_line import again
+from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.onward import GATHER, NOWHERE, Onward, stopping
 from sanderling.cli.loop import ending, run, stoppable
 from sanderling.cli.options import WATCHED, Options, Watched, beside, observed, showing
@@ -21,12 +21,12 @@ from sanderling.cli.reach import KNOWN, PATIENCE, reached
 from sanderling.cli.screen import Picture, ScreenOf, Window, Wordy, suited
 from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Letters, Place
 from sanderling.cli.watching import every, watched
-from sanderling.cli.words import count, duration, printable
 from sanderling.clock import Clock, SystemClock
 from sanderling.observe.metrics_sequence import StoreMetrics
 from sanderling.sequence.depth import DepthRules
 from sanderling.sequence.store import StoreRules, StoreTally, StoreWorkers
 from sanderling.stores.queue import Depth, Queue, QueueError
+from sanderling.words import count, duration, printable
 
 if TYPE_CHECKING:
     from sanderling.cli.events.feed import Feed
@@ -138,7 +138,7 @@ class Terminal(Picture[Storing, Never]):
 def store(  # noqa: PLR0913 - flags, in groups
     *,
     until_empty: Annotated[bool, Parameter(negative=(), help="End when nothing is left to store now.")] = False,
-    json: Annotated[bool, Parameter(negative=(), help="Print the summary as JSON, and nothing else.")] = False,
+    json: SummaryAsJson = False,
     staff: Staff = USUAL_STAFF,
     place: Place = USUAL,
     keeping: Keeping = EMBEDDED,
@@ -149,7 +149,8 @@ def store(  # noqa: PLR0913 - flags, in groups
     onward.check()
     work = Work(place, keeping, staff.rules(), options.quieter("error"), until_empty, onward)
     screen: Screen = suited(Terminal, Plain, json=json)
-    with ending(again("sequence store", staff, place, keeping, onward), KNOWN):
+    ends = ["--until-empty"] if until_empty else []
+    with ending(again("sequence store", *ends, staff, place, keeping, onward, options), KNOWN):
         ran = run(_store(work, screen))
     letters = Letters(queue=keeping.queue, queue_name=keeping.queue_name)
     screen.end([*_words(ran, again("sequence dead list", place, letters)), *ran.onward], _as_json(ran))

@@ -6,12 +6,13 @@ from typing import Any
 
 from sanderling.apis.numbered import Status
 from sanderling.cli import command_line
+from sanderling.cli.options import Options
 from sanderling.cli.sequence.flags import Pace
 from sanderling.cli.sequence.place import ROWS
 from sanderling.cli.sequence.run import Given, Ran
 from sanderling.cli.sequence.words import age, reasons
-from sanderling.cli.words import count, duration
 from sanderling.sequence.status import SequenceStatus
+from sanderling.words import count, duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +68,15 @@ def summarise(given: Given, ran: Ran) -> Summary:
     )
 
 
-def again(given: Given, *, complete: bool = False) -> str:
+def again(given: Given, options: Options, *, complete: bool = False) -> str:
     """The command that goes on with this crawl, and with one that is complete goes beyond its last id."""
     until = None if complete else given.pace.until
     onward = replace(given.pace, target=None, buffer=Pace().buffer, until=until)
     flags = given.place, given.upstream, onward, given.keeping, given.readings, given.alerting, given.onward
-    return command_line.again("sequence crawl", *flags, *(() if given.store else ("--no-store",)))
+    return command_line.again("sequence crawl", *flags, options, *(() if given.store else ("--no-store",)))
 
 
-def words(given: Given, ran: Ran) -> Iterator[str]:
+def words(given: Given, ran: Ran, options: Options) -> Iterator[str]:
     """The summary as lines; those that are indented must not be broken."""
     last = ran.last
     yield ""
@@ -86,7 +87,7 @@ def words(given: Given, ran: Ran) -> Iterator[str]:
     if last.missed:
         yield f"Missed so far, and asked again later: {reasons(last.missed)}."
     yield _kept(given, last)
-    yield from _next(given, ran)
+    yield from _next(given, ran, options)
 
 
 def _answers(last: SequenceStatus) -> str:
@@ -116,10 +117,10 @@ def _kept(given: Given, last: SequenceStatus) -> str:
     return f"Stored {count(last.store.stored, 'record')}{where}; {left}."
 
 
-def _next(given: Given, ran: Ran) -> Iterator[str]:
+def _next(given: Given, ran: Ran, options: Options) -> Iterator[str]:
     yield "Nothing is lost; go on where it stopped, see how it stands, and what was missed with:"
     yield ""
-    yield f"    {again(given, complete=ran.complete)}"
+    yield f"    {again(given, options, complete=ran.complete)}"
     yield f"    {command_line.again('sequence status', given.place)}"
     yield f"    {command_line.again('sequence missed list', given.place)}"
     yield ""

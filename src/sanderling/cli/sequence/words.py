@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from sanderling.apis.numbered import Status
-from sanderling.cli.words import count, duration
 from sanderling.observe.alerts import Alert
 from sanderling.sequence.status import DecisionStatus, SequenceStatus
+from sanderling.words import count, duration
 
 FAILED = (Status.BAD_FORMAT, Status.ERROR)
 # What the reasons for which ids are missed mean to whoever looks at them.
@@ -151,4 +151,5 @@ def _reason(made: DecisionStatus) -> str:
     """What a decision went by: the readings, and the names of the rules that held it back."""
     rules = ", ".join(dict.fromkeys(held.partition(":")[0] for held in made.held))
     missing = "" if made.missing is None else f", {100 * made.missing:.1f} % not found"
-    return f"{age(made.lag)} behind{missing}{f' ({rules})' if rules else ''}"
+    behind = "how far behind is not known yet" if made.lag is None else f"{age(made.lag)} behind"
+    return f"{behind}{missing}{f' ({rules})' if rules else ''}"

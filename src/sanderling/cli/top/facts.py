@@ -8,13 +8,12 @@ from rich.text import Text
 
 from sanderling.cli.house_words import rate
 from sanderling.cli.top.plots import Share, bar
-from sanderling.cli.words import printable
 from sanderling.web.house_crawls import PagesFacts, ReposFacts
 from sanderling.web.house_events import EventsFacts
 from sanderling.web.house_facts import System
 from sanderling.web.house_polling import PollingFacts
 from sanderling.web.house_sequence import SequenceFacts
-from sanderling.web.house_told import duration
+from sanderling.words import duration, printable
 
 MOST = 4  # lines of what is recent, or comes next
 MOODS = {"POSITIVE": ("█", "green"), "NEUTRAL": ("░", "bright_black"), "NEGATIVE": ("▓", "red")}

@@ -11,11 +11,10 @@ from sanderling.cli.house_words import ended, heading, rate, standing, titled
 from sanderling.cli.top.facts import Series, details, mood, sentiments, series_of
 from sanderling.cli.top.keys import ESCAPE, QUIT
 from sanderling.cli.top.plots import Trail, spark
-from sanderling.cli.words import count, printable
 from sanderling.web.house_facts import System
 from sanderling.web.house_hosts import Column, HostRow, HostsQuery, page
 from sanderling.web.house_live import Seen
-from sanderling.web.house_told import duration
+from sanderling.words import count, duration, printable
 
 SORTS: dict[str, tuple[Column, str]] = {
     "r": ("rate", "rate"),

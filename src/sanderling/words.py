@@ -1,0 +1,43 @@
+"""Numbers, sizes, times and strangers' texts, as people read them. Pure."""
+
+
+def count(number: int, what: str) -> str:
+    """A number of things."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def size(number: float) -> str:
+    """Bytes, as people say it."""
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= factor:
+            return f"{number / factor:.1f} {unit}"
+    return f"{number:.0f} B"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds, as people say it."""
+    if seconds is None:
+        return "unknown"
+    if 0 < abs(seconds) < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if abs(seconds) < 100:
+        return f"{seconds:.1f} s" if 0 < abs(seconds) < 9.95 else f"{seconds:.0f} s"
+    if 0 < seconds < 600:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    minutes = round(seconds / 60)
+    if abs(minutes) < 100:
+        return f"{minutes} min"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24:,} days"
+
+
+def clock_face(seconds: float) -> str:
+    """Seconds, as a stopwatch shows them."""
+    hours, rest = divmod(int(seconds), 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+
+
+def printable(text: str) -> str:
+    """The text without what could move a cursor, change a colour or turn the reading direction: hosts write it."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
