@@ -1,10 +1,11 @@
 """The HTTP client of a command: --contact says whom to reach because of it, --private whom it may ask."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from sanderling.cli import CommandError
 from sanderling.clock import Clock
-from sanderling.fetch.guard import GuardRules
+from sanderling.fetch.guard import GuardRules, Refused, check_url
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.memory import Memory
 
@@ -23,3 +24,13 @@ def client(
 def guard(*, private: bool) -> GuardRules:
     """What may be asked: with `private` also our own machine and network, by name and by address."""
     return GuardRules(private=private, raw_addresses=private)
+
+
+def check_reach(flag: str, urls: Iterable[str], *, private: bool) -> None:
+    """Raise CommandError if one of these will never be asked: better now than with every request."""
+    try:
+        for url in urls:
+            check_url(url, guard(private=private))
+    except Refused as refused:
+        hint = "" if private else "; --private allows your own machine and network"
+        raise CommandError(f"{flag}: {refused}{hint}", code=2) from None

@@ -225,6 +225,9 @@ def test_alerts_go_to_a_webhook_whose_address_nobody_sees(tmp_path: Path, monkey
         (["--base", "https://a.example", "--url", "https://a.example/{id}"], "--base goes with --api bungie"),
         (["--url", "https://a.example/item"], "--url: url of a-example: expected {id} where the id goes"),
         (["--url", "nowhere/{id}"], "--url: url of json does not start with http"),
+        (["--url", "http://127.0.0.1:9/{id}"], "; --private allows your own machine and network"),
+        (["--base", "https://[::1]"], "; --private allows your own machine and network"),
+        (["--api-file", "HOME"], "HOME: host 10.0.0.7 is an address"),
         (["--missing", "a = 1"], "--missing goes with --url, which is not given"),
         (["--url", "https://a.example/{id}", "--keep-if", "((("], "--url: setting 'keep_if'"),
         (["--url", "https://a.example/{id}", "--header", "Authorization: mine"], "Authorization is a secret"),
@@ -249,9 +252,10 @@ def test_bad_usage_says_what_to_do_and_exits_with_2(
     monkeypatch.setenv("BUNGIE_API_KEY", "key")
     (tmp_path / "BROKEN").write_text("not = [toml")
     (tmp_path / "EMPTY").write_text("# nothing")
+    (tmp_path / "HOME").write_text('[api]\nname = "a"\nurl = "https://10.0.0.7/{id}"')
 
     def placed(text: str) -> str:
-        return re.sub("NONE|BROKEN|EMPTY", lambda found: str(tmp_path / found[0]), text)
+        return re.sub("NONE|BROKEN|EMPTY|HOME", lambda found: str(tmp_path / found[0]), text)
 
     done = called("sequence", "crawl", "--out", str(tmp_path / "out"), *map(placed, arguments))
 

@@ -15,10 +15,9 @@ from sanderling.apis.polled import PolledSource
 from sanderling.apis.polled_replies import LARGEST
 from sanderling.apis.trackside import Trackside
 from sanderling.cli import CommandError
-from sanderling.cli.client import client, guard
+from sanderling.cli.client import check_reach, client
 from sanderling.cli.flag_files import secret, section
 from sanderling.clock import Clock
-from sanderling.fetch.guard import Refused, check_url
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
@@ -60,23 +59,18 @@ class Upstream:
         if (self.trackside is None) == (self.source is None):
             found = "both are given; expected one of them" if self.trackside else "neither is given; to try: --demo"
             raise CommandError(f"--trackside or --source says whom to ask, and {found}", code=2)
-        where, allowed = (
-            "--trackside" if self.source is None else f"--source: {self.source}",
-            guard(private=self.private),
-        )
+        where = "--trackside" if self.source is None else f"--source: {self.source}"
+        described: Trackside | JsonSource
         try:
             if self.source is None:
-                trackside = Trackside(self.trackside or "")
-                check_url(trackside.base, allowed)
-                return trackside
-            described = JsonSource.from_settings(section("--source", self.source, "source"))
-            for each in described.documents.values():
-                check_url(BRACES.sub("", each.url), allowed)
+                described = Trackside(self.trackside or "")
+                urls = [described.base]
+            else:
+                described = JsonSource.from_settings(section("--source", self.source, "source"))
+                urls = [BRACES.sub("", each.url) for each in described.documents.values()]
         except ValueError as error:
             raise CommandError(f"{where}: {error}", code=2) from None
-        except Refused as refused:
-            hint = "" if self.private else "; --private allows your own machine and network"
-            raise CommandError(f"{where}: {refused}{hint}", code=2) from None
+        check_reach(where, urls, private=self.private)
         return described
 
     def client(self, memory: Memory, clock: Clock) -> Http:

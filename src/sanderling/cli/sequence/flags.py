@@ -14,7 +14,7 @@ from sanderling.apis.bungie import Bungie
 from sanderling.apis.json_ids import JsonIds
 from sanderling.apis.numbered import LARGEST_ID, NumberedApi
 from sanderling.cli import CommandError
-from sanderling.cli.client import client
+from sanderling.cli.client import check_reach, client
 from sanderling.cli.flag_files import read, secret, section
 from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
@@ -88,15 +88,20 @@ class Upstream:
     def describe(self, environment: Mapping[str, str] = os.environ) -> NumberedApi:
         """The API. Raises CommandError."""
         self._check()
+        flag = f"--api-file: {self.api_file}" if self.api_file else "--url" if self.url else "--base"
         try:
-            if self.api_file is not None:
-                return JsonIds.from_settings(section("--api-file", self.api_file, "api"))
-            if self.url is not None:
-                return JsonIds.from_settings(dict(self._settings(self.url)))
-            return Bungie(self.base or BASE, self._key(environment))
+            described = self._described(environment)
         except ValueError as error:
-            flag = "--api-file" if self.api_file else "--url" if self.url else "--base"
             raise CommandError(f"{flag}: {error}", code=2) from None
+        check_reach(flag, [described.task(1, 1).url], private=self.private)
+        return described
+
+    def _described(self, environment: Mapping[str, str]) -> NumberedApi:
+        if self.api_file is not None:
+            return JsonIds.from_settings(section("--api-file", self.api_file, "api"))
+        if self.url is not None:
+            return JsonIds.from_settings(dict(self._settings(self.url)))
+        return Bungie(self.base or BASE, self._key(environment))
 
     def _check(self) -> None:
         described: dict[str, object] = {"--url": self.url, "--missing": self.missing, "--timestamp": self.timestamp}
