@@ -81,6 +81,16 @@ def test_a_token_s_file_is_named_without_what_could_act() -> None:
     assert "\x1b" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("bind", "why"), [("192.0.2.1", "is no address of this machine"), ("no such host", "host '")])
+def test_an_address_that_is_not_ours_is_not_blamed_on_the_port(tmp_path: Path, bind: str, why: str) -> None:
+    (tmp_path / "token").write_text("open-sesame-and-be-quick-about-it\n")
+
+    with pytest.raises(CommandError, match=f"--bind: .*{why}") as caught:
+        said(Serving(port=0, bind=bind, token_file=tmp_path / "token"))
+
+    assert caught.value.code == 2
+
+
 @pytest.mark.parametrize(
     ("serving", "flag"), [(Serving(bind="::1"), "--bind"), (Serving(token_file=Path("token")), "--token-file")]
 )

@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
 from sanderling.web.access import AccessError, Token, token_from
-from sanderling.web.serve import Address, AddressError, serving
+from sanderling.web.serve import Address, AddressError, ForeignError, serving
 from sanderling.words import printable
 
 THIS_MACHINE = "127.0.0.1"
@@ -36,7 +36,7 @@ async def reachable(served: AbstractAsyncContextManager[Address], flag: str) -> 
     async with AsyncExitStack() as stack:
         try:
             address = await stack.enter_async_context(served)
-        except AccessError as error:
+        except (AccessError, ForeignError) as error:
             raise CommandError(printable(f"--bind: {error}"), code=2) from None
         except AddressError as error:
             raise CommandError(printable(f"{flag}: {error}"), code=2) from None

@@ -1,6 +1,7 @@
 """The door: a socket, connections within bounds, and an orderly end."""
 
 import asyncio
+import errno
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,6 +34,10 @@ class ServeRules:
 
 class AddressError(Exception):
     """An address cannot be had. The message says which and why."""
+
+
+class ForeignError(AddressError):
+    """It is none of this machine's, whatever the port."""
 
 
 class Address(NamedTuple):
@@ -137,6 +142,8 @@ async def _bound(host: str, port: int, token: Token | None) -> socket.socket:
         bound.bind(address)
     except OSError as error:
         bound.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise ForeignError(f"{host} is no address of this machine; 0.0.0.0 means all that it has") from None
         raise AddressError(f"port {port} of {host}: {error.strerror}; choose another port, or 0 for any") from None
     return bound
 
@@ -149,6 +156,6 @@ async def _resolved(host: str, port: int) -> tuple[int, tuple[str | int | bytes,
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        raise AddressError(f"host {host[:100]!r}: {error.strerror}") from None
+        raise ForeignError(f"host {host[:100]!r}: {error.strerror}") from None
     family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
     return family, address
