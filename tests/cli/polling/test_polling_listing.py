@@ -128,7 +128,8 @@ def test_on_a_terminal_ids_are_as_short_as_they_may_be(house: House) -> None:
     os.close(ours)
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in seen.splitlines()]
     assert [line.split()[1] for line in lines[1:4]] == ["7bdf0000", "7bdfa3d4", "faeeb7e2"]
-    assert lines[3].endswith("  error: TIMEOUT:…")
+    # How much of it there is room for depends on how long it is until it is due.
+    assert re.search(r"  error: TIME[A-Z]*:?…$", lines[3])
     assert max(map(len, lines)) <= 80
 
 
