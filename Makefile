@@ -31,7 +31,7 @@ run: $(READY) ## watch all five systems at work on simulated hosts, here and in 
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY) ## run every test; says which suites it skipped and why
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || true
-	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 soak: $(READY) ## kill a crawl of 2,000 repos, and a consumer of 2,000 batches, twenty times; ten minutes for each store
 	SANDERLING_SOAK=1 $(BIN)/python -m pytest --timeout 3600 tests/repos/test_kill_repos.py tests/cli/events/test_events_kills.py
