@@ -51,6 +51,15 @@ def test_what_was_said_once_is_counted_once() -> None:
     assert rates.rate("asked") == pytest.approx(10.0)
 
 
+def test_a_process_that_reckons_back_when_it_began_is_the_same_all_the_time() -> None:
+    """By two clocks, which drift: it never says quite the same."""
+    rates = Rates()
+    for second in range(4_000):
+        rates.take(Run(1, 100.0 + 0.0004 * second), WALL + second, {"asked": 7 * second})
+
+    assert rates.rate("asked") == pytest.approx(7.0)
+
+
 def test_a_process_that_begins_anew_counts_from_0_and_that_is_no_rate() -> None:
     rates = Rates()
     rates.take(ONE, WALL, {"asked": 1000})

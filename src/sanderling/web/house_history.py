@@ -8,6 +8,7 @@ from typing import NamedTuple
 WINDOW = 5.0  # seconds that rates are taken over: steady, and still of now
 POINTS = 600  # of a series: ten minutes
 EVERY = 1.0  # seconds between two points
+DRIFT = 1.0  # seconds between two beginnings that are one
 DIGITS = 4  # of a point; a screen shows three
 
 
@@ -16,6 +17,10 @@ class Run(NamedTuple):
 
     pid: int
     started: float
+
+    def goes_on(self, earlier: "Run") -> bool:
+        """Whether it is that one. Some reckon back when they began, by two clocks, and never say quite the same."""
+        return self.pid == earlier.pid and abs(self.started - earlier.started) < DRIFT
 
 
 class _Count(NamedTuple):
@@ -34,9 +39,10 @@ class Rates:
     def take(self, run: Run, wall: float, counters: Mapping[str, float]) -> None:
         """Count what a process said at `wall`, by its own clock. What it said twice counts once."""
         known = self._counts[-1] if self._counts else None
-        if known is None or run != self._run or wall < known.wall or counters.keys() != self._last.keys():
+        goes_on = self._run is not None and run.goes_on(self._run)
+        self._run = run
+        if known is None or not goes_on or wall < known.wall or counters.keys() != self._last.keys():
             # A new process, or a clock that was set back: what was counted before says nothing any more.
-            self._run = run
             self._counts = deque([_Count(wall, dict.fromkeys(counters, 0.0))])
         elif wall > known.wall:
             grown = {name: max(0.0, number - self._last[name]) for name, number in counters.items()}
