@@ -1,58 +1,20 @@
 """The command as a person runs it: a real process, asked over real sockets, ended by Ctrl-C."""
 
 import json
-import os
-import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 from command_line import called
+from world_commands import LAST, end, lines, running
 
 from sanderling.cli.worlds.webs import _in_a_row
 from sanderling.worlds.site import World
 
-LAST = "Ctrl-C ends it"
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-W", "error", "-m", "sanderling", "world", *arguments]
-
 
 def failed(*arguments: str) -> tuple[int, str, str]:
     return called("world", *arguments)
-
-
-@contextmanager
-def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    pipe, environment = subprocess.PIPE, {**os.environ, "COLUMNS": "100"}
-    with subprocess.Popen(command(*arguments), stdout=pipe, stderr=pipe, text=True, env=environment) as process:  # noqa: S603
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def lines(process: subprocess.Popen[str], last: str) -> list[str]:
-    """What it says, up to the line that begins like that."""
-    said: list[str] = []
-    assert process.stdout is not None
-    for line in process.stdout:
-        said.append(line.rstrip("\n"))
-        if said[-1].startswith(last):
-            return said
-    pytest.fail(f"it ended before it said {last}: {said}")
-
-
-def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
 
 
 def status(url: str) -> int:

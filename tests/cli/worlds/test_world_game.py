@@ -1,60 +1,22 @@
 """The command as a person runs it: a real process, asked over real sockets, ended by Ctrl-C."""
 
 import json
-import os
 import re
-import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import get_args
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 from command_line import called
+from world_commands import LAST, end, lines, running
 
 from sanderling.cli.worlds.game import Preset
 from sanderling.worlds.game_presets import PRESETS
 
-LAST = "Ctrl-C ends it"
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-W", "error", "-m", "sanderling", "world", "game", *arguments]
-
 
 def failed(*arguments: str) -> tuple[int, str, str]:
     return called("world", "game", *arguments)
-
-
-@contextmanager
-def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    pipe, environment = subprocess.PIPE, {**os.environ, "COLUMNS": "100"}
-    with subprocess.Popen(command(*arguments), stdout=pipe, stderr=pipe, text=True, env=environment) as process:  # noqa: S603 - our own command
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def lines(process: subprocess.Popen[str], last: str) -> list[str]:
-    """What it says, up to the line that begins like that."""
-    said: list[str] = []
-    assert process.stdout is not None
-    for line in process.stdout:
-        said.append(line.rstrip("\n"))
-        if said[-1].startswith(last):
-            return said
-    pytest.fail(f"it ended before it said {last}: {said}")
-
-
-def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
 
 
 def answer(url: str) -> tuple[int, int]:
@@ -68,7 +30,7 @@ def answer(url: str) -> tuple[int, int]:
 
 
 def test_a_game_is_shown_and_served_until_ctrl_c() -> None:
-    with running("--preset", "demo") as process:
+    with running("game", "--preset", "demo") as process:
         said = lines(process, LAST)
         settings, report = (line.split("'")[1] for line in said if line.startswith("    curl "))
         crawl = next(line.split() for line in said if line.startswith("    sanderling sequence crawl "))
@@ -87,7 +49,7 @@ def test_a_game_is_shown_and_served_until_ctrl_c() -> None:
 
 
 def test_json_is_one_object_and_nothing_else() -> None:
-    with running("--json", "--preset", "fast", "--rate", "100", "--seed", "7") as process:
+    with running("game", "--json", "--preset", "fast", "--rate", "100", "--seed", "7") as process:
         said = json.loads(lines(process, "{")[0])
         code, out, err = end(process)
 
@@ -97,7 +59,7 @@ def test_json_is_one_object_and_nothing_else() -> None:
 
 
 def test_speed_and_quota_change_the_game() -> None:
-    with running("--preset", "pause", "--speed", "10", "--quota", "20") as process:
+    with running("game", "--preset", "pause", "--speed", "10", "--quota", "20") as process:
         said = lines(process, LAST)
 
     assert "  600 ids a second, 4% of them raids" in said

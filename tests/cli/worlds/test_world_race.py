@@ -1,27 +1,16 @@
 """The command as a person runs it: a real process, asked over real sockets, ended by Ctrl-C."""
 
 import json
-import os
-import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import get_args
 from urllib.request import urlopen
 
 import pytest
 from command_line import called
+from world_commands import LAST, end, lines, running
 
 from sanderling.cli.worlds.race import Preset
 from sanderling.worlds.race import PRESETS
-
-LAST = "Ctrl-C ends it"
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-W", "error", "-m", "sanderling", "world", "race", *arguments]
 
 
 def failed(*arguments: str) -> tuple[int, str, str]:
@@ -34,33 +23,6 @@ def test_the_help_has_an_example() -> None:
     assert "\n    sanderling world race --preset day --speed 10\n" in out
 
 
-@contextmanager
-def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    pipe, environment = subprocess.PIPE, {**os.environ, "COLUMNS": "100"}
-    with subprocess.Popen(command(*arguments), stdout=pipe, stderr=pipe, text=True, env=environment) as process:  # noqa: S603 - our own command
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def lines(process: subprocess.Popen[str], last: str) -> list[str]:
-    """What it says, up to the line that begins like that."""
-    said: list[str] = []
-    assert process.stdout is not None
-    for line in process.stdout:
-        said.append(line.rstrip("\n"))
-        if said[-1].startswith(last):
-            return said
-    pytest.fail(f"it ended before it said {last}: {said}")
-
-
-def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
-
-
 def body(url: str) -> bytes:
     with urlopen(url, timeout=60) as reply:  # noqa: S310 - our own server
         read: bytes = reply.read()
@@ -68,7 +30,7 @@ def body(url: str) -> bytes:
 
 
 def test_a_day_is_shown_and_served_until_ctrl_c() -> None:
-    with running() as process:
+    with running("race") as process:
         said = lines(process, LAST)
         front, event, race, channels = (line.split("'")[1] for line in said if line.startswith("    curl "))
         listed = json.loads(body(event))[0]
@@ -87,7 +49,7 @@ def test_a_day_is_shown_and_served_until_ctrl_c() -> None:
 
 
 def test_json_is_one_object_and_nothing_else() -> None:
-    with running("--json", "--preset", "day", "--seed", "7") as process:
+    with running("race", "--json", "--preset", "day", "--seed", "7") as process:
         said = json.loads(lines(process, "{")[0])
         code, out, err = end(process)
 
@@ -99,7 +61,7 @@ def test_json_is_one_object_and_nothing_else() -> None:
 
 
 def test_speed_makes_everything_happen_sooner() -> None:
-    with running("--preset", "hostile", "--speed", "10") as process:
+    with running("race", "--preset", "hostile", "--speed", "10") as process:
         said = lines(process, LAST)
 
     assert "  the first race starts at 0:02 min and ends at 0:08 min" in said
