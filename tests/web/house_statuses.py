@@ -9,12 +9,13 @@ import fake_events
 import fake_polling
 import msgspec
 from fake_polling import VIEW
+from sequence_statuses import DECISION
+from sequence_statuses import status as sequence_status
 
 from sanderling.pages.status import HostStatus as PageHost
 from sanderling.pages.status import Status as PagesStatus
 from sanderling.repos.status import HostStatus as RepoHost
 from sanderling.repos.status import RepoStatus
-from sanderling.sequence.status import DecisionStatus, HostStatus, PlanStatus, SequenceStatus, StoreStatus
 from sanderling.stores.status_file import write_status
 from sanderling.web.house import AnyStatus, Found, Reader
 
@@ -57,57 +58,13 @@ REPOS = RepoStatus(
     wall=WALL,
     started=WALL - 100,
 )
-SEQUENCE = SequenceStatus(
-    running=True,
+SEQUENCE = sequence_status(
     pid=3,
     wall=WALL,
     started=WALL - 100,
-    api="bungie",
     host="stats.example",
-    cursor=16_000_000_500,
-    next=16_000_000_510,
-    newest=16_000_000_505,
-    head=16_000_006_000,
-    behind=5500,
-    head_rate=60.0,
-    lag=135.0,
-    p20=140.0,
-    missing=0.012,
-    errors=0.001,
-    rate=42.0,
-    plan=PlanStatus(workers=50, period=10_000, strategy="catch_up", why="135 s behind: 25 workers become 50."),
-    inflight=48,
-    waiting=7,
-    available=True,
-    at_head=False,
-    looking=False,
-    missed={"gap": 9996, "hidden": 3},
-    answers={"success": 20, "skipped": 470, "not_found": 10, "error": 2, "rate_limited": 1, "hidden": 3},
-    probes={"exists": 4, "missing": 9},
-    gaps=1,
-    skipped=9996,
-    published=20,
-    publish_failures=0,
-    trouble="",
-    queue={"ready": 2, "taken": 1, "delayed": 0, "dead": 0},
-    store=StoreStatus(stored=17, duplicates=0, buried=0, retried=0, workers=4, trouble=""),
-    limiter=HostStatus(rate=61.5, ceiling=None, latency=0.16, requests=519, refused=1, why="growing"),
     decisions=tuple(
-        DecisionStatus(
-            wall=WALL - 50 + number,
-            before=25,
-            workers=50,
-            wanted=120,
-            period=10_000,
-            strategy="catch_up",
-            why="300 s behind",
-            held=(),
-            lag=300.0,
-            missing=0.012,
-            errors=0.0,
-            rate=40.0,
-        )
-        for number in range(30)
+        msgspec.structs.replace(DECISION, wall=WALL - 50 + number, why="300 s behind", held=()) for number in range(30)
     ),
 )
 POLLING = fake_polling.STATUS

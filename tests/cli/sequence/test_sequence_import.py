@@ -15,44 +15,25 @@ import pytest
 from command_line import called
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sequence_missing import ids, spans, under_way
 
 from sanderling.apis.numbered import LARGEST_ID
 from sanderling.cli.sequence import missed_import as sequence_import
 from sanderling.clock import SystemClock
-from sanderling.sequence.cursor import Position, ranges_of
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
-from sanderling.sequence.state import Fates, Saved, SequenceState
+from sanderling.sequence.cursor import ranges_of
+from sanderling.sequence.state import SequenceState
 from sanderling.stores import sqlite_file
-
-FAR = SystemClock().wall() + 5 * 86_400  # days away
-
-
-def missed(low: int, high: int | None = None, reason: Reason = Reason.NOT_FOUND, due: float = FAR) -> Missed:
-    wall = SystemClock().wall()
-    return Missed(low, low if high is None else high, reason, wall - 7200, wall, 3, due)
 
 
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[SequenceState]:
-    """That of a crawl which is under way: it has the file open."""
-    with closing(SequenceState(tmp_path / "out" / "sequence.db")) as state:
-        known = [missed(5), missed(7, reason=Reason.HIDDEN), missed(1000, 2999, Reason.GAP)]
-        state.record(Saved("numbers", Position(5000), 4999), Fates(missed=known))
-        yield state
+    with under_way(tmp_path / "out") as opened:
+        yield opened
 
 
 @pytest.fixture
 def out(tmp_path: Path) -> str:
     return f"--out={tmp_path / 'out'}"
-
-
-def spans(state: SequenceState) -> list[tuple[int, int, str]]:
-    return [(each.low, each.high, each.reason.value) for each in state.missed()]
-
-
-def ids(state: SequenceState) -> list[int]:
-    return [number for each in state.missed(limit=10**6) for number in range(each.low, each.high + 1)]
 
 
 def take_in(tmp_path: Path, content: bytes, *more: str) -> tuple[int, dict[str, Any]]:
