@@ -9,12 +9,6 @@ WARNINGS = ["-Wall", "-Wextra", "-Wno-missing-field-initializers"]
 setup(
     ext_modules=[
         Extension(
-            "sanderling.limit._lane",
-            ["src/sanderling/limit/_lane.c"],
-            extra_compile_args=["-O2", *WARNINGS],
-            optional=True,
-        ),
-        Extension(
             "sanderling.formats._repo",
             [f"{FORMATS}/_repo{part}.c" for part in ("", "_parse", "_commit", "_blocks", "_json", "_sha256")],
             depends=[f"{FORMATS}/_repo.h"],

@@ -91,7 +91,7 @@ def test_the_wheel_has_every_module_and_every_file_that_one_reads(built: Built) 
     files = built.files()
 
     modules = {str(path.relative_to(SOURCE.parent)) for path in SOURCE.rglob("*.py")}
-    read = {"py.typed", "limit/_lane.pyi", "formats/_repo.pyi"}
+    read = {"py.typed", "formats/_repo.pyi"}
     read |= {f"events/analysis/data/{name}.txt" for name in ("aspects", "intents", "lexicon")}
     assert modules - files == set()
     assert {f"sanderling/{name}" for name in read} - files == set()
@@ -103,7 +103,8 @@ def test_the_wheel_has_the_parts_in_c(built: Built) -> None:
         pytest.skip("there is no compiler on this machine")
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
 
-    assert {f"sanderling/limit/_lane{suffix}", f"sanderling/formats/_repo{suffix}"} <= built.files()
+    built_parts = ("events/analysis/_scan", "formats/_repo")
+    assert {f"sanderling/{part}{suffix}" for part in built_parts} <= built.files()
 
 
 def test_the_wheel_has_nothing_but_the_package(built: Built) -> None:
@@ -121,7 +122,7 @@ def test_the_source_distribution_has_all_that_it_takes_to_test_and_deploy_it(bui
     kept = {name for name in kept if not name.startswith(("deploy/secrets/", "deploy/."))}
     assert {name for name in kept if not name.endswith(".so")} - sources == set()
     assert {"CHANGELOG.md", "LICENSE", "Makefile", "README.md", "constraints.txt", "setup.py"} <= sources
-    assert {"src/sanderling/formats/_repo.h", "src/sanderling/limit/_lane.c"} <= sources
+    assert {"src/sanderling/formats/_repo.h", "src/sanderling/events/analysis/_scan.c"} <= sources
     assert [name for name in sources if name.endswith((".so", ".pyc")) or "deploy/secrets" in name] == []
 
 
@@ -153,7 +154,7 @@ def test_it_runs_where_there_is_no_checkout(built: Built, tmp_path: Path) -> Non
     where = run([built.programs / "python", "-c", "import sanderling; print(sanderling.__file__)"], tmp_path)
 
     assert Path(where.strip()).is_relative_to(built.programs.parent)
-    assert "limiter          C" in run([built.programs / "sanderling", "doctor"], tmp_path) or not shutil.which("cc")
+    assert "parser of repos  C" in run([built.programs / "sanderling", "doctor"], tmp_path) or not shutil.which("cc")
 
 
 def test_events_makes_its_database_and_reads_its_lists_where_there_is_no_checkout(built: Built, tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ tell which answers are too old to count. A host that is let go leaves a stone, a
 from sanderling.limit.backoff import BackoffRules
 from sanderling.limit.breaker import BreakerRules
 from sanderling.limit.budget import BudgetRules
-from sanderling.limit.fast import Permit
 from sanderling.limit.gate import Feedback
 from sanderling.limit.hints import Quota
+from sanderling.limit.lane import Permit
 from sanderling.limit.limiter import Attempt, Limiter
 from sanderling.limit.pace import PaceRules
 from sanderling.limit.rules import LimiterRules, Scope

@@ -3,7 +3,7 @@
 Selectable for comparison and for hosts whose owner prescribes it; `governor` learns more from the same answers.
 """
 
-from sanderling.limit.fast import Lane
+from sanderling.limit.lane import Lane
 from sanderling.limit.latency import Latency, Verdict
 from sanderling.limit.pace import PaceRules
 

@@ -16,9 +16,8 @@ import msgspec
 from sanderling.clock import Timer
 from sanderling.limit.breaker import Breaker, BreakerRules, State
 from sanderling.limit.budget import Budget
-from sanderling.limit.fast import Lane, Permit
 from sanderling.limit.hints import LONGEST, Quota
-from sanderling.limit.lane import Owner
+from sanderling.limit.lane import Lane, Owner, Permit
 from sanderling.limit.line import Line
 from sanderling.limit.pace import Cap, PaceRules
 from sanderling.limit.tombstones import Tombstone

@@ -9,8 +9,7 @@ What follows from each objection is in `trials`.
 from enum import Enum
 from math import inf
 
-from sanderling.limit.fast import Lane
-from sanderling.limit.lane import KEPT
+from sanderling.limit.lane import KEPT, Lane
 from sanderling.limit.latency import Latency, Verdict
 from sanderling.limit.pace import PaceRules
 from sanderling.limit.trials import SOON, Evidence, Phase, Trials

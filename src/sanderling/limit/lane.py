@@ -3,19 +3,15 @@
 A `Lane` paces by the generic cell rate algorithm: one number says when the next request may leave. It never loops and
 never lends: a host that was idle, penalised or closed comes back with nothing saved up. It also counts what the answers
 were, window by window, so that a strategy is asked once per window and not once per answer.
-
-`_lane.c` is this file again in C; `fast` takes whichever is there, and the tests run both.
 """
 
 from array import array
-from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 if TYPE_CHECKING:
-    from sanderling.limit.gate import Feedback, Gate
-    from sanderling.limit.rules import Scope
+    from sanderling.limit.gate import Gate
 
 # Enough samples for a 95th percentile to mean something, few enough that an active host stays near a kilobyte.
 KEPT = 64
@@ -28,7 +24,7 @@ class Owner(Protocol):
 
     granted: int
 
-    def _give_back(self, permit: Any, *, sent: bool) -> None: ...  # noqa: ANN401 - of either make
+    def _give_back(self, permit: "Permit", *, sent: bool) -> None: ...
 
 
 class Lane:
@@ -131,50 +127,3 @@ class Permit(msgspec.Struct, gc=False):
 
     def __repr__(self) -> str:
         return f"<Permit {self.serial} for {self.gate.host}, {'live' if self.live else 'spent'}>"
-
-
-class Front:
-    """The part of a limiter that is asked for every request; what is not plain is left to the limiter itself."""
-
-    _acquire_slow: Callable[..., Coroutine[Any, Any, Any]]
-    _try_slow: Callable[[str], Any]
-    _feedback_slow: Callable[[Any, Any], None]
-    _close_window: Callable[[Any], None]
-
-    def __init__(self, gates: "dict[str, Gate]", now: Callable[[], float]) -> None:
-        self._front = gates, now
-        self.granted = 0  # permits ever given, each once however many scopes it drew on
-
-    async def acquire(self, host: str, scopes: "Iterable[Scope]" = (), *, cost: float = 1.0, job: str = "") -> Permit:
-        """Return when `host` may be called, first come first served. Raises CircuitOpen if it is left alone for now."""
-        gates, now = self._front
-        gate = gates.get(host)
-        if gate is not None and gate.plain and not scopes and cost == 1.0 and gate.ready <= (instant := now()):
-            self.granted += 1
-            return Permit(self, gate, gate.take(instant))  # type: ignore[arg-type]
-        permit: Permit = await self._acquire_slow(host, scopes, cost=cost, job=job)
-        return permit
-
-    def try_acquire(self, host: str) -> Permit | None:
-        """A permit if `host` may be called this instant and nobody waits for it; else None, and nothing is taken."""
-        gates, now = self._front
-        gate = gates.get(host)
-        if gate is not None and gate.plain and gate.ready <= (instant := now()):
-            self.granted += 1
-            return Permit(self, gate, gate.take(instant))  # type: ignore[arg-type]
-        permit: Permit | None = self._try_slow(host)
-        return permit
-
-    def feedback(self, permit: Permit, feedback: "Feedback") -> None:
-        """Learn how the permit's request went. A permit counts once; later reports on it are ignored."""
-        if not permit.live:
-            return
-        gate = permit.gate
-        if not (gate.calm and permit.serial > gate.epoch and not permit.also and feedback.is_plain):
-            self._feedback_slow(permit, feedback)
-            return
-        permit.live = False
-        gate.ended += 1
-        gate.sample(feedback.latency)
-        if self._front[1]() >= gate.closes:
-            self._close_window(gate)

@@ -14,8 +14,8 @@ from sanderling.limit import hints
 from sanderling.limit.backoff import delay
 from sanderling.limit.breaker import State
 from sanderling.limit.budget import Budget
-from sanderling.limit.fast import Front, Permit
 from sanderling.limit.gate import Feedback, Gate
+from sanderling.limit.lane import Permit
 from sanderling.limit.line import Waiter
 from sanderling.limit.pace import Cap
 from sanderling.limit.registry import Registry
@@ -57,7 +57,7 @@ class Attempt:
         self.feedback = Feedback(status, took, error, retry_after, hints.quota(fields, now=wall), scope)
 
 
-class Limiter(Front):
+class Limiter:
     """Leave to call hosts, each at the pace it allows. For one event loop; not for several threads."""
 
     def __init__(
@@ -69,14 +69,53 @@ class Limiter(Front):
         self._rng = rng or Random()
         self._hosts = Registry(self.rules, self._now, self._rng)
         self._gates = self._hosts.gates
-        super().__init__(self._gates, self._now)
         self._turnstile = Turnstile(self, self._clock, self._now)
         self._budget = Budget(self.rules.budget)
         self._retries = 0
+        self.granted = 0  # permits ever given, each once however many scopes it drew on
 
     def __repr__(self) -> str:
         waiting = sum(len(gate.line or ()) for gate in self._gates.values())
         return f"<Limiter {self.rules.strategy}, {len(self._gates)} hosts, {waiting} waiting>"
+
+    async def acquire(self, host: str, scopes: Iterable[Scope] = (), *, cost: float = 1.0, job: str = "") -> Permit:
+        """Return when `host` may be called, first come first served. Raises CircuitOpen if it is left alone for now."""
+        gate = self._gates.get(host)
+        if gate is not None and gate.plain and not scopes and cost == 1.0 and gate.ready <= (now := self._now()):
+            self.granted += 1
+            return Permit(self, gate, gate.take(now))
+        return await self._turnstile.stand(Waiter(*self._path(host, scopes, cost), job, self._now()))
+
+    def try_acquire(self, host: str) -> Permit | None:
+        """A permit if `host` may be called this instant and nobody waits for it; else None, and nothing is taken."""
+        gate, now = self._gates.get(host), self._now()
+        if gate is not None and gate.plain and gate.ready <= now:
+            self.granted += 1
+            return Permit(self, gate, gate.take(now))
+        gate = self._hosts.gate(host)
+        if gate.line or gate.refusal(now) is not None or gate.due(now) > now:
+            return None
+        self.granted += 1
+        return gate.grant(self, now, 1.0)
+
+    def feedback(self, permit: Permit, feedback: Feedback) -> None:
+        """Learn how the permit's request went. A permit counts once; later reports on it are ignored."""
+        if not permit.live:
+            return
+        gate = permit.gate
+        counts = gate.calm and permit.serial > gate.epoch and not permit.also and feedback.is_plain
+        permit.live = False
+        if counts:
+            gate.ended += 1
+            gate.sample(feedback.latency)
+            if (now := self._now()) >= gate.closes:
+                gate.close_window(now)
+                self._turnstile.serve(gate)
+        elif permit.also:
+            self._feedback_to_all(permit, feedback)
+        else:
+            self._learn(permit, feedback, self._now())
+            self._turnstile.serve(gate)
 
     def ready_at(self, host: str) -> float:
         """When `try_acquire` may next succeed, on the limiter's clock, as things stand."""
@@ -176,34 +215,6 @@ class Limiter(Front):
     def forget_idle(self) -> int:
         """Let go of every idle host; how many that were. New hosts push idle ones out without being asked."""
         return self._hosts.forget_idle()
-
-    # What `Front` leaves to us. It has `acquire`, `try_acquire` and `feedback`.
-
-    async def _acquire_slow(
-        self, host: str, scopes: Iterable[Scope] = (), *, cost: float = 1.0, job: str = ""
-    ) -> Permit:
-        return await self._turnstile.stand(Waiter(*self._path(host, scopes, cost), job, self._now()))
-
-    def _try_slow(self, host: str) -> Permit | None:
-        gate, now = self._hosts.gate(host), self._now()
-        if gate.line or gate.refusal(now) is not None or gate.due(now) > now:
-            return None
-        self.granted += 1
-        return gate.grant(self, now, 1.0)
-
-    def _feedback_slow(self, permit: Permit, feedback: Feedback) -> None:
-        if not permit.live:
-            return
-        permit.live = False
-        if permit.also:
-            self._feedback_to_all(permit, feedback)
-            return
-        self._learn(permit, feedback, self._now())
-        self._turnstile.serve(permit.gate)
-
-    def _close_window(self, gate: Gate) -> None:
-        gate.close_window(self._now())
-        self._turnstile.serve(gate)
 
     def _give_back(self, permit: Permit, *, sent: bool) -> None:
         for part in (permit, *permit.also):

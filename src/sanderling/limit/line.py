@@ -5,8 +5,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sanderling.limit.fast import Permit
     from sanderling.limit.gate import Gate
+    from sanderling.limit.lane import Permit
 
 
 class Waiter:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from math import inf, nextafter
 
 from sanderling.clock import Clock
-from sanderling.limit.fast import Permit
 from sanderling.limit.gate import Gate
-from sanderling.limit.lane import Owner
+from sanderling.limit.lane import Owner, Permit
 from sanderling.limit.line import Line, Waiter
 
 WAITS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, inf)  # bounds of the histogram of waits, in seconds

@@ -7,14 +7,12 @@ from command_line import called
 
 from sanderling.cli.doctor import doctor
 from sanderling.formats import repo
-from sanderling.limit import fast
 
 
-def test_it_says_which_parser_and_which_limiter_are_active() -> None:
+def test_it_says_which_parser_is_active() -> None:
     found = {each.what: each for each in doctor.findings()}
 
     assert found["parser of repos"].found.startswith("C" if repo.ACTIVE == "c" else "Python")
-    assert found["limiter"].found == ("C" if fast.NATIVE else "Python")
 
 
 def test_what_is_lacking_comes_with_advice_and_an_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from sanderling.cli.doctor.findings import FAIL, OK, WARN, Finding
 from sanderling.clock import Clock
 from sanderling.fetch.http import HttpRules
 from sanderling.formats import repo
-from sanderling.limit import fast
 from sanderling.stores.durable import sync_folder
 from sanderling.words import printable, size
 
@@ -46,7 +45,6 @@ LOOK, MOST_DRIFT = 0.1, 0.05  # seconds that both clocks are compared over, and 
 def findings() -> Iterator[Finding]:
     """What this installation is made of."""
     yield python(sys.version_info[:2], sys.version.split()[0])
-    yield Finding("limiter", OK, "C") if fast.NATIVE else Finding("limiter", WARN, "Python", BUILD)
     yield _parser()
     yield event_loop()
     for coding, modules in CODINGS.items():
