@@ -13,7 +13,8 @@ from sanderling.formats.rca import encode_block
 from sanderling.limit import Limiter
 from sanderling.repos.archives import Problem
 from sanderling.repos.books import Books
-from sanderling.repos.crawl import Hands, RepoCrawl, RepoRules, Stores
+from sanderling.repos.crawl import Hands, RepoCrawl, Stores
+from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.repos.since import EarlierRevs
 from sanderling.stores.durable import FolderError
