@@ -338,6 +338,17 @@ def lines(out: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
+def test_get_prints_the_newest_crawl_of_a_repo_whatever_the_order_of_folders_and_numbers(tmp_path: Path) -> None:
+    for name, number, text in (("old", 7, b'{"text":"old"}'), ("new", 1, b'{"text":"new"}')):
+        (tmp_path / name).mkdir()
+        repos = {"did:plc:a": {POST: {"3k2": text}}}
+        write(tmp_path / name / f"segment_{number:04}.rca", repos, AT + (name == "new"))
+
+    for order in (("old", "new"), ("new", "old")):
+        done = called("repos", "get", "did:plc:a", *(str(tmp_path / name) for name in order))
+        assert [json.loads(line)["record"] for line in done.out.splitlines()] == [{"text": "new"}], order
+
+
 def test_get_prints_the_records_of_the_newest_segment_that_has_the_repo(folder: Path) -> None:
     new, old = called("repos", "get", "did:plc:a", str(folder)), called("repos", "get", "did:plc:b", str(folder))
 

@@ -154,7 +154,7 @@ def get_command(
     collections: Collections = (),
     leave_out: LeftOut = None,
 ) -> None:
-    """Print the records of one repo, from the newest segment that has it, as JSON lines."""
+    """Print the records of one repo, as it was crawled last, as JSON lines."""
     listed = _listed(leave_out)
     paths, complaints = segments_at(places), Complaints(shown=True)
     with explained():
