@@ -36,8 +36,10 @@ def archives(tmp_path: Path) -> dict[str, Path]:
     return {name: write(tmp_path / name / "segment_0001.rca", repos) for name, repos in (("old", OLD), ("new", NEW))}
 
 
-def replayed(store: Clickhouse, paths: Sequence[Path], collections: Sequence[str] = (), **options: bool) -> Replayed:
-    return Replay(ClickhouseSink(store), Heard(), collections=collections, **options).run(paths)
+def replayed(
+    store: Clickhouse, paths: Sequence[Path], collections: Sequence[str] = (), *, again: bool = False
+) -> Replayed:
+    return Replay(ClickhouseSink(store), Heard(), collections=collections, again=again).run(paths)
 
 
 def rows_of(store: Clickhouse) -> list[tuple[object, ...]]:
