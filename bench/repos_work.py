@@ -111,7 +111,8 @@ def crawl(dids: str, out: str) -> Numbers:
 
 def replay(segment: str, database: str) -> Numbers:
     """Seconds of CPU and of the wall to load a segment into chDB, once that is loaded itself."""
-    from sanderling.repos.replay import ClickhouseSink, Replay, ReplayRules  # noqa: PLC0415 - an extra
+    from sanderling.repos.replay import Replay, ReplayRules  # noqa: PLC0415 - an extra
+    from sanderling.repos.replay_clickhouse import ClickhouseSink  # noqa: PLC0415 - an extra
     from sanderling.stores.clickhouse import open_clickhouse  # noqa: PLC0415
 
     with closing(open_clickhouse(f"chdb:{database}")) as store:

@@ -14,8 +14,9 @@ from sanderling.flow.memory import Memory
 from sanderling.formats.rca_reader import RcaReader
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
 from sanderling.repos.books import Books
-from sanderling.repos.crawl import Hands, RepoCrawl, RepoRules, Stores
+from sanderling.repos.crawl import Hands, RepoCrawl, Stores
 from sanderling.repos.directory import Entry
+from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.stores.control_file import Control
 from sanderling.stores.ports import ProgressView

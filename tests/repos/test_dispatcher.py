@@ -53,7 +53,7 @@ def test_ten_failures_in_a_row_block_it_and_a_success_restores_everything() -> N
 def test_a_new_pass_unblocks_it_and_remembers_that_it_failed() -> None:
     made = host(1000, failures=30)
 
-    made.forgive()
+    made.begin_pass()
 
     assert (made.blocked, made.rate(usual=5)) == (False, 5)
 

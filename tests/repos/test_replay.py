@@ -14,7 +14,8 @@ import pytest
 from small_archives import CRAWLED_AT, LIKE, POST, PROFILE, THREE, Heard, Small, flip, offset_of, write
 
 from sanderling.repos.leave_out import LeaveOut
-from sanderling.repos.replay import ClickhouseSink, Replay, Replayed, ReplayRules, Segment
+from sanderling.repos.replay import Batch, Replay, Replayed, ReplayRules, Segment
+from sanderling.repos.replay_clickhouse import ClickhouseSink
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.stores.clickhouse import Clickhouse, ClickhouseError, open_clickhouse
 
@@ -147,6 +148,9 @@ class Kept:
     def has(self, segment: Segment) -> bool:
         return self.complete.get(segment, False)
 
+    def remove_superseded(self) -> int:
+        return 0
+
     @contextmanager
     def loading(self, segment: Segment) -> Iterator["Kept.One"]:
         one = Kept.One(self)
@@ -158,9 +162,9 @@ class Kept:
             self.complete = False
             self._sink = sink
 
-        def write(self, rows: Any) -> None:  # noqa: ANN401 - a table
+        def write(self, batch: Batch) -> None:
             with self._sink._turn:
-                self._sink.tables.append(rows)
+                self._sink.tables.append(batch.rows)
                 if self._sink._fails(len(self._sink.tables)):
                     raise ClickhouseError("the server is gone")
 

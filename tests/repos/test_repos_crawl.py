@@ -16,9 +16,10 @@ from sanderling.formats.cid import Cid
 from sanderling.formats.repo import Limits, RepoError, parse_repo
 from sanderling.limit import Limiter
 from sanderling.repos.books import Books
-from sanderling.repos.crawl import Hands, RepoCrawl, RepoRules, Stores
+from sanderling.repos.crawl import Hands, RepoCrawl, Stores
 from sanderling.repos.directory import DirectoryError, Entry
 from sanderling.repos.measures import Exchanges
+from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.repos.status import Watched
 from sanderling.stores.ports import Finished, ProgressError, Unfinished

@@ -11,8 +11,8 @@ from sanderling.formats.list_file import ListError
 from sanderling.ids import Host
 from sanderling.limit import Limiter
 from sanderling.outcome import Code
-from sanderling.repos.crawl import RepoRules
 from sanderling.repos.leave_out import LeaveOut
+from sanderling.repos.rules import RepoRules
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual

@@ -1,5 +1,6 @@
 """What an earlier archive has is not fetched again, unless it has changed."""
 
+import asyncio
 from collections import Counter
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from sanderling.formats.rca import encode_block
 from sanderling.limit import Limiter
 from sanderling.repos.archives import Problem
 from sanderling.repos.books import Books
-from sanderling.repos.crawl import Hands, RepoCrawl, RepoRules, Stores
+from sanderling.repos.crawl import Hands, RepoCrawl, Stores
+from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.repos.since import EarlierRevs
 from sanderling.stores.durable import FolderError
@@ -114,13 +116,19 @@ class Changing:
 
 
 def again(
-    folder: Path, fleet: Fleet, earlier: EarlierRevs, *, changed: set[str], silent: set[str]
+    folder: Path,
+    fleet: Fleet,
+    earlier: EarlierRevs,
+    *,
+    changed: set[str],
+    silent: set[str],
+    network: type[Changing] = Changing,
 ) -> tuple[ProgressView, Changing]:
     """A crawl of the fleet into another folder."""
 
     async def main() -> tuple[ProgressView, Changing]:
         clock = LoopClock()
-        network = Changing(FleetNetwork(fleet, clock), changed, silent)
+        made = network(FleetNetwork(fleet, clock), changed, silent)
         progress = SqliteProgress(folder / "progress.db")
         with Segments(folder / "rca", size=2**20, created_at=lambda: 1) as segments:
             limiter = Limiter(LIMITS, clock=clock)
@@ -128,12 +136,33 @@ def again(
                 Listed(list(fleet.directory())), progress, Books(segments, progress, inline, clock), earlier
             )
             hands, rules = Hands(inline, inline, Memory(2**30)), RepoRules(page_size=100)
-            fetcher = Fetcher(network, limiter, clock=clock)
+            fetcher = Fetcher(made, limiter, clock=clock)
             assert await RepoCrawl(stores, fetcher, limiter, hands, rules=rules, clock=clock).run()
-        return progress.view(), network
+        return progress.view(), made
 
     folder.mkdir()
     return run_virtual(main())
+
+
+def test_who_refuses_repos_for_an_hour_holds_no_worker_that_has_just_asked_for_the_revision(tmp_path: Path) -> None:
+    fleet = Fleet.make(1, hosts=1, repos=12, others=())
+    crawl_fleet(tmp_path / "first", fleet)
+    live = {did for did, end in fleet.expected().items() if end.archived and end.rev}
+    ends: list[float] = []
+
+    class Refusing(Changing):
+        async def send(self, task: Task) -> Reply:
+            if "getLatestCommit" in task.url:
+                await asyncio.sleep(3)  # so that several are under way when the first repo is refused
+                return await super().send(task)
+            ends.append(asyncio.get_running_loop().time())
+            return Reply(429, (("Retry-After", "3600"),), b"", task.url, 0.05)
+
+    with read(tmp_path / "first" / "rca")[0] as earlier:
+        view, _ = again(tmp_path / "second", fleet, earlier, changed=live, silent=set(), network=Refusing)
+
+    assert view.failed[Category.RATE_LIMITED] >= len(live)
+    assert max(ends) < 60
 
 
 def test_only_what_has_changed_is_archived_again(tmp_path: Path) -> None:

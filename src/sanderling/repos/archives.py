@@ -310,7 +310,10 @@ def _text(data: bytes, at: int, offset: int) -> tuple[str, int]:
 
 
 def archives_in(places: Iterable[Path]) -> list[Path]:
-    """The .rca files that are given, or in folders that are, the oldest first. Raises FolderError if there are none."""
+    """The .rca files that are given, or in folders that are, by number. Raises FolderError if there are none.
+
+    Of several archives that is not the order of their age, which only their blocks tell.
+    """
     found: list[Path] = []
     for place in places:
         if not place.exists():

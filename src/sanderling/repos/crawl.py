@@ -8,9 +8,8 @@ in threads; what bodies hold in memory is bounded.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
 
 from sanderling.apis.atproto import TRANSIENT, Category, get_latest_commit, get_repo, latest_rev, why_not
 from sanderling.clock import Clock, Timer
@@ -19,16 +18,16 @@ from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.flow.turns import Turns
 from sanderling.flow.workers import Workers
-from sanderling.formats.repo import Cids, Limits
 from sanderling.ids import HostError, host_of
 from sanderling.limit import Limiter, Permit
-from sanderling.outcome import Code
+from sanderling.outcome import Code, Outcome
 from sanderling.repos.books import Archived, Books
 from sanderling.repos.directory import Directory
 from sanderling.repos.dispatcher import HostRepos
-from sanderling.repos.leave_out import LeaveOut
 from sanderling.repos.measures import Measures
 from sanderling.repos.packing import pack
+from sanderling.repos.rules import RepoRules
+from sanderling.repos.since import EarlierRevs
 from sanderling.stores.control_file import NOTHING, Control
 from sanderling.stores.ports import Progress
 
@@ -41,36 +40,13 @@ AHEAD, FAR = 10, 50  # pages
 
 
 @dataclass(frozen=True, slots=True)
-class RepoRules:
-    """How a crawl of repos goes about it."""
-
-    workers: int = 50  # requests in flight
-    usual_rps: float = 5.0  # to a host of middle size
-    page_size: int = 50_000
-    passes: int = 3  # over what failed and may go otherwise
-    level: int = 3  # of zstd
-    cids: Cids = "strip"
-    limits: Limits = field(default_factory=Limits)
-    patience: float = 600.0  # seconds; who asks us to stay away for longer is asked again in the next pass
-    per_host: int = 10  # in flight
-    leave_out: LeaveOut = field(default_factory=LeaveOut)
-
-
-class Earlier(Protocol):
-    """What an earlier archive has."""
-
-    def rev(self, did: str) -> str:
-        """The revision of the repo in it; "" if it is not there, or has none. For any thread."""
-
-
-@dataclass(frozen=True, slots=True)
 class Stores:
     """Where a crawl reads and writes."""
 
     directory: Directory
     progress: Progress
     books: Books
-    earlier: Earlier | None = None  # what it has already need not be archived again
+    earlier: EarlierRevs | None = None  # what it has already need not be archived again
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +81,6 @@ class RepoCrawl:
         self._deferred: Counter[str] = Counter()  # how often a DID was put off
         self._timer: Timer | None = None
         self._fed = False  # whether the directory, or what failed before, was read to its end
-        self._last = False  # whether no pass comes after this one
         self._stopping = False
         self.wanted = NOTHING
         self._moved = asyncio.Event()  # something has changed for who waits to feed
@@ -117,9 +92,11 @@ class RepoCrawl:
         async with asyncio.TaskGroup() as keeping:
             keeping.create_task(self._stores.books.write(self._written))
             async with self._group:
-                for number in range(self.rules.passes):
-                    self._last = number + 1 == self.rules.passes
-                    await self._pass(self._feed_failed if number else self._feed_directory)
+                await self._pass(self._feed_directory)
+                again = self.rules.passes > 1
+                while not self._stopping and (again or self.waiting):
+                    await self._pass(self._feed_failed)
+                    again = self._another_pass
             self._stores.books.close()
         return not self._stopping
 
@@ -130,9 +107,11 @@ class RepoCrawl:
 
     def control(self, wanted: Control) -> None:
         """Pause, or go on; leave some hosts alone, and only those. What is in flight comes to its end."""
-        freed, self.wanted = self.wanted.hosts - wanted.hosts, wanted
+        before, self.wanted = self.wanted, wanted
+        rested = before.paused and not wanted.paused
         for host in self.hosts.values():
-            if str(host.name) in freed:
+            if rested or str(host.name) in before.hosts - wanted.hosts:
+                host.refused_since = None  # nobody has asked it meanwhile
                 self._line_up(host, self.clock.now())
         self._pump()
 
@@ -144,13 +123,9 @@ class RepoCrawl:
     # Feeding.
 
     async def _pass(self, feed: Callable[[], Awaitable[None]]) -> None:
-        """Feed all there is, and return when nothing of it waits or is in flight."""
-        if self._stopping:
-            return
+        """Feed all there is, and return when nothing of it is in flight, or waits for a host that answers."""
         self._fed = False
         self._over.clear()
-        for host in self.hosts.values():
-            host.forgive()
         await feed()
         self._fed = True
         self._pump()
@@ -173,7 +148,10 @@ class RepoCrawl:
             self._feed([(entry.did, entry.host) for entry in page if entry.did in pending])
 
     async def _feed_failed(self) -> None:
-        """What failed and may go otherwise, once more."""
+        """What failed and may go otherwise, once more; of hosts that have come to the end of their pass."""
+        busy = {url for url, host in self.hosts.items() if not host.may_begin(self.rules.passes)}
+        for url in self.hosts.keys() - busy:
+            self.hosts[url].begin_pass()
         after = ""
         while await self._room_for_a_page():
             names = [category.value for category in TRANSIENT]
@@ -183,7 +161,7 @@ class RepoCrawl:
             dids = [did for did, _ in failed]
             after = dids[-1]
             hosts = await self._hands.disk(self._stores.directory.hosts_of, dids)
-            self._feed([(did, hosts[did]) for did in dids if did in hosts])
+            self._feed([(did, hosts[did]) for did in dids if did in hosts and hosts[did] not in busy])
 
     async def _room_for_a_page(self) -> bool:
         """Return when more may be read; False if nothing more is wanted."""
@@ -248,9 +226,7 @@ class RepoCrawl:
         due = self._turns.due()
         if due is not None and self._has_room:
             self._timer = self.clock.call_later(max(0.0, due - now), self._pump)
-        if self.inflight == 0 and not self._stopping and self._fed and not self.wanted.paused:
-            self._leave_blocked()
-        if self.inflight == 0 and (self._stopping or (self._fed and self.waiting == 0)):
+        if self.inflight == 0 and (self._stopping or (self._fed and self._pass_is_over())):
             self._over.set()
 
     @property
@@ -263,11 +239,8 @@ class RepoCrawl:
             return  # one that is left alone is given a turn again when it is let go
         permit = self.limiter.try_acquire(host.name)
         if permit is None:
-            ready = self.limiter.ready_at(host.name)
-            if ready - now > self.rules.patience:
-                self._leave(host, Category.RATE_LIMITED)
-            else:
-                self._turns.add(host, max(ready, now + SOON))
+            if not self._left_refusing(host):
+                self._turns.add(host, max(self.limiter.ready_at(host.name), now + SOON))
             return
         did = host.dids.popleft()
         self.waiting -= 1
@@ -313,7 +286,11 @@ class RepoCrawl:
             await self._settle(host, did, fetched, asked_at)
             return False
         if fetched.outcome.code is not Code.OK or latest_rev(fetched.reply.body) != rev:
-            return True
+            if not self._is_shut(host):
+                return True
+            # It has refused others meanwhile. To wait here for the second leave would hold a worker for as long.
+            await self._settle(host, did, Fetched(Outcome(Code.DEFERRED), None, 0), asked_at)
+            return False
         host.succeeded()
         self._note(did, Category.UNCHANGED)
         return False
@@ -329,8 +306,9 @@ class RepoCrawl:
             await self._archive(host, did, reply.body)
         elif outcome.code in NOT_NOW and self._deferred[did] < MOST_DEFERRALS:
             self._deferred[did] += 1
-            host.dids.appendleft(did)
             self.waiting += 1
+            host.put_back(did, refused_at=self.clock.now() if outcome.code is Code.RATE_LIMITED else None)
+            self._left_refusing(host)
         else:
             category = why_not(outcome, reply)
             if category.blames_host:
@@ -342,9 +320,8 @@ class RepoCrawl:
         self._retime(host)
 
     def _blame(self, host: HostRepos, category: Category, asked_at: float) -> None:
-        now = self.clock.now()
-        shut = self.limiter.ready_at(host.name) - now > SHUT
-        self.measures.blocked += host.failed(category, asked_at=asked_at, shut_at=now if shut else None)
+        shut_at = self.clock.now() if self._is_shut(host) else None
+        self.measures.blocked += host.failed(category, asked_at=asked_at, shut_at=shut_at)
 
     async def _archive(self, host: HostRepos, did: str, car: bytes) -> None:
         at = int(self.clock.wall() * 1e6)
@@ -353,7 +330,7 @@ class RepoCrawl:
             self._note(did, packed)
             return
         stats = packed.stats
-        if stats.missing and not self._last:
+        if stats.missing and host.passes < self.rules.passes:
             # It may have been written to while it was sent. Who sends no more of it the last time does not have it.
             self._note(did, Category.INCOMPLETE)
             return
@@ -378,12 +355,37 @@ class RepoCrawl:
             self._leave(host, host.trouble or Category.UNAVAILABLE)
             host.dids.extend([] if probe is None else [probe])
 
-    def _leave_blocked(self) -> None:
-        """Nothing waits but for hosts that are blocked: they are not worth waiting for, there is a later pass."""
+    def _pass_is_over(self) -> bool:
+        """With nothing in flight: whether nothing waits, or only for hosts that no other with a pass left may wait for.
+
+        Those that are blocked are left then; those that refuse us, or that somebody wants left alone, go on waiting.
+        """
+        if self.waiting == 0 or self.wanted.paused:
+            return self.waiting == 0
         rest = [host for host in self.hosts.values() if host.dids]
-        if all(host.blocked for host in rest):
-            for host in rest:
-                self._leave(host, host.trouble or Category.UNAVAILABLE)
+        blocked = [host for host in rest if host.blocked]
+        held = [host for host in rest if host.refused_since is not None or str(host.name) in self.wanted.hosts]
+        if len({*blocked, *held}) < len(rest):
+            return False
+        for host in blocked:
+            self._leave(host, host.trouble or Category.UNAVAILABLE)
+        return self.waiting == 0 or self._another_pass
+
+    def _is_shut(self, host: HostRepos) -> bool:
+        return self.limiter.ready_at(host.name) - self.clock.now() > SHUT
+
+    @property
+    def _another_pass(self) -> bool:
+        """Whether a host that has come to the end of its pass, and does not refuse us, has one left."""
+        return any(host.refused_since is None and host.may_begin(self.rules.passes) for host in self.hosts.values())
+
+    def _left_refusing(self, host: HostRepos) -> bool:
+        """Leave a host that will have refused us for longer than our patience when it may be asked next."""
+        ready, now = self.limiter.ready_at(host.name), self.clock.now()
+        if ready - (now if host.refused_since is None else host.refused_since) <= self.rules.patience:
+            return False
+        self._leave(host, Category.RATE_LIMITED)
+        return True
 
     def _leave(self, host: HostRepos, category: Category) -> None:
         """Note all that waits for the host, for a later pass."""

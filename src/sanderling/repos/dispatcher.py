@@ -2,8 +2,9 @@
 
 Terms. *Size* of a host: how many of its DIDs were seen so far, in all pages and not only in the last. *Blocked*: it
 failed ten times in a row, or still after the limiter had left it alone; what waits for it is skipped and comes back in
-a later pass, and one DID at a time is asked for to see whether it is well again. *Low water*: the DID up to which
-everything is settled.
+a later pass, and one DID at a time is asked for to see whether it is well again. *Refusing*: the last thing it did was
+to say "not now" (429, Retry-After). *Pass*: each host goes through its DIDs, then through those that failed, at a time
+of its own. *Low water*: the DID up to which everything is settled.
 """
 
 from collections import deque
@@ -34,6 +35,8 @@ class HostRepos:
     turn: float | None = None
     cap: float = 0.0  # requests a second that the limiter was last told
     shut_at: float = inf  # when the limiter last closed it, if it has not answered since
+    refused_since: float | None = None  # the first refusal after the last answer
+    passes: int = 1  # that it has begun
     dids: deque[str] = field(default_factory=deque)
 
     def feed(self, dids: Iterable[str]) -> None:
@@ -53,9 +56,24 @@ class HostRepos:
         """Whether it is left alone, but for a probe now and then."""
         return self.failures >= BLOCK_AFTER
 
+    def may_begin(self, most: int) -> bool:
+        """Whether it has come to the end of a pass, and has another left of `most`."""
+        return not self.dids and not self.asking and self.passes < most
+
     def succeeded(self) -> None:
         """It answered, be it that there is no such repo."""
-        self.failures, self.trouble, self.shut_at = 0, None, inf
+        self.failures, self.trouble, self.shut_at, self.refused_since = 0, None, inf, None
+
+    def put_back(self, did: str, *, refused_at: float | None) -> None:
+        """Let a DID wait again: first of all if we did not ask for it, last if the host refused it.
+
+        Else a DID that is refused for itself would keep all others back.
+        """
+        if refused_at is None:
+            self.dids.appendleft(did)
+            return
+        self.dids.append(did)
+        self.refused_since = refused_at if self.refused_since is None else self.refused_since
 
     def failed(self, category: Category, *, asked_at: float = 0.0, shut_at: float | None = None) -> bool:
         """It did not, or only with an error of its own; whether that blocks it, and nothing did before.
@@ -69,8 +87,9 @@ class HostRepos:
         self.shut_at = self.shut_at if shut_at is None else shut_at
         return self.blocked and not before
 
-    def forgive(self) -> None:
-        """A new pass: it is no longer blocked, and will be soon if it still fails."""
+    def begin_pass(self) -> None:
+        """Once more: it is no longer blocked, and will be soon if it still fails."""
+        self.passes += 1
         self.failures = min(self.failures, HALVE_EVERY)
 
 

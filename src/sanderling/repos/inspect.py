@@ -143,8 +143,12 @@ def _verify(path: Path, report: Report, watch: Callable[[int], None], stopped: t
 
 
 def newest(paths: Sequence[Path], did: str, report: Report) -> tuple[Path, Block] | None:
-    """The last block of `did` in the last of `paths` that has a sound one; what is damaged on the way is reported."""
-    for path in reversed(paths):
+    """The block of `did` that was crawled last, of the sound ones in `paths`; what is damaged is reported.
+
+    The order of the paths says nothing: each archive numbers its segments from 1.
+    """
+    found: tuple[Path, Block] | None = None
+    for path in paths:
         try:
             with Archive(path, report) as archive:
                 block = archive.find(did)
@@ -153,6 +157,10 @@ def newest(paths: Sequence[Path], did: str, report: Report) -> tuple[Path, Block
         except OSError as error:
             report(Problem(path, 0, error.strerror or str(error)))
         else:
-            if block is not None:
-                return path, block
-    return None
+            if block is not None and (found is None or _when(block) >= _when(found[1])):
+                found = path, block
+    return found
+
+
+def _when(block: Block) -> tuple[int, str]:
+    return block.crawled_at, block.rev

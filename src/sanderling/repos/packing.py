@@ -1,14 +1,12 @@
 """A CAR, as a host sent it, to a block of a segment: read, checked and compressed. For a thread."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sanderling.apis.atproto import Category, why_unsound
 from sanderling.formats.parsed import Stats
 from sanderling.formats.rca import BlockError, encode_block
 from sanderling.formats.repo import RepoError, parse_repo
-
-if TYPE_CHECKING:
-    from sanderling.repos.crawl import RepoRules
+from sanderling.repos.rules import RepoRules
 
 
 class Packed(NamedTuple):
@@ -19,7 +17,7 @@ class Packed(NamedTuple):
     stats: Stats
 
 
-def pack(car: bytes, did: str, host: str, crawled_at: int, rules: "RepoRules") -> Packed | Category:
+def pack(car: bytes, did: str, host: str, crawled_at: int, rules: RepoRules) -> Packed | Category:
     """The block of the repo of `did` that `car` is, or why it is none."""
     try:
         repo = parse_repo(car, cids=rules.cids, limits=rules.limits)

@@ -5,11 +5,10 @@ whole is remembered by the sink, by the segment's name, size and index, and is n
 is loaded again from its beginning, which does no harm: rows replace their equals, and files are renamed at the end.
 """
 
-import importlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,20 +18,6 @@ from sanderling.formats.rca import RcaError
 from sanderling.repos.archives import Archive, Problem, Report
 from sanderling.repos.leave_out import LeaveOut
 from sanderling.repos.rows import Rows, Run, chooser
-from sanderling.stores.clickhouse import REPO_RECORDS, Clickhouse
-
-LOADED = """
-CREATE TABLE IF NOT EXISTS repo_segments_loaded (
-    segment String,
-    size UInt64,
-    index_crc UInt32,
-    collections String,
-    records UInt64,
-    loaded_at DateTime64(6) DEFAULT now64(6)
-) ENGINE = ReplacingMergeTree(loaded_at)
-ORDER BY (segment, size, index_crc, collections)
-"""
-
 
 NOTHING = LeaveOut()
 
@@ -41,7 +26,7 @@ NOTHING = LeaveOut()
 class ReplayRules:
     """How much is done at once."""
 
-    # A batch makes a part in every month that it has records of, which costs more than its rows do: few large ones.
+    # A batch makes a part in every partition that it has records of, which costs more than its rows do: few large ones.
     # Records have some 200 bytes, so that the bytes decide; the rows are a limit for tiny records.
     rows: int = 1_000_000
     bytes: int = 64 * 2**20  # unpacked; some four times as much is in memory, for every thread
@@ -61,12 +46,19 @@ class Segment(NamedTuple):
     collections: str  # the patterns; "" for all
 
 
+class Batch(NamedTuple):
+    """Some records of a segment."""
+
+    rows: Any  # a pyarrow.Table, which has no types
+    versions: list[tuple[str, int]]  # repos that are whole in it: DID, and when each was crawled
+
+
 class Loading(Protocol):
     """A segment on its way into a sink."""
 
     complete: bool  # set when all of it was written: it need not be loaded again
 
-    def write(self, rows: Any) -> None:  # noqa: ANN401 - a pyarrow.Table, which has no types
+    def write(self, batch: Batch) -> None:
         """Take some rows."""
 
 
@@ -78,6 +70,9 @@ class Sink(Protocol):
 
     def loading(self, segment: Segment) -> AbstractContextManager[Loading]:
         """Begin to load it."""
+
+    def remove_superseded(self) -> int:
+        """After all segments: remove what a newer crawl of a repo replaces, if it is in one place; how many rows."""
 
 
 @dataclass(slots=True)
@@ -92,6 +87,7 @@ class Replayed:
     bytes: int = 0  # of segments
     torn: int = 0  # bytes behind the last whole block of what was not finalised
     problems: int = 0
+    superseded: int = 0  # rows of earlier crawls that were removed
 
     def __iadd__(self, other: "Replayed") -> Self:
         for name in self.__slots__:
@@ -144,6 +140,7 @@ class Replay:
                 self._stopped.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+        total.superseded = self._sink.remove_superseded()
         return total
 
     def _segment(self, path: Path, watch: Watch) -> Replayed:
@@ -164,15 +161,15 @@ class Replay:
             share.add(Replayed(before=1))
             return
         with self._sink.loading(segment) as loading:
-            for table in self._batches(archive, share):
-                loading.write(table)
-                share.add(Replayed(records=table.num_rows))
+            for batch in self._batches(archive, share):
+                loading.write(batch)
+                share.add(Replayed(records=batch.rows.num_rows))
             loading.complete = footer is not None and not share.done.problems
         share.add(Replayed(segments=1, torn=archive.torn))
 
-    def _batches(self, archive: Archive, share: "_Share") -> Iterator[Any]:
-        """Tables of a batch each. Of what they were made of nothing is kept while they are written."""
-        rows = Rows()
+    def _batches(self, archive: Archive, share: "_Share") -> Iterator[Batch]:
+        """All records. Of what a batch was made of nothing is kept while it is written."""
+        rows, versions = Rows(), list[tuple[str, int]]()
         for block in archive.blocks():
             if self._stopped.is_set():
                 raise StoppedError
@@ -184,12 +181,14 @@ class Replay:
                     rows.add(Run(block.did, entry.name, block.crawled_at, offset), content, entry.count)
             except RcaError as error:
                 share.say(error)
+            else:
+                versions.append((block.did, block.crawled_at))
             share.add(Replayed(repos=1, bytes=len(block.data)))
             if len(rows) >= self._rules.rows or rows.bytes >= self._rules.bytes:
-                table, rows = share.table_of(rows), Rows()
-                yield table
-        if len(rows):
-            yield share.table_of(rows)
+                batch, rows, versions = Batch(share.table_of(rows), versions), Rows(), []
+                yield batch
+        if len(rows) or versions:
+            yield Batch(share.table_of(rows), versions)
 
 
 class StoppedError(Exception):
@@ -221,47 +220,3 @@ class _Share:
         for error in left_out:
             self.say(error)
         return table
-
-
-class ClickhouseSink:
-    """The table `repo_records`, and one of the segments that were loaded; both are made if they are not there."""
-
-    def __init__(self, store: Clickhouse) -> None:
-        self._store = store
-        store.execute(REPO_RECORDS)
-        store.execute(LOADED)
-
-    def has(self, segment: Segment) -> bool:
-        """Whether all of it was loaded before, in these collections or in all."""
-        ((found,),) = self._store.rows(
-            "SELECT count() FROM repo_segments_loaded WHERE segment = {name:String} AND size = {size:UInt64} "
-            "AND index_crc = {index_crc:UInt32} AND collections IN ('', {collections:String})",
-            **segment._asdict(),
-        )
-        return bool(found)
-
-    @contextmanager
-    def loading(self, segment: Segment) -> Iterator["_Inserted"]:
-        """Insert its rows, and remember it when they are all there."""
-        loading = _Inserted(self._store)
-        yield loading
-        if loading.complete:
-            self._store.execute(
-                "INSERT INTO repo_segments_loaded (segment, size, index_crc, collections, records) VALUES "
-                "({name:String}, {size:UInt64}, {index_crc:UInt32}, {collections:String}, {records:UInt64})",
-                **segment._asdict(),
-                records=loading.records,
-            )
-
-
-class _Inserted:
-    def __init__(self, store: Clickhouse) -> None:
-        self._store = store
-        self.complete = False
-        self.records = 0
-
-    def write(self, rows: Any) -> None:  # noqa: ANN401 - a pyarrow.Table
-        pa = importlib.import_module("pyarrow")
-        create = pa.repeat(pa.scalar(1, pa.int8()), rows.num_rows)  # as the table numbers it
-        self._store.insert("repo_records", rows.append_column("operation", create))
-        self.records += rows.num_rows

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from sanderling.repos.replay import Segment
+from sanderling.repos.replay import Batch, Segment
 from sanderling.stores.durable import FolderError, plainly, sync_folder
 
 # In the metadata of a file, which segment it was made of. One that could not be read to its end has none.
@@ -44,6 +44,10 @@ class ParquetSink:
         except (OSError, ValueError):  # pyarrow's own are both: there is none, or it is somebody else's
             return False
         return bool(found.get(MADE_OF) == _described(segment))
+
+    def remove_superseded(self) -> int:
+        """Nothing: each file is what one segment has, and the newest crawl of a repo is told by `time_us`."""
+        return 0
 
     @contextmanager
     def loading(self, segment: Segment) -> Iterator["_Written"]:
@@ -82,8 +86,8 @@ class _Written:
         self._writer = writer
         self.complete = False
 
-    def write(self, rows: Any) -> None:  # noqa: ANN401 - a pyarrow.Table
+    def write(self, batch: Batch) -> None:
         pa = importlib.import_module("pyarrow")
-        create = pa.repeat("create", rows.num_rows)
+        create = pa.repeat("create", batch.rows.num_rows)
         columns = schema()
-        self._writer.write_table(rows.append_column("operation", create).select(columns.names).cast(columns))
+        self._writer.write_table(batch.rows.append_column("operation", create).select(columns.names).cast(columns))

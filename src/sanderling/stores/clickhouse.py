@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+# By year, and not by month: an insert makes a part in every partition that it has rows of, and records say themselves
+# when they were made. Whatever they say, there are 19 partitions: "2022" is also all before, "2040" all after.
 REPO_RECORDS = """
 CREATE TABLE IF NOT EXISTS repo_records (
     repo String,
@@ -36,7 +38,7 @@ CREATE TABLE IF NOT EXISTS repo_records (
     INDEX idx_collection collection TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX idx_created_at created_at TYPE minmax GRANULARITY 1
 ) ENGINE = ReplacingMergeTree(time_us)
-PARTITION BY toYYYYMM(created_at)
+PARTITION BY least(greatest(toYear(created_at), 2022), 2040)
 ORDER BY (collection, repo, rkey, operation)
 """
 PLC_DID_STATE = """
@@ -53,7 +55,7 @@ ORDER BY did
 
 # A batch of 64 MB takes a second; a server that is merging or far away may take a hundred times as long.
 CONNECT_SECONDS, ANSWER_SECONDS = 10, 300
-# Records of a batch may be of any months, and each month is a partition; by default a server takes a hundred.
+# A table of an earlier release has a partition for each month that a record names; by default a server takes a hundred.
 INSERT_SETTINGS = {"max_partitions_per_insert_block": 0}
 LONGEST_REASON = 300
 SERVERS = {"clickhouse": ("http", 8123), "clickhouses": ("https", 8443)}

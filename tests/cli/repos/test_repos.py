@@ -19,6 +19,7 @@ from sanderling.formats.rca import encode_block
 from sanderling.repos.segments import Segments
 from sanderling.stores.ports import Finished
 from sanderling.stores.sqlite_progress import SqliteProgress
+from sanderling.testing.scripted import ScriptedServer, answer
 
 ROOT = Path(__file__).parents[3]
 KEYS = [
@@ -78,6 +79,24 @@ def test_what_may_be_had_later_makes_the_exit_code_1_and_the_next_run_gets_it(tm
             )
             assert archived(tmp_path / "out") == live(server.fleet), "once"
             assert "Archived 0 repos" in second.out
+
+    run(main)
+
+
+def test_a_host_that_only_refuses_is_left_after_our_patience_and_that_is_said(tmp_path: Path) -> None:
+    async def main() -> None:
+        dids = [f"did:plc:{letter * 24}" for letter in "abcde"]
+        paths = [f"/xrpc/com.atproto.sync.getRepo?did={did}" for did in dids]
+        async with ScriptedServer({path: [answer(429, Retry_After="60")] for path in paths}) as server:
+            (tmp_path / "dids.txt").write_text("".join(f"{did} {server.url('')}\n" for did in dids))
+            given = ["--output-dir", str(tmp_path / "out"), "--did-file", str(tmp_path / "dids.txt"), "--private"]
+            done = await here("repos", "crawl", *given, "--patience", "30")
+            status = await here("repos", "status", "--output-dir", str(tmp_path / "out"))
+
+            assert (done.code, len(server.requests)) == (1, 1)
+            assert "5 repos failed for now: 5 still throttled after all patience." in done.out
+            assert any("--patience" in command for command in commands(done.out)), "the same crawl again"
+            assert "5  still throttled after all patience (rate_limited)" in status.out
 
     run(main)
 

@@ -85,13 +85,11 @@ def test_replay_loads_a_folder_into_clickhouse_once(folder: Path, clickhouse_url
     assert (first.code, first.err, again.code, again.err) == (0, "", 0, "")
     assert first.out.startswith("5 records of 3 repos from 2 segments into ")
     assert "2 segments loaded before and left alone; --again" in again.out
-    assert [row[:2] for row in rows] == [
-        ("did:plc:a", "3k2"),
-        ("did:plc:a", "3k3"),
-        ("did:plc:a", "3k4"),
-        ("did:plc:b", "3k5"),
-    ]
-    assert rows[0][2] == '{"text":"new"}', "that of the later crawl"
+    assert rows == [("did:plc:a", "3k2", '{"text":"new"}'), ("did:plc:b", "3k5", '{"n":2}')], (
+        "as they were crawled last"
+    )
+    assert "3 rows of earlier crawls of these repos removed.\n" in first.out
+    assert "earlier crawls" not in again.out
 
 
 def test_replay_says_what_it_did_in_json(folder: Path, tmp_path: Path) -> None:
@@ -110,6 +108,7 @@ def test_replay_says_what_it_did_in_json(folder: Path, tmp_path: Path) -> None:
         "left_out": 0,
         "records": 2,
         "torn": 0,
+        "superseded": 0,
         "wrong": 0,
         "problems": [],
         "to": f"parquet:{tmp_path / 'out'}",
@@ -336,6 +335,17 @@ class RcaPart:
 
 def lines(out: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
+
+
+def test_get_prints_the_newest_crawl_of_a_repo_whatever_the_order_of_folders_and_numbers(tmp_path: Path) -> None:
+    for name, number, text in (("old", 7, b'{"text":"old"}'), ("new", 1, b'{"text":"new"}')):
+        (tmp_path / name).mkdir()
+        repos = {"did:plc:a": {POST: {"3k2": text}}}
+        write(tmp_path / name / f"segment_{number:04}.rca", repos, AT + (name == "new"))
+
+    for order in (("old", "new"), ("new", "old")):
+        done = called("repos", "get", "did:plc:a", *(str(tmp_path / name) for name in order))
+        assert [json.loads(line)["record"] for line in done.out.splitlines()] == [{"text": "new"}], order
 
 
 def test_get_prints_the_records_of_the_newest_segment_that_has_the_repo(folder: Path) -> None:

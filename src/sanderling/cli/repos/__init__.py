@@ -85,7 +85,7 @@ app.command(
 app.command(
     "sanderling.cli.repos.archive:get_command",
     name="get",
-    help="Print the records of one repo as JSON lines, from the newest archive that has it.\n\n"
+    help="Print the records of one repo as JSON lines, as it was crawled last, whatever the order of the archives.\n\n"
     "Exit code 0, 1 if it is not there or something is damaged, 2 if there are no archives.",
     help_epilogue="Example:\n\n    sanderling repos get did:plc:abcdefghijklmnopqrstuvwx archive",
 )

@@ -20,13 +20,18 @@ from sanderling.formats.rca import Block
 from sanderling.repos.archives import Problem
 from sanderling.repos.inspect import newest, verify
 from sanderling.repos.leave_out import LeaveOut
-from sanderling.repos.replay import ClickhouseSink, Replay, Replayed, ReplayRules, Sink
+from sanderling.repos.replay import Replay, Replayed, ReplayRules, Sink
+from sanderling.repos.replay_clickhouse import ClickhouseSink
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.repos.rows import chooser, split
 from sanderling.stores.clickhouse import open_clickhouse
 from sanderling.words import count, duration, printable, size
 
 SCHEMES = ("chdb:", "clickhouse:", "clickhouses:")
+BY_MONTH = (
+    "repo_records is of an earlier release, with a partition for every month that a record names, which makes it slow; "
+    "docs/repos.md says how to change that."
+)
 
 Collections = Annotated[
     tuple[str, ...],
@@ -63,13 +68,13 @@ def replay_command(
         run = Replay(sink, complaints, collections=collections, again=again, leave_out=listed, rules=rules)
         with Bar(paths, shown=not json) as bar:
             done = run.run(paths, lambda more: bar.add(more.bytes, more.records))
-        seconds = clock.now() - began
+        seconds, old = clock.now() - began, isinstance(sink, ClickhouseSink) and sink.by_month
     if json:
         numbers = asdict(done) | {"seconds": round(seconds, 3), "to": _shown(to)}
         del numbers["problems"]
         print(jsonlib.dumps(numbers | complaints.as_json()))
     else:
-        say([*complaints.words(), *_replayed(done, seconds, to)])
+        say([*complaints.words(), *_replayed(done, seconds, to), *([BY_MONTH] if old else [])])
     end(complaints)
 
 
@@ -110,6 +115,8 @@ def _replayed(done: Replayed, seconds: float, to: str) -> Iterator[str]:
         f"{count(done.records, 'record')} of {count(done.repos, 'repo')} from {count(done.segments, 'segment')} into "
         f"{printable(_shown(to))} in {duration(seconds)}{rate}."
     )
+    if done.superseded:
+        yield f"{count(done.superseded, 'row')} of earlier crawls of these repos removed."
     if done.left_out:
         yield f"{count(done.left_out, 'repo')} left out: see --leave-out."
     if done.before:
@@ -154,7 +161,7 @@ def get_command(
     collections: Collections = (),
     leave_out: LeftOut = None,
 ) -> None:
-    """Print the records of one repo, from the newest segment that has it, as JSON lines."""
+    """Print the records of one repo, as it was crawled last, as JSON lines."""
     listed = _listed(leave_out)
     paths, complaints = segments_at(places), Complaints(shown=True)
     with explained():

@@ -26,12 +26,13 @@ from sanderling.formats.repo import Cids
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
 from sanderling.observe.metrics_repos import RepoMetrics
 from sanderling.repos.books import Books
-from sanderling.repos.crawl import Hands, RepoCrawl, RepoRules, Stores
+from sanderling.repos.crawl import Hands, RepoCrawl, Stores
 from sanderling.repos.directory import Directory
 from sanderling.repos.dispatcher import BLOCK_AFTER, LARGE_RPS
 from sanderling.repos.leave_out import LeaveOut
 from sanderling.repos.measures import Exchanges
 from sanderling.repos.plc import EndpointError, host_at
+from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.repos.since import EarlierRevs
 from sanderling.repos.status import RepoStatus, Watched
@@ -75,6 +76,9 @@ class Asking:
 
     passes: Annotated[int, Parameter(validator=Number(gte=1, lte=100))] = 3
     """How often to come to what fails and may go otherwise."""
+
+    patience: Annotated[float, Parameter(validator=Number(gt=0))] = 600.0
+    """Seconds to wait for a host that does nothing but refuse us, as with 429; the next run asks it again."""
 
     contact: str | None = None
     """Where a host's owner can reach you: https://… or mailto:…"""
@@ -144,6 +148,7 @@ class Keeping:
             usual_rps=asking.default_pds_rps,
             page_size=self.page_size,
             passes=asking.passes,
+            patience=asking.patience,
             leave_out=asking.left_out(),
             level=self.zstd_level,
             cids=self.cids,
