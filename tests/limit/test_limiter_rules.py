@@ -105,7 +105,7 @@ def test_a_window_that_contradicts_itself_is_refused(rules: dict[str, float], fi
 @pytest.mark.parametrize(
     ("rules", "field"),
     [
-        ({"strategy": "guess"}, "strategy is 'guess'; there are aimd, governor"),
+        ({"strategy": "guess"}, "strategy is 'guess'; there are aimd, contract, governor"),
         ({"idle": 0}, "idle is 0"),
         ({"idle": inf}, "idle is inf"),
         ({"lease": nan}, "lease is nan"),

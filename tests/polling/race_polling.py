@@ -11,10 +11,11 @@ from random import Random
 from typing import Any, TypeVar
 
 from sanderling.apis.trackside import Trackside
+from sanderling.cli.polling.flags import Upstream
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules
 from sanderling.flow.memory import Memory
-from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.limit import Limiter
 from sanderling.polling.control import PollingControl
 from sanderling.polling.system import PollingSystem, Tools
 from sanderling.polling.watch import PollingWatch
@@ -54,6 +55,8 @@ class WatchedNetwork(RaceNetwork):
         self.most_at_once = 0
         self.most_of_one = 0
         self.broken: set[str] = set()  # paths that answer with a broken document
+        self.delay: Callable[[float], float] = lambda _: 0.0  # seconds more that an answer takes
+        self.outage: Callable[[str, float], Coroutine[Any, Any, Reply] | None] = lambda _path, _now: None
         self._now = clock.now
 
     async def send(self, task: Task) -> Reply:
@@ -64,7 +67,11 @@ class WatchedNetwork(RaceNetwork):
         if path != self.day.path("Event"):  # which discovery asks for, too
             self.most_of_one = max(self.most_of_one, self.flying[path])
         try:
+            if (failing := self.outage(path, self._now())) is not None:
+                return await failing
+            await asyncio.sleep(more := self.delay(self._now()))
             reply = await super().send(task)
+            reply = replace(reply, latency=reply.latency + more)
             return replace(reply, body=b'[{"ID": "') if path in self.broken else reply
         finally:
             self.flying[path] -= 1
@@ -88,7 +95,8 @@ class Polling:
     async def open(self, store: PollingStore | None = None) -> PollingSystem:
         """A new process at the same database."""
         self.store = store or await open_sqlite_polling(self.path, self.source.schema, self.source.name, at_once)
-        rules = LimiterRules(PaceRules(initial_rps=RPS, min_rps=0.25, max_rps=RPS))
+        # That of the command, with a chance that is always the same.
+        rules = Upstream(max_rps=RPS).limiter(self.clock).rules
         self.limiter = Limiter(rules, clock=self.clock, rng=Random(1))
         fetcher = Fetcher(self.network, self.limiter, clock=self.clock, follow=False, retry=False)
         tools = Tools(self.source, fetcher, self.limiter, Memory(2**28), self.store, at_once)

@@ -20,6 +20,7 @@ class Aimd:
 
     single = False  # it has no probing phase: after trouble it goes on, slower
     counts_refusals = True  # a refusal without a Retry-After counts against the breaker
+    trusts_503 = True
     ceiling: float | None = None  # it remembers none
     learned: str | None = None
     usual: float | None = None  # it judges by a target

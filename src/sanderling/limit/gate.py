@@ -52,6 +52,7 @@ class Strategy(Protocol):
     hold: float
     ceiling: float | None
     counts_refusals: bool
+    trusts_503: bool  # whether a 503 or 529 without a Retry-After is a refusal; else it is a failure
 
     @property
     def single(self) -> bool:
@@ -294,10 +295,11 @@ class Gate(Lane):
         status, fresh = feedback.status, permit.serial > self.epoch
         if feedback.error is None and status < 500 and status != 429:
             return self._served(strategy, feedback, now, fresh=fresh)
-        if status in REFUSALS and feedback.error is None:
+        bare_503 = status != 429 and wait is None
+        if status in REFUSALS and feedback.error is None and (strategy.trusts_503 or not bare_503):
             self.rejected += 1
             # A directed refusal is the host steering us, not failing; neither is one the strategy learns from.
-            if wait is None and (strategy.counts_refusals or status != 429) and self._opened_by_failure(now):
+            if wait is None and (strategy.counts_refusals or bare_503) and self._opened_by_failure(now):
                 return True
             return fresh and strategy.refused(self, now, wait)
         return self._opened_by_failure(now) or (fresh and strategy.failed(self, now))

@@ -61,6 +61,7 @@ class Governor:
     )
 
     counts_refusals = False  # a refusal is how this strategy learns; a drain lets one request through at most anyway
+    trusts_503 = True
 
     def __init__(self, rules: PaceRules, lane: Lane, now: float, rate: float) -> None:
         self._rules = rules
@@ -166,10 +167,7 @@ class Governor:
         if self._trials is not None:
             self._trials.mark(now, lane.delivered)
             self._trials.saturated &= used
-        verdict = self._latency.judge(lane.window(), now)
-        if self._meeting and lane.delivered <= KEPT and verdict is not Verdict.SUSPECT:
-            self._latency.meet(lane.kept(), now)
-        match verdict:
+        match self._judge(lane, now):
             case Verdict.OVERLOADED:
                 self._relieve(lane, (lane.delivered - lane.delivered_before) / span, now)
             case Verdict.BLAMELESS:
@@ -180,6 +178,13 @@ class Governor:
                 self._advance(now)
         lane.open_window(now, WINDOW)
         return self.rate < before
+
+    def _judge(self, lane: Lane, now: float) -> Verdict:
+        """What the window's latencies say."""
+        verdict = self._latency.judge(lane.window(), now)
+        if self._meeting and lane.delivered <= KEPT and verdict is not Verdict.SUSPECT:
+            self._latency.meet(lane.kept(), now)
+        return verdict
 
     def _wake(self, lane: Lane, silence: float, now: float) -> bool:
         """Nobody asked for a while: the window says nothing. After a long silence start gently and grow back."""

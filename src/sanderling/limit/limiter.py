@@ -123,6 +123,11 @@ class Limiter:
         until = gate.refusal(now)
         return gate.due(now) if until is None else until
 
+    def is_down(self, host: str) -> bool:
+        """Whether the circuit of `host` has opened, and no probe has closed it yet."""
+        gate = self._gates.get(host)
+        return gate is not None and gate.state is not State.CLOSED
+
     def cap(self, host: str, rps: float | None, why: str) -> None:
         """Never call `host` faster than `rps`, as somebody has asked for; `why` says who, in words. None lifts it.
 

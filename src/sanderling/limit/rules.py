@@ -10,12 +10,13 @@ from sanderling.limit.aimd import Aimd
 from sanderling.limit.backoff import BackoffRules
 from sanderling.limit.breaker import BreakerRules
 from sanderling.limit.budget import BudgetRules
+from sanderling.limit.contract import Contract
 from sanderling.limit.gate import MakeStrategy
 from sanderling.limit.governor import Governor
 from sanderling.limit.pace import PaceRules
 from sanderling.limit.window import WindowRules
 
-STRATEGIES: Mapping[str, MakeStrategy] = MappingProxyType({"aimd": Aimd, "governor": Governor})
+STRATEGIES: Mapping[str, MakeStrategy] = MappingProxyType({"aimd": Aimd, "contract": Contract, "governor": Governor})
 # Further scopes, in the order they are passed: what is shared by most comes last.
 SCOPES = ("domain", "ip", "credential")
 
@@ -37,11 +38,25 @@ class LimiterRules:
     window: WindowRules = field(default_factory=WindowRules)
     backoff: BackoffRules = field(default_factory=BackoffRules)
     budget: BudgetRules = field(default_factory=BudgetRules)
-    strategy: Literal["governor", "aimd"] = "governor"
+    strategy: Literal["governor", "aimd", "contract"] = "governor"
     scopes: Mapping[str, PaceRules] = field(default_factory=dict)  # the pace of a kind of scope, if not the hosts'
     idle: float = 120.0  # seconds after which a host that nobody asks is let go
     hosts: int = 100_000  # at most; idle ones go earlier when it gets tight
     lease: float = 31.0  # seconds a probe may take: a usual request timeout and a little
+
+    @classmethod
+    def contract(cls, rps: float) -> "LimiterRules":
+        """The rules for hosts that are asked on a schedule which somebody has set, and up to `rps` times a second.
+
+        They begin at the full rate, and only refusals lower it. A host that is down is asked about once a second, also
+        while an earlier request hangs, so its return is seen at once. Failures with answers in between close nothing.
+        """
+        return cls(
+            PaceRules(initial_rps=rps, min_rps=min(0.25, rps), max_rps=rps),
+            BreakerRules(consecutive=10, error_share=0.99, open_for=0.8, longest=0.8, jitter=0.25, probes=1),
+            strategy="contract",
+            lease=0.8,
+        )
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:

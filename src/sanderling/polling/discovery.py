@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 
 from sanderling.apis.polled import Discovered, PolledSource
 from sanderling.clock import Clock
@@ -9,7 +10,7 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.observe import logs
-from sanderling.outcome import Code
+from sanderling.outcome import Code, Outcome
 from sanderling.polling.cadence import next_point
 from sanderling.polling.keeping import Keeper
 from sanderling.polling.reconcile import reconcile
@@ -20,12 +21,18 @@ from sanderling.task import Reply, Task
 
 MOST_QUESTIONS = 10_000  # that one discovery may ask
 IDLE = 1.0  # seconds between looks at whether polling was switched on
+# After a failure of the host, the next look comes after this share of the interval, but no sooner than in a second.
+AGAIN_SHARE, SOONEST = 0.1, 1.0
 
 log = logs.get(__name__)
 
 
 class DiscoveryError(Exception):
-    """What there is to poll could not be found out; the message says why."""
+    """What there is to poll could not be found out; the message says why, the outcome how a request ended."""
+
+    def __init__(self, why: str, outcome: Outcome | None = None) -> None:
+        super().__init__(why)
+        self.outcome = outcome
 
 
 class DiscoveryLoop:
@@ -59,22 +66,33 @@ class DiscoveryLoop:
                 await self._clock.sleep(IDLE)
                 continue
             self._hurry.clear()
-            await self._try(store)
-            point = next_point(point, self.settings.full, self._clock.now())
-            timer = self._clock.call_later(point - self._clock.now(), self._hurry.set)
+            again = await self._try(store)
+            now = self._clock.now()
+            point = next_point(point, self.settings.full, now)
+            timer = self._clock.call_later(min(again, point - now), self._hurry.set)
             try:
                 await self._hurry.wait()
             finally:
                 timer.cancel()
 
-    async def _try(self, store: PollingStore) -> None:
+    async def _try(self, store: PollingStore) -> float:
+        """Look now; in how many seconds to look again, if that is before the usual time."""
         try:
             await self.once(store)
         except DiscoveryError as error:
-            if self.trouble != str(error):
-                log.warning("discovery_failed", why=str(error))
-            self.trouble = str(error)
-            self._keeper.measures.discovered(ok=False)
+            outcome = error.outcome
+            deferred = outcome is not None and outcome.code is Code.DEFERRED
+            if not (deferred and self.trouble):  # which says why the host is left alone for a moment
+                self._note(str(error))
+            if outcome is not None and (deferred or outcome.blames_host or outcome.status >= 500):
+                return max(SOONEST, AGAIN_SHARE * self.settings.full)
+        return inf
+
+    def _note(self, trouble: str) -> None:
+        if self.trouble != trouble:
+            log.warning("discovery_failed", why=trouble)
+        self.trouble = trouble
+        self._keeper.measures.discovered(ok=False)
 
     async def once(self, store: PollingStore) -> Discovered:
         """Look now. What is known is polled on whatever comes of it. Raises DiscoveryError."""
@@ -87,7 +105,7 @@ class DiscoveryLoop:
                 self.last = discovered
                 await self.reconcile(store)
             except SourceError as error:
-                raise DiscoveryError(f"{error.outcome.code}: {error.outcome.detail}") from None
+                raise DiscoveryError(f"{error.outcome.code}: {error.outcome.detail}", error.outcome) from None
             except PollingStoreError as error:
                 raise DiscoveryError(str(error)) from None
         self.trouble = ""

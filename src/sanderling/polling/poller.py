@@ -7,7 +7,7 @@ from math import inf
 from sanderling.clock import Clock, Timer
 from sanderling.flow.workers import Workers
 from sanderling.limit import Limiter, Permit
-from sanderling.outcome import Code
+from sanderling.outcome import Code, Outcome
 from sanderling.polling.adapting import Adapter
 from sanderling.polling.asking import NOWHERE, Answer, Asker
 from sanderling.polling.books import Books
@@ -22,16 +22,22 @@ WINDOW = 0.2  # seconds in which at most `burst` requests begin at a host
 RESERVE = 1  # slots, and beginnings in a window, that only accelerated targets have
 WAIT = 1.0  # seconds until a target asks again that waits for another
 SOON = 0.001  # seconds until a host is asked again that has others in its line
+LIVE_PAUSE = 1.0  # seconds that an accelerated target pauses at most, however often it fails
+# Seconds that a request may take at a host which is down, if another waits until its timeout; and for how long after
+# such a one an accelerated target is spared from being the next.
+LOOK, SPARED = 0.8, 15.0
+CUT = Outcome(Code.CANCELLED, detail="cut off: the host was down")
 
 
 class _Traffic:
     """What is under way at one host."""
 
-    __slots__ = ("begun", "running")
+    __slots__ = ("begun", "limits", "running")
 
     def __init__(self) -> None:
         self.running = 0
         self.begun: deque[float] = deque()
+        self.limits: list[asyncio.Timeout] = []  # of the requests that are out, in the order they began
 
     def frees_at(self, burst: int, now: float) -> float:
         """When the next may begin, by how many have lately."""
@@ -58,6 +64,8 @@ class Poller:
         self._needs = needs
         self._clock: Clock = asker.clock
         self._traffic: defaultdict[str, _Traffic] = defaultdict(_Traffic)
+        self._waited: dict[str, float] = {}  # when a host that was down was last asked with all patience
+        self._answered: dict[str, float] = {}  # when a host last gave an answer that is no failure of its own
         self._asked: defaultdict[int, list[asyncio.Future[Result]]] = defaultdict(list)
         self._group = Workers()
         self._over = asyncio.Event()
@@ -134,10 +142,14 @@ class Poller:
         return may
 
     def _allowed(self, host: str, lane: Lane, now: float) -> tuple[bool, float]:
-        """Whether only an accelerated target may begin next, and when; inf if that is not a matter of time."""
+        """Whether only an accelerated target may begin next, and when; inf if that is not a matter of time.
+
+        While a host is down, requests that hang hold no slots: the limiter lets one a second find out if it is back.
+        """
         traffic, soonest = self._traffic[host], inf
+        running = 0 if self._limiter.is_down(host) else traffic.running
         for reserve in (0, RESERVE):
-            if traffic.running < self.settings.concurrency + reserve and lane.waiting(accelerated=bool(reserve)):
+            if running < self.settings.concurrency + reserve and lane.waiting(accelerated=bool(reserve)):
                 may = traffic.frees_at(self.settings.burst + reserve, now)
                 if may <= now:
                     return bool(reserve), now
@@ -167,7 +179,7 @@ class Poller:
         entry.late = late = max(0.0, began - entry.at)
         accelerated = entry.until is not None
         try:
-            answer = await self._asker.ask(entry, permit)
+            answer = await self._ask(entry, host, permit)
             result = await self._keeper.result(entry, answer)
         except BaseException:
             for future in asked:
@@ -177,19 +189,52 @@ class Poller:
             self.inflight -= 1
             self._traffic[host].running -= 1
         self.measures.ran(entry.kind, answer.outcome.code, late=late, seconds=answer.seconds, accelerated=accelerated)
-        self._finish(entry, answer, result)
+        self._finish(entry, host, answer, result)
         for future in asked:
             if not future.done():
                 future.set_result(result)
         self.pump()
 
-    def _finish(self, entry: Entry, answer: Answer, result: Result) -> None:
+    async def _ask(self, entry: Entry, host: str, permit: Permit | None) -> Answer:
+        """Ask. At a host that is down one request waits until its timeout, and others look whether the host is back.
+
+        When it is, those that hang since before are cut off: their targets are asked again in time.
+        """
+        began, limits = self._clock.now(), self._traffic[host].limits
+        was_down = self._limiter.is_down(host)
+        limit = asyncio.timeout(self._patience(entry, host, began) if was_down else None)
+        limits.append(limit)
+        try:
+            async with limit:
+                answer = await self._asker.ask(entry, permit)
+        except TimeoutError:
+            return Answer(CUT, self._clock.now() - began)
+        else:
+            if was_down and answer.outcome.ok:
+                for earlier in limits[: limits.index(limit)]:
+                    earlier.reschedule(began)
+            return answer
+        finally:
+            limits.remove(limit)
+
+    def _patience(self, entry: Entry, host: str, now: float) -> float | None:
+        """Seconds that an answer of a host that is down may take; None for as long as any other."""
+        spared = entry.until is not None and now - self._waited.get(host, -inf) < SPARED
+        if spared or self._traffic[host].limits:
+            return LOOK
+        self._waited[host] = now
+        return None
+
+    def _finish(self, entry: Entry, host: str, answer: Answer, result: Result) -> None:
         now, wall = self._clock.now(), self._clock.wall()
         since = entry.usual if entry.ran is None else now - entry.ran  # `asked` is on a clock that somebody may set
+        own = result.failed and self._blames_target(entry, host, answer, now)
         entry.runs += 1
         entry.ran, entry.asked = now, wall
         entry.status = result.status
-        entry.failures = entry.failures + 1 if result.failed else 0 if result.ok else entry.failures
+        entry.failures = entry.failures + 1 if own else 0 if result.ok else entry.failures
+        if result.ok or (answer.outcome.status and not answer.outcome.blames_host):
+            self._answered[host] = now
         if result.ok:
             entry.fetched = wall
             if self._needs.had(entry.event, entry.kind):
@@ -200,17 +245,28 @@ class Poller:
         missed = self._schedule.finish(
             entry,
             now,
-            away=self._away(entry, answer, result),
+            away=self._pause(entry) if own else self._asked_for(answer, result),
             at=now + min(WAIT, entry.interval) if result.waits else None,
         )
         if missed:
             self.measures.missed(entry.kind, missed)
         self._books.note(entry)
 
-    def _away(self, entry: Entry, answer: Answer, result: Result) -> float:
-        """Seconds to stay away: what the host asked for, or what the target's failures call for."""
-        if result.failed:
-            return pause(entry.failures, entry.interval, self._schedule.rng)
+    def _blames_target(self, entry: Entry, host: str, answer: Answer, now: float) -> bool:
+        """Whether a failure is the target's own, and no outage: the host has answered others since the last run."""
+        if not answer.outcome.blames_host:
+            return True
+        # It may have been let go from memory meanwhile.
+        ran = now - entry.interval if entry.ran is None else entry.ran
+        return self._answered.get(host, -inf) > ran
+
+    def _pause(self, entry: Entry) -> float:
+        """Seconds to stay away for the target's own failures."""
+        seconds = pause(entry.failures, entry.interval, self._schedule.rng)
+        return seconds if entry.until is None else min(seconds, LIVE_PAUSE)
+
+    def _asked_for(self, answer: Answer, result: Result) -> float:
+        """Seconds to stay away because the host asked for it."""
         return 0.0 if result.ok or answer.outcome.code is Code.OK else answer.outcome.retry_after or 0.0
 
     def _let_others(self, entry: Entry, now: float) -> None:

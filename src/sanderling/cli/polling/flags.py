@@ -20,14 +20,13 @@ from sanderling.cli.flag_files import secret, section
 from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.memory import Memory
-from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.limit import Limiter, LimiterRules
 from sanderling.polling.settings import PREFIX, Keys, SettingError
 from sanderling.polling.sinks import QueueSink, Sink, WebhookSink
 from sanderling.stores.queue import QueueError, open_queue
 
 WEBHOOK, SECRET = "SANDERLING_POLLING_WEBHOOK", "SANDERLING_POLLING_WEBHOOK_SECRET"  # variables that hold secrets
 CONNECTIONS = 64
-SLOWEST_RPS = 0.25
 OF_KINDS = {"--race-active": "race", "--race-idle": "race", "--results-interval": "results"}  # which sources may lack
 
 
@@ -88,11 +87,8 @@ class Upstream:
         return client(rules, self.contact, private=self.private, clock=clock, memory=memory)
 
     def limiter(self, clock: Clock) -> Limiter:
-        """What is polled is planned, so it begins at the full rate, and learns from refusals only."""
-        rps = self.max_rps
-        return Limiter(
-            LimiterRules(PaceRules(initial_rps=rps, min_rps=min(SLOWEST_RPS, rps), max_rps=rps)), clock=clock
-        )
+        """The limiter. What is polled is planned: it begins at the full rate, and learns from refusals only."""
+        return Limiter(LimiterRules.contract(self.max_rps), clock=clock)
 
 
 @Parameter(name="*")
