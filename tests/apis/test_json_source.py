@@ -152,13 +152,12 @@ def test_a_kind_has_the_intervals_of_its_section() -> None:
         (ABOUT_MATCH, b'{"id": 1', "match m1: 8 bytes that are no JSON: Input data was truncated"),
         (ABOUT_MATCH, b"[" * 100_000, "match m1: 100000 bytes that are no JSON: maximum recursion"),
         (ABOUT_MATCH, None, "match m1: . is None, expected an object"),
-        (ABOUT_MATCH, [{"id": 1}, 7], "match m1: .[1] is 7, expected an object"),
+        (ABOUT_MATCH, [7, {}], "match m1: .[0] is 7, expected an object"),
         (ABOUT_MATCH, {}, "match m1: id of . is None, expected a number, or up to 128 printable characters"),
         (ABOUT_MATCH, {"id": True}, "id of . is True"),
         (ABOUT_MATCH, {"id": "a\nb"}, "id of . is 'a\\nb'"),
         (ABOUT_MATCH, {"id": "x" * 129}, "id of . is 'xxx"),
         (ABOUT_MATCH, {"id": []}, "id of . is a list"),
-        (ABOUT_MATCH, [{"id": 1}, {"id": "1"}], "match m1: match 'm1/1' is listed twice"),
         (ABOUT_TABLE, {"data": {}}, "standing cup: data.rows is None, expected an object"),
         (ABOUT_TABLE, {"data": {"rows": [{}]}}, "standing cup: team of data.rows[0] is None"),
     ],
@@ -176,8 +175,7 @@ def test_bad_documents_get_an_error_that_says_what_and_where(wanted: Wanted, sai
         ([reply({})], "event: current.id is None, expected a number"),
         ([reply({}, 500)], "event: HTTP 500, expected 200"),
         ([reply({"current": {"id": ".."}})], "event: current.id is '..', expected"),
-        ([reply({"current": {"id": "a"}}), reply({"matches": 7})], "list of match: matches is 7, expected a list"),
-        ([reply({"current": {"id": "a"}}), reply({"matches": ["a", {}]})], "list of match: id of matches[1] is None"),
+        ([reply({"current": {"id": "a"}}), reply(b'{"matches"')], "list of match: 10 bytes that are no JSON"),
         (
             [reply({"current": {"id": "a"}}), reply({"matches": [1] * 100_001})],
             "list of match: matches has 100001 items, expected at most 100000",
@@ -193,6 +191,50 @@ def test_a_list_that_cannot_be_read_ends_the_search(replies: list[Reply], expect
     with pytest.raises(SourceError) as raised:
         asking.send(replies[-1])
     assert expected in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "ids", "unread", "note"),
+    [
+        ({"matches": 7}, [], ("match",), "list of match: matches is 7, expected a list"),
+        ({"matches": [{}, True]}, [], ("match",), "list of match: id of matches[0] is None"),
+        ({"matches": ["a", {}, 2]}, ["a", "2"], (), "id of matches[1] is None"),
+        (b'{"matches": ["a"], "load": NaN}', ["a"], (), ""),
+    ],
+)
+def test_an_odd_list_costs_what_is_odd_and_no_other_kind(
+    said: object, ids: list[str], unread: tuple[str, ...], note: str
+) -> None:
+    asking = SOURCE.discover()
+    next(asking)
+    asking.send(reply({"current": {"id": "cup"}}))
+
+    with pytest.raises(StopIteration) as ended:
+        asking.send(reply(said))
+
+    found = ended.value.value
+    assert [each.source_id for each in found.wanted if each.kind == "match"] == ids
+    assert [each.source_id for each in found.wanted if each.kind == "standing"] == ["cup"]
+    assert found.unread == unread
+    assert note in "".join(found.document.notes)
+
+
+@pytest.mark.parametrize(
+    ("said", "keys", "note"),
+    [
+        ([{"id": 1}, 7, {"id": 2}], ["m1/1", "m1/2"], ".[1] is 7, expected an object: left out"),
+        ([{"id": 1}, {"id": []}], ["m1/1"], "id of .[1] is a list"),
+        ([{"id": 1, "score": 3}, {"id": "1"}], ["m1/1"], ".[1]: 'm1/1' is listed twice: left out"),
+        (b'[{"id": 1, "score": NaN}, {"id": 2, "name": "\\ud800 \xff", "big": 1e999}]', ["m1/1", "m1/2"], ""),
+    ],
+)
+def test_an_odd_record_costs_itself(said: object, keys: list[str], note: str) -> None:
+    document = SOURCE.read(ABOUT_MATCH, reply(said))
+
+    assert [row.key for row in document.rows] == keys
+    assert note in "".join(document.notes)
+    for row in document.rows:
+        json.loads(str(row.values["record"]).encode())
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,6 @@ from trackside_documents_made import (
 
 from sanderling.apis.polled import Wanted
 from sanderling.apis.trackside import Trackside
-from sanderling.outcome import Code
 from sanderling.stores.documents import Document, Parent, Row, SourceError, Table
 
 SOURCE = Trackside(BASE)
@@ -135,11 +134,12 @@ def test_a_lap_counts_if_its_detection_is_valid_and_lap_0_is_the_holeshot() -> N
     assert [row.values["length_seconds"] for row in rows] == [12.0] * 6
 
 
-def test_a_lap_with_a_detection_that_is_not_there_is_an_error_of_the_race() -> None:
-    error = fault("race", [race(Laps=[lap(7)])])
+def test_a_lap_with_a_detection_that_is_not_there_stays_and_does_not_count() -> None:
+    document = read("race", [race(Laps=[lap(7)])])
 
-    assert str(error) == f"Race.json: lap {guid('1', 7)} names detection {guid('c', 7)}, which the race has not"
-    assert error.outcome.code is Code.INVALID_RESPONSE
+    values = of("laps", document)[guid("1", 7)].values
+    assert (values["detection"], values["counts"], values["length_seconds"]) == (None, False, 12.0)
+    assert document.notes == (f"lap {guid('1', 7)}: names detection {guid('c', 7)}, which the race has not",)
 
 
 def test_a_race_needs_its_event_round_pilots_and_channels() -> None:
@@ -180,7 +180,10 @@ def test_any_other_empty_document_is_an_error(kind: str) -> None:
 def test_results_may_leave_the_event_out_but_not_name_another() -> None:
     assert of("results", read("results", [result(1, Event=ZERO)]))[guid("9", 1)].values["event"] == EVENT
 
-    said = str(fault("results", [result(1), result(2, Event=guid("8"))]))
+    document = read("results", [result(1), result(2, Event=guid("8"))])
+    assert [row.key for row in document.rows] == [guid("9", 1)]
+    assert document.notes[0].startswith(f"result {guid('9', 2)}: its Event is {guid('8')}")
+    said = str(fault("results", [result(2, Event=guid("8"))]))
     assert said == f"Results.json: Event of {guid('9', 2)} is {guid('8')}, expected {EVENT}"
 
 
@@ -189,28 +192,13 @@ def test_results_may_leave_the_event_out_but_not_name_another() -> None:
     [
         ("race", [], "Race.json: 0 elements, expected one"),
         ("race", [race(), race()], "Race.json: 2 elements, expected one"),
-        ("race", [None], "Race.json: Expected `object`, got `null` - at `$[0]`"),
+        ("race", [None], "Race.json: 0 elements, expected one"),
+        ("race", [7], "Race.json: Expected `object | null`, got `int` - at `$[0]`"),
         ("race", race(), "Race.json: Expected `array`, got `object`"),
         ("race", [race(ID=guid("8"))], f"Race.json: $[0].ID is {guid('8')}, expected {RACE}"),
         ("race", [race(ID="race-1")], "Race.json: found 'race-1', expected a GUID - at `$[0].ID`"),
-        ("race", [race(Round=7)], "Race.json: found a value of type int, expected a text - at `$[0].Round`"),
-        ("race", [race(RaceNumber="1")], "Race.json: Expected `int | null`, got `str` - at `$[0].RaceNumber`"),
-        ("race", [race(Valid=1)], "Race.json: Expected `bool | null`, got `int` - at `$[0].Valid`"),
-        (
-            "race",
-            [race(Detections=[detection(0), detection(1, Time="noon")])],
-            "Race.json: found 'noon', expected a date like 2026/05/03 9:04:05.678 - at `$[0].Detections[1].Time`",
-        ),
-        (
-            "race",
-            [race(Laps=[], Detections=[detection(1), detection(1)])],
-            f"detections '{guid('c', 1)}' is listed twice",
-        ),
-        ("event", [event(RaceLength="2 min")], "found '2 min', expected a span like 00:02:00.5 - at `$[0].RaceLength`"),
-        ("event", [event(Laps=2**63)], "Event.json: Expected `int` <= 9223372036854775807 - at `$[0].Laps`"),
         ("pilots", [pilot(ZERO)], "Pilots.json: found 00000000-0000-0000-0000-000000000000, expected an id of its own"),
         ("pilots", [{"Name": "x"}], "Pilots.json: Object missing required field `ID` - at `$[0]`"),
-        ("channels", [channel(1, Number=1.5)], "Channels.json: Expected `int | null`, got `float` - at `$[0].Number`"),
         ("race", b'[{"ID": "', "Race.json: 9 bytes that are no JSON: Input data was truncated"),
         ("rounds", b"<html>", "Rounds.json: 6 bytes that are no JSON"),
         ("rounds", b'[{"X": "\xff"}]', "Rounds.json: 12 bytes that are no JSON: 'utf-8' codec"),
@@ -221,6 +209,38 @@ def test_results_may_leave_the_event_out_but_not_name_another() -> None:
 )
 def test_bad_documents_get_an_error_that_says_what_and_where(kind: str, said: object, expected: str) -> None:
     assert expected in str(fault(kind, said))
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "column", "expected"),
+    [
+        ("race", [race(Round=7)], "round", "$[0].Round: found a value of type int, expected a text"),
+        ("race", [race(RaceNumber="1")], "race_number", "$[0].RaceNumber: Expected `int | null`, got `str`"),
+        ("race", [race(Valid=1)], "valid", "$[0].Valid: Expected `bool | null`, got `int`"),
+        ("event", [event(Start="soon")], "start_text", "$[0].Start: found 'soon', expected a date like"),
+        (
+            "event",
+            [event(RaceLength="2 min")],
+            "race_length_seconds",
+            "$[0].RaceLength: found '2 min', expected a span",
+        ),
+        ("event", [event(Laps=2**63)], "laps", "$[0].Laps: Expected `int` <= 9223372036854775807"),
+        ("channels", [channel(1, Number=1.5)], "number", "$[0].Number: Expected `int | null`, got `float`"),
+    ],
+)
+def test_an_odd_value_is_left_out_with_a_note(kind: str, said: object, column: str, expected: str) -> None:
+    document = read(kind, said)
+
+    assert document.rows[0].values[column] is None
+    assert len(document.notes) == 1
+    assert document.notes[0].startswith(expected)
+
+
+def test_of_two_records_with_one_id_the_first_counts() -> None:
+    document = read("race", [race(Laps=[], Detections=[detection(1), detection(1, valid=False)])])
+
+    assert of("detections", document)[guid("c", 1)].values["valid"] is True
+    assert document.notes == (f"detections: '{guid('c', 1)}' is listed twice; the first counts",)
 
 
 @pytest.mark.parametrize("status", [204, 304, 404, 500, 999])

@@ -4,7 +4,6 @@ Ids come from strangers and become parts of addresses: they are quoted, and what
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Self
 from urllib.parse import quote
@@ -13,9 +12,10 @@ import msgspec
 
 from sanderling.apis.json_paths import UNREADABLE, Path, Rule
 from sanderling.apis.polled import Kind, Wanted
+from sanderling.apis.salvage import note, parse_leniently
 from sanderling.ids import host_of
 from sanderling.outcome import Code
-from sanderling.stores.documents import Row, Value, source_error
+from sanderling.stores.documents import Row, SourceError, Value, source_error
 from sanderling.task import Task
 
 MOST_TARGETS = 100_000
@@ -47,18 +47,31 @@ class Listing:
     ids: Path
     id: Path
 
-    def read(self, body: bytes) -> list[str]:
-        """The ids that are listed, each once. Raises SourceError."""
+    def read_or_note(self, body: bytes, name: str, notes: list[str]) -> list[str] | None:
+        """The ids that are listed, each once; None, and a note, if there is no list of ids. Raises SourceError."""
+        try:
+            return self._read(body, notes)
+        except SourceError as error:
+            if error.outcome.code is not Code.INVALID_RESPONSE:
+                raise
+            note(notes, f"list of {name}", str(error))
+            return None
+
+    def _read(self, body: bytes, notes: list[str]) -> list[str]:
         found = self.ids.find(decoded(body))
         if not isinstance(found, list):
             raise source_error(Code.INVALID_RESPONSE, f"{self.ids} is {_shown(found)}, expected a list")
         if len(found) > MOST_TARGETS:
             raise source_error(Code.TOO_LARGE, f"{self.ids} has {len(found)} items, expected at most {MOST_TARGETS}")
-        ids = (
-            id_in(self.id.find(each) if isinstance(each, dict) else each, f"id of {self.ids}[{place}]")
-            for place, each in enumerate(found)
-        )
-        return list(dict.fromkeys(ids))
+        ids: dict[str, None] = {}
+        odd: list[SourceError] = []
+        for place, each in enumerate(found):
+            try:
+                ids[id_in(self.id.find(each) if isinstance(each, dict) else each, f"id of {self.ids}[{place}]")] = None
+            except SourceError as error:
+                odd.append(error)
+        _note_odd(odd, notes, any_read=bool(ids))
+        return list(ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +107,33 @@ class JsonKind:
             None if settings.active_when is None else Rule.parse(settings.active_when),
         )
 
-    def rows(self, wanted: Wanted, body: bytes) -> Iterator[Row]:
-        """The records in a document. Raises SourceError."""
+    def rows(self, wanted: Wanted, body: bytes, notes: list[str]) -> list[Row]:
+        """The records in a document; what is none is noted. Raises SourceError if nothing can be read."""
         found = self.items.find(decoded(body))
         many = isinstance(found, list)
+        rows: dict[str, Row] = {}
+        odd: list[SourceError] = []
         for place, record in enumerate(found if isinstance(found, list) else [found]):
             where = f"{self.items}[{place}]" if many else str(self.items)
-            if not isinstance(record, dict):
-                raise source_error(Code.INVALID_RESPONSE, f"{where} is {_shown(record)}, expected an object")
-            key = id_in(self.id.find(record), f"{self.id} of {where}")
-            active = self.active_when is not None and self.active_when.holds(record)
-            values: dict[str, Value] = {"event": wanted.event, "target": wanted.source_id}
-            # Two documents may list a record of the same id, and each has its own of it.
-            own = f"{quote(wanted.source_id, safe='')}/{key}"
-            yield Row(self.kind.name, own, values | {"active": active, "record": _written(record)})
+            try:
+                row = self._row(wanted, record, where)
+            except SourceError as error:
+                odd.append(error)
+                continue
+            if rows.setdefault(row.key, row) is not row:
+                odd.append(source_error(Code.INVALID_RESPONSE, f"{where}: {row.key[:60]!r} is listed twice"))
+        _note_odd(odd, notes, any_read=bool(rows))
+        return list(rows.values())
+
+    def _row(self, wanted: Wanted, record: object, where: str) -> Row:
+        if not isinstance(record, dict):
+            raise source_error(Code.INVALID_RESPONSE, f"{where} is {_shown(record)}, expected an object")
+        key = id_in(self.id.find(record), f"{self.id} of {where}")
+        active = self.active_when is not None and self.active_when.holds(record)
+        values: dict[str, Value] = {"event": wanted.event, "target": wanted.source_id}
+        # Two documents may list a record of the same id, and each has its own of it.
+        own = f"{quote(wanted.source_id, safe='')}/{key}"
+        return Row(self.kind.name, own, values | {"active": active, "record": _written(record)})
 
 
 def check_url(key: str, url: str, places: tuple[str, ...]) -> None:
@@ -123,12 +149,24 @@ def check_url(key: str, url: str, places: tuple[str, ...]) -> None:
     Task(one)  # raises for what cannot be sent
 
 
+def _note_odd(odd: list[SourceError], notes: list[str], *, any_read: bool) -> None:
+    """Note what was left out. Raises the first of it if nothing is left: that is another document."""
+    if odd and not any_read:
+        raise odd[0]
+    for error in odd:
+        note(notes, str(error), "left out")
+
+
 def decoded(body: bytes) -> object:
     """The JSON in a body. Raises SourceError."""
     try:
         return _DOCUMENT.decode(body)
     except UNREADABLE as error:
-        raise source_error(Code.PARSE_ERROR, f"{len(body)} bytes that are no JSON: {error}") from None
+        whole = source_error(Code.PARSE_ERROR, f"{len(body)} bytes that are no JSON: {error}")
+    try:
+        return parse_leniently(body)
+    except ValueError:
+        raise whole from None
 
 
 def _written(record: dict[str, object]) -> str:

@@ -32,7 +32,16 @@ from sanderling.apis.json_paths import Path
 from sanderling.apis.polled import Activity, Discovered, Kind, TargetName, Wanted
 from sanderling.apis.polled_replies import body_of, within
 from sanderling.outcome import Code
-from sanderling.stores.documents import Column, ColumnKind, Document, Row, Schema, Table, Whole, source_error
+from sanderling.stores.documents import (
+    Column,
+    ColumnKind,
+    Document,
+    Row,
+    Schema,
+    Table,
+    Whole,
+    source_error,
+)
 from sanderling.task import Headers, Reply, Task
 
 
@@ -99,15 +108,19 @@ class JsonSource:
             with within("event", reply):
                 event = id_in(path.find(decoded(body_of(reply))), str(path))
         wanted: list[Wanted] = []
+        unread: list[str] = []
+        notes: list[str] = []
         for name, each in self.documents.items():
             if each.listing is None:
                 wanted.append(Wanted(name, event, event))
                 continue
             reply = yield self._task(each.listing.url, event, "")
             with within(f"list of {name}", reply):
-                ids = each.listing.read(body_of(reply))
-            wanted += [Wanted(name, source_id, event) for source_id in ids]
-        return Discovered(event, tuple(wanted), self.schema.document(()))
+                ids = each.listing.read_or_note(body_of(reply), name, notes)
+            if ids is None:
+                unread.append(name)
+            wanted += [Wanted(name, source_id, event) for source_id in ids or ()]
+        return Discovered(event, tuple(wanted), self.schema.document((), (), notes), tuple(unread))
 
     def task(self, wanted: Wanted) -> Task:
         """The question for a target. Raises SourceError for one that cannot be asked about."""
@@ -117,9 +130,10 @@ class JsonSource:
         """What a reply says. Raises SourceError."""
         about = self._about(wanted)
         with within(f"{wanted.kind} {wanted.source_id}", reply):
-            rows = list(about.rows(wanted, body_of(reply)))
+            notes: list[str] = []
+            rows = about.rows(wanted, body_of(reply), notes)
             keys = frozenset(row.key for row in rows)
-            return self.schema.document(rows, [Whole(wanted.kind, "target", wanted.source_id, keys)])
+            return self.schema.document(rows, [Whole(wanted.kind, "target", wanted.source_id, keys)], notes)
 
     def activity(self, event: str, rows: Iterable[Row]) -> Activity:
         """The documents with a record for which the rule holds; the current one is the first of those."""

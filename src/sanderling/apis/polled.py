@@ -58,11 +58,15 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """What there is to poll now, and what was learned on the way. All other targets have become pointless."""
+    """What there is to poll now, and what was learned on the way. All other targets have become pointless.
+
+    Not those of the kinds in `unread`: the list of them could not be read, so what is known of them stays.
+    """
 
     event: str
     wanted: tuple[Wanted, ...]
     document: Document
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

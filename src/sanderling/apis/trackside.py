@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from sanderling.apis import trackside_documents as documents
 from sanderling.apis.polled import Activity, Discovered, Kind, Wanted
 from sanderling.apis.polled_replies import body_of, within
+from sanderling.apis.salvage import Found
 from sanderling.apis.trackside_fields import Key
 from sanderling.apis.trackside_races import RACE, activity_of
 from sanderling.apis.trackside_records import SCHEMA, Event
@@ -81,7 +82,8 @@ class Trackside:
         reply = yield self.task(Wanted("event", event, event))
         with within("Event.json", reply):
             found = documents.read_event(event, body_of(reply))
-            return Discovered(event, wanted_for(found), documents.event_document(found))
+            unread = (RACE,) if "races" in found.unread else ()
+            return Discovered(event, wanted_for(found), documents.event_document(found), unread)
 
     def task(self, wanted: Wanted) -> Task:
         """The question for a target. Raises SourceError for one that cannot be asked about."""
@@ -123,10 +125,12 @@ def event_id(page: bytes) -> str:
         raise source_error(Code.INVALID_RESPONSE, f"id of the event: {error}") from None
 
 
-def wanted_for(event: Event) -> tuple[Wanted, ...]:
-    """All that is polled while an event is on. Of the channels of this world, only its own are kept."""
+def wanted_for(found: Found[Event]) -> tuple[Wanted, ...]:
+    """All that is polled while an event is on. Of all the channels there are, only its own, if it says which."""
+    event = found.records[0]
     key = str(event.id)
-    channels = tuple(sorted({str(channel) for channel in event.channels or () if channel}))
+    named = sorted({str(channel) for channel in event.channels or () if channel})
+    channels = None if "channels" in found.unread else tuple(named)
     races = dict.fromkeys(str(race) for race in event.races or () if race)
     return (
         *(Wanted(kind, key, key) for kind in ("event", "pilots", "rounds", "results")),

@@ -4,14 +4,15 @@ All are arrays of JSON; those of an event and of a race hold one element. A file
 written: it is then empty or cut off, which is an error. Only the results are rightly empty, until there are any.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from sanderling.apis.json_paths import UNREADABLE
 from sanderling.apis.polled import Wanted
+from sanderling.apis.salvage import Found, Salvage, note, parse_leniently
 from sanderling.apis.trackside_fields import Guid, Record, clean, read_value, row_of
 from sanderling.apis.trackside_records import SCHEMA, Channel, Detection, Event, Pilot, Race, Result, Round
 from sanderling.outcome import Code
@@ -20,29 +21,33 @@ from sanderling.stores.documents import Document, Row, Whole, source_error
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
 
-EVENT = msgspec.json.Decoder(list[Event], dec_hook=read_value)
-PILOTS = msgspec.json.Decoder(list[Pilot | None], dec_hook=read_value)
-CHANNELS = msgspec.json.Decoder(list[Channel | None], dec_hook=read_value)
-ROUNDS = msgspec.json.Decoder(list[Round | None], dec_hook=read_value)
-RACE = msgspec.json.Decoder(list[Race], dec_hook=read_value)
-RESULTS = msgspec.json.Decoder(list[Result | None], dec_hook=read_value)
+DECODERS: Mapping[type[Record], msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(list[kind | None], dec_hook=read_value)  # type: ignore[valid-type]
+    for kind in (Event, Pilot, Channel, Round, Race, Result)
+}
+SALVAGE = Salvage(read_value)
 
 
-def read_event(event: str, body: bytes) -> Event:
+def read_event(event: str, body: bytes) -> Found[Event]:
     """The event that Event.json holds. Raises SourceError."""
-    return _one(_decoded(EVENT, body), event)
+    return _one(_found(Event, body), event)
 
 
-def event_document(event: Event) -> Document:
+def event_document(found: Found[Event]) -> Document:
     """The event, its channels, and who was removed from it; those of its races that it does not list are gone."""
+    event = found.records[0]
     key = str(event.id)
     removed = dict.fromkeys(map(str, _there(event.removed_pilots)))
     rows = [row_of("events", event), *_event_channels(event)]
     rows += [Row("event_removed_pilots", f"{key}/{pilot}", {"event": key, "pilot": pilot}) for pilot in removed]
     rows += [row_of("event_pilot_channels", pair, event=key) for pair in _there(event.pilot_channels)]
-    parts = ("event_channels", "event_removed_pilots", "event_pilot_channels")
-    races = Whole("races", "event", key, frozenset(map(str, _there(event.races))))
-    return SCHEMA.document(rows, [*(_children(part, "event", key, rows) for part in parts), races])
+    parts = {
+        name: f"event_{name}" for name in ("channels", "removed_pilots", "pilot_channels") if name not in found.unread
+    }
+    whole = [_children(part, "event", key, rows) for part in parts.values()]
+    if "races" not in found.unread:
+        whole.append(Whole("races", "event", key, frozenset(map(str, _there(event.races)))))
+    return _document(rows, whole, found.notes)
 
 
 def _event_channels(event: Event) -> Iterator[Row]:
@@ -58,78 +63,105 @@ def _event_channels(event: Event) -> Iterator[Row]:
 def pilots_document(wanted: Wanted, body: bytes) -> Document:
     """The pilots of the event. A pilot who is not listed leaves the event, and stays for others."""
     rows: list[Row] = []
-    for pilot in _there(_decoded(PILOTS, body)):
+    found = _found(Pilot, body)
+    for pilot in found.records:
         own = row_of("pilots", pilot)
         rows += [own, Row("event_pilots", f"{wanted.event}/{own.key}", {"event": wanted.event, "pilot": own.key})]
-    return SCHEMA.document(rows, [_children("event_pilots", "event", wanted.event, rows)])
+    return _document(rows, [_children("event_pilots", "event", wanted.event, rows)], found.notes)
 
 
 def channels_document(wanted: Wanted, body: bytes) -> Document:
     """Of all the channels there are, those that are wanted. They belong to no event, so none ever goes."""
-    channels = _there(_decoded(CHANNELS, body))
-    kept = (channel for channel in channels if wanted.only is None or channel.id in wanted.only)
-    return SCHEMA.document([row_of("channels", channel) for channel in kept])
+    found = _found(Channel, body)
+    kept = (channel for channel in found.records if wanted.only is None or channel.id in wanted.only)
+    return _document([row_of("channels", channel) for channel in kept], [], found.notes)
 
 
 def rounds_document(wanted: Wanted, body: bytes) -> Document:
     """The rounds of the event: also those that the event itself leaves out."""
-    rows = [row_of("rounds", each, event=wanted.event) for each in _there(_decoded(ROUNDS, body))]
-    return SCHEMA.document(rows, [_children("rounds", "event", wanted.event, rows)])
+    found = _found(Round, body)
+    rows = [row_of("rounds", each, event=wanted.event) for each in found.records]
+    return _document(rows, [_children("rounds", "event", wanted.event, rows)], found.notes)
 
 
 def results_document(wanted: Wanted, body: bytes) -> Document:
     """The results of the event; an empty body means that there are none."""
-    results = list(_there(_decoded(RESULTS, body))) if body else []
-    for result in results:
+    found = _found(Result, body) if body else Found[Result]([])
+    strange = [result for result in found.records if result.event and result.event != wanted.event]
+    for result in strange[:1] if len(strange) == len(found.records) else ():
         _check_event(result, result.event, wanted)
-    rows = [row_of("results", result, event=wanted.event) for result in results]
-    return SCHEMA.document(rows, [_children("results", "event", wanted.event, rows)])
+    for result in strange:
+        note(found.notes, f"result {result.id}", f"its Event is {result.event}, expected {wanted.event}; left out")
+    rows = [row_of("results", result, event=wanted.event) for result in found.records if result not in strange]
+    return _document(rows, [_children("results", "event", wanted.event, rows)], found.notes)
 
 
 def race_document(wanted: Wanted, body: bytes) -> Document:
     """The race and all that happened in it."""
-    race = _one(_decoded(RACE, body), wanted.source_id)
+    found = _one(_found(Race, body), wanted.source_id)
+    race, key = found.records[0], wanted.source_id
     _check_event(race, race.event, wanted)
-    key = wanted.source_id
     rows = [row_of("races", race, event=wanted.event)]
     rows += [row_of("pilot_channels", pair, race=key) for pair in _there(race.pilot_channels)]
     rows += [row_of("detections", detection, race=key) for detection in _there(race.detections)]
     rows += [row_of("game_points", point, race=key) for point in _there(race.game_points)]
-    rows += _laps(race)
-    parts = ("pilot_channels", "detections", "game_points", "laps")
-    return SCHEMA.document(rows, [_children(part, "race", key, rows) for part in parts])
+    if "detections" in found.unread:
+        found.unread.add("laps")  # whether they count is not known
+    else:
+        rows += _laps(race, found.notes)
+    parts = (part for part in ("pilot_channels", "detections", "game_points", "laps") if part not in found.unread)
+    return _document(rows, [_children(part, "race", key, rows) for part in parts], found.notes)
 
 
-def _laps(race: Race) -> Iterator[Row]:
+def _laps(race: Race, notes: list[str]) -> Iterator[Row]:
     detections: dict[str, Detection] = {detection.id: detection for detection in _there(race.detections)}
     for lap in _there(race.laps):
         detection = detections.get(lap.detection) if lap.detection else None
         if lap.detection and not detection:
-            said = f"lap {lap.id} names detection {lap.detection}, which the race has not"
-            raise source_error(Code.INVALID_RESPONSE, said)
+            note(notes, f"lap {lap.id}", f"names detection {lap.detection}, which the race has not")
+            lap = msgspec.structs.replace(lap, detection=None)  # noqa: PLW2901 - the same without it
         counts = detection is not None and detection.valid is True
         yield row_of("laps", lap, race=str(race.id), counts=counts, is_holeshot=lap.lap_number == 0)
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+def _document(rows: Iterable[Row], whole: Iterable[Whole], notes: list[str]) -> Document:
+    """The document of these rows; of two with one id the first counts."""
+    kept: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        if kept.setdefault((row.table, row.key), row) is not row:
+            note(notes, row.table, f"{row.key[:60]!r} is listed twice; the first counts")
+    return SCHEMA.document(kept.values(), whole, notes)
+
+
+def _found(kind: type[R], body: bytes) -> Found[R]:
+    """The records of a document. Raises SourceError for one of which nothing can be read."""
     if not body:
         raise source_error(Code.INVALID_RESPONSE, "an empty body, expected an array")
     try:
         str(memoryview(body), "utf-8")  # what is skipped over, or kept as it is, is not checked for that
-        return decoder.decode(body)
+        return Found([each for each in DECODERS[kind].decode(body) if each is not None])
     except msgspec.ValidationError as error:
-        raise source_error(Code.INVALID_RESPONSE, str(error)) from None
+        whole = source_error(Code.INVALID_RESPONSE, str(error))
     except UNREADABLE as error:
-        raise source_error(Code.PARSE_ERROR, f"{len(body)} bytes that are no JSON: {error}") from None
+        whole = source_error(Code.PARSE_ERROR, f"{len(body)} bytes that are no JSON: {error}")
+    try:
+        found = SALVAGE.records(kind, parse_leniently(body))
+    except ValueError:
+        raise whole from None
+    if not found.records:
+        raise whole
+    if not found.notes:
+        note(found.notes, "$", "characters that are no UTF-8")
+    return found
 
 
-def _one(records: list[R], expected: str) -> R:
-    """The one element, which must have that id."""
-    if len(records) != 1:
-        raise source_error(Code.INVALID_RESPONSE, f"{len(records)} elements, expected one")
-    if records[0].id != expected:
-        raise source_error(Code.INVALID_RESPONSE, f"$[0].ID is {records[0].id}, expected {expected}")
-    return records[0]
+def _one(found: Found[R], expected: str) -> Found[R]:
+    """The same, if it holds one element and that has this id."""
+    if len(found.records) != 1:
+        raise source_error(Code.INVALID_RESPONSE, f"{len(found.records)} elements, expected one")
+    if found.records[0].id != expected:
+        raise source_error(Code.INVALID_RESPONSE, f"$[0].ID is {found.records[0].id}, expected {expected}")
+    return found
 
 
 def _check_event(record: Record, event: Guid | None, wanted: Wanted) -> None:

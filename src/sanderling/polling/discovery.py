@@ -1,10 +1,10 @@
 """Find out what there is to poll, again and again, and make the targets accordingly."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 
-from sanderling.apis.polled import Discovered, PolledSource
+from sanderling.apis.polled import Discovered, PolledSource, Wanted
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.flow.desk import Desk
@@ -16,7 +16,7 @@ from sanderling.polling.keeping import Keeper
 from sanderling.polling.reconcile import reconcile
 from sanderling.polling.settings import OFF
 from sanderling.stores.documents import SourceError, source_error
-from sanderling.stores.polling import PollingStore, PollingStoreError, Told
+from sanderling.stores.polling import Known, PollingStore, PollingStoreError, Told
 from sanderling.task import Reply, Task
 
 MOST_QUESTIONS = 10_000  # that one discovery may ask
@@ -118,7 +118,8 @@ class DiscoveryLoop:
         if self.last is None:
             return
         wall = self._clock.wall()
-        known, wanted = await store.known(), self.last.wanted
+        known = await store.known()
+        wanted = [*self.last.wanted, *_kept(known, self.last)]
         plan = await self._desk(reconcile, known, wanted, self.settings, self._source.kinds, wall)
         if any(plan):
             await store.apply(plan, wall)
@@ -142,3 +143,11 @@ class DiscoveryLoop:
             raise SourceError(fetched.outcome)
         self._memory.release(fetched.reply.url)
         return fetched.reply
+
+
+def _kept(known: Iterable[Known], last: Discovered) -> Iterator[Wanted]:
+    """The targets of the event of which the source could not say whether they are still there."""
+    for each in known:
+        found = each.found
+        if each.gone is None and found.kind in last.unread and found.event == last.event:
+            yield Wanted(found.kind, found.source_id, found.event, found.only)

@@ -2,10 +2,12 @@
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from sanderling.apis.polled import PolledSource
 from sanderling.clock import Clock
+from sanderling.observe import logs
 from sanderling.outcome import Code
 from sanderling.polling.asking import Answer
 from sanderling.polling.books import forget
@@ -18,6 +20,9 @@ from sanderling.stores.polling import Change, Documents, Op, PollingStoreError, 
 MOST_WAITING = 10_000  # targets whose parents are remembered; others ask again in their time
 LONGEST_STATUS = 255
 MOST_RECENT = 20  # changes that are remembered for people
+MOST_SHOWN = 10  # targets whose odd values are shown in the status
+
+log = logs.get(__name__)
 
 
 class Result(NamedTuple):
@@ -46,13 +51,14 @@ class Keeper:
         self.measures = measures
         self.recent: deque[Change] = deque(maxlen=MOST_RECENT)
         self._orphans: defaultdict[Parent, set[int]] = defaultdict(set)
+        self._odd: dict[tuple[str, str], tuple[str, ...]] = {}  # values that could not be read, by kind and id
 
     async def result(self, entry: Entry, answer: Answer) -> Result:
         """Keep what the target said, if it is new."""
         outcome = answer.outcome
         if outcome.code is Code.NOT_MODIFIED:
             entry.raw = answer.raw or entry.raw
-            return Result("ok")
+            return Result(self._well(entry))
         if answer.document is None:
             return _failed(answer)
         told = Told(
@@ -75,11 +81,12 @@ class Keeper:
         except PollingStoreError as error:
             return Result(f"not stored: {error}"[:LONGEST_STATUS], ok=False)
         entry.etag, entry.modified, entry.digest, entry.raw = answer.etag, answer.modified, answer.digest, answer.raw
-        return Result("ok", changes=len(changes))
+        return Result(self._well(entry), changes=len(changes))
 
     async def keep(self, told: Told) -> list[Change]:
         """Store a document and tell everyone. Raises SourceError or PollingStoreError."""
         changes = await self._store.keep(told)
+        self._note_odd(told)
         self._feed.note(changes)
         self.recent.extend(changes[-MOST_RECENT:])
         for change in changes:
@@ -91,6 +98,28 @@ class Keeper:
             self.watched()
         self._wake(Parent(change.table, change.key) for change in changes if change.op is Op.INSERT)
         return changes
+
+    @property
+    def odd(self) -> list[str]:
+        """What could not be read and is left out, in words: one for each of the first targets that have any."""
+        return [
+            f"{kind or 'discovery'} {key}: {notes[0]}" for (kind, key), notes in islice(self._odd.items(), MOST_SHOWN)
+        ]
+
+    def _note_odd(self, told: Told) -> None:
+        name, notes = (told.kind, told.source_id), told.document.notes
+        if notes == self._odd.get(name, ()):
+            return
+        self._odd.pop(name, None)
+        if notes and len(self._odd) < MOST_WAITING:
+            self._odd[name] = notes
+            log.warning("odd_values", kind=told.kind or "discovery", target=told.source_id, found=list(notes))
+
+    def _well(self, entry: Entry) -> str:
+        """The status of a target that went well, with what was odd about its document."""
+        notes = self._odd.get((entry.kind, entry.source_id), ())
+        more = f", and {len(notes) - 1} more" if len(notes) > 1 else ""
+        return f"ok, without {notes[0]}{more}"[:LONGEST_STATUS] if notes else "ok"
 
     def _read_again(self, told: Told) -> None:
         """Rows of other documents are gone, and must come back from these."""

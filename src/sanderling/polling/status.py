@@ -122,7 +122,7 @@ class PollingStatus(msgspec.Struct, frozen=True, kw_only=True):
     followers: int  # of the event stream
     subscribers: tuple[SubscriberStatus, ...]
     store_trouble: str  # why the database is not to be had, while it is not; empty otherwise
-    problems: tuple[str, ...]  # of the settings, in words
+    problems: tuple[str, ...]  # of the settings, and odd values in documents, in words
     limiter: HostView | None  # what the limiter knows of the host; None before the first request
     accelerated: tuple[AcceleratedStatus, ...]  # MOST_ACCELERATED of them at most
     recent: tuple[ChangeStatus, ...]  # the last MOST_RECENT changes, oldest first

@@ -88,7 +88,7 @@ class PollingWatch:
                 for each in system.subscribers
             ),
             store_trouble=system.books.trouble,
-            problems=system.live.problems,
+            problems=(*system.live.problems, *system.keeper.odd),
             limiter=views[0] if views else None,
             accelerated=tuple(_accelerated(entry, now) for entry in self._live()),
             recent=recently(list(system.keeper.recent)),

@@ -117,6 +117,7 @@ class Document:
     rows: tuple[Row, ...]  # parents before children
     whole: tuple[Whole, ...] = ()
     needs: tuple[Parent, ...] = ()  # what must be stored already
+    notes: tuple[str, ...] = ()  # values that could not be read and are left out, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ class Schema:
                 raise ValueError(f"table {table.name} is there twice")
             known.add(table.name)
 
-    def document(self, rows: Iterable[Row], whole: Iterable[Whole] = ()) -> Document:
+    def document(self, rows: Iterable[Row], whole: Iterable[Whole] = (), notes: Iterable[str] = ()) -> Document:
         """The document of these rows, in order. Raises SourceError for too many of them, or one key twice."""
         place = {table.name: number for number, table in enumerate(self.tables)}
         in_order = tuple(sorted(rows, key=lambda row: place[row.table]))
@@ -149,7 +150,7 @@ class Schema:
                 raise source_error(Code.INVALID_RESPONSE, f"{row.table} {row.key[:60]!r} is listed twice")
             listed.add(itself)
         needs = {parent: None for row in in_order for parent in self._parents(row, place) if parent not in listed}
-        return Document(in_order, tuple(whole), tuple(needs))
+        return Document(in_order, tuple(whole), tuple(needs), tuple(notes))
 
     def _parents(self, row: Row, place: Mapping[str, int]) -> Iterable[Parent]:
         table = self.tables[place[row.table]]
