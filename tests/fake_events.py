@@ -110,6 +110,7 @@ COUNTS = EventsCounts(
     processed={"tiktok": 80, "youtube": 30},
     failed=2,
     duplicates=4,
+    reused=3,
     postponed=5,
     fetched=106,
     objects_failed=3,

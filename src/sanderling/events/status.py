@@ -80,6 +80,7 @@ class EventsStatus(msgspec.Struct, frozen=True, kw_only=True):
     recent: tuple[ShortError, ...]  # the last errors, the oldest first
     outbox_trouble: str = ""  # why something does not go out, while it does not
     odd: int = 0  # batches about which something was noted: their size, as a rule
+    reused: int = 0  # batches that came under the event id of another, and have one of their own
     paused: bool = False  # whether somebody wants it to rest
     system: str = "events"
 
@@ -126,6 +127,7 @@ def status_of(measures: Measures, standing: Standing) -> EventsStatus:
         processed=sum(counts.processed.values()),
         failed=counts.failed,
         duplicates=counts.duplicates,
+        reused=counts.reused,
         postponed=counts.postponed,
         active=counts.active,
         batches=sum(counts.batches.values()),

@@ -38,7 +38,12 @@ def queue(status: EventsStatus) -> str:
 def messages(status: EventsStatus) -> str:
     """What became of the messages."""
     parts = [f"{status.processed:,} done"]
-    several = ((status.duplicates, "seen before"), (status.postponed, "put off"), (status.failed, "given up"))
+    several = (
+        (status.duplicates, "seen before"),
+        (status.reused, "under the id of another"),
+        (status.postponed, "put off"),
+        (status.failed, "given up"),
+    )
     return ", ".join([*parts, *(f"{number:,} {what}" for number, what in several if number)])
 
 
