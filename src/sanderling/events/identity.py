@@ -1,8 +1,8 @@
 """Whether a message speaks of a batch that is in the rows, or of another one under the same event id.
 
-Strangers make event ids, and some make the same one twice. Two messages speak of one batch if they name the same object,
-or carry the same items, and do not name different projects. Any other batch gets an id of its own: that of its event and,
-behind a tilde, a digest of what it is. So it comes out the same whenever the message comes again.
+Strangers make event ids, and some make the same one twice. Two messages speak of one batch if they name the same
+object, or carry the same items, and do not name different projects. Any other batch gets an id of its own: that of its
+event, a tilde, and a digest of where it is and whose. So the id is the same whenever the message comes again.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ class Identity(NamedTuple):
     project: str | None
 
     def is_same(self, other: "Identity") -> bool:
-        """Whether both are one batch; a project that is not named differs from none."""
+        """Whether both are one batch. Where only one names a project, that is no difference."""
         return self.batch == other.batch and (None in (self.project, other.project) or self.project == other.project)
 
 

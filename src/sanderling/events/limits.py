@@ -15,7 +15,7 @@ from sanderling.events.salvage import MARKS, MOST_MEMBERS
 ROW_BYTES = 1_000
 # A value has a mark of JSON or more, and an object with one member, which takes the most, has three.
 MARK_BYTES = 64
-# A text is held as a value, as a row, and as what a database is sent; a single emoji in it makes that four times as large.
+# A text is held as a value, which a single emoji makes four times as large, and as what a database is sent.
 TEXT_BYTES = 6
 # To count marks takes a hundredth of the time of a batch, so small bodies are not counted: they have a mark to 8 bytes,
 # and 16 MB at the worst.
@@ -29,6 +29,9 @@ class Limits:
     items: int = MOST_MEMBERS
     comments: int = 10_000  # of an item; crawlers send some hundreds
     rows: int = 50_000  # of all items: posts, comments and errors
+
+
+USUAL = Limits()
 
 
 def weight(data: bytes | bytearray) -> int:

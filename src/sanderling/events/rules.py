@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sanderling.events.limits import Limits
+from sanderling.events.limits import USUAL, Limits
 from sanderling.events.rows import EVENTS_EXCHANGE
 
 
@@ -15,7 +15,7 @@ class ConsumeRules:
     exchange: str = EVENTS_EXCHANGE  # where crawlers hear what they should fetch once more
     most_raw: int = 32 * 2**20  # of an object as it is stored
     most: int = 32 * 2**20  # of it once unpacked: fifty items of 600 kB
-    limits: Limits = Limits()  # of what is in it
+    limits: Limits = USUAL  # of what is in it
     memory: int = 256 * 2**20  # that all batches in hand may take, as estimated
     wait: float = 1.0  # for a message, and so how long a worker may take to notice that it should stop
     most_tries: int = 10  # of a batch that is not there

@@ -1,4 +1,4 @@
-"""What strangers pack into a few bytes is bounded once it is unpacked: one bad item is one error row, in little memory."""
+"""What strangers pack into a few bytes is bounded once it is unpacked: one bad item is one error row."""
 
 import json
 import sys

@@ -18,13 +18,12 @@ from sanderling.events.analysis.listing import ListError
 from sanderling.events.analysis.onnx import OnnxModel
 from sanderling.events.analysis.phobert import PhobertTokens
 from sanderling.events.analysis.sentiment import ModelError, SentimentModel
-from sanderling.events.limits import Limits
+from sanderling.events.limits import USUAL, Limits
 from sanderling.events.rules import ConsumeRules
 from sanderling.stores.queue import MOST_PREFETCH
 
 VOCABULARY, CODES = "vocab.txt", "bpe.codes"
 MB = 1 << 20
-LIMITS = Limits()
 
 
 @Parameter(name="*")
@@ -50,10 +49,10 @@ class Work:
     max_batch: Annotated[int, Parameter(validator=Number(gte=1, lte=4096))] = 32
     """Megabytes that it may have once it is unpacked."""
 
-    max_comments: Annotated[int, Parameter(validator=Number(gte=1, lte=1_000_000))] = LIMITS.comments
+    max_comments: Annotated[int, Parameter(validator=Number(gte=1, lte=1_000_000))] = USUAL.comments
     """Comments that an item may have; one with more is an error."""
 
-    max_rows: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000_000))] = LIMITS.rows
+    max_rows: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000_000))] = USUAL.rows
     """Rows that a batch may become: posts, comments and errors; beyond that its largest items are errors."""
 
     max_memory: Annotated[int, Parameter(validator=Number(gte=1, lte=1_048_576))] = 256
