@@ -99,6 +99,7 @@ def process_a_little(seen: Measures, clock: FakeClock) -> None:
         seen.kept(done)
         seen.processed("tiktok", 0.3)
     seen.duplicate()
+    seen.reused()
     seen.processed("youtube", 0.01)
     seen.postponed()
     seen.failed()

@@ -19,7 +19,7 @@ what an item does not say. Texts are kept whole. Names are cut; ids never are: a
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -176,7 +176,19 @@ def _comments(raw: object, post_id: str) -> tuple[Comment, ...]:
     if not isinstance(raw, list):
         return ()
     read = [_comment(each, post_id, place) for place, each in enumerate(raw) if isinstance(each, dict)]
-    return tuple([comment for comment in read if comment])
+    found = [comment for comment in read if comment]
+    return tuple(found) if len({comment.id for comment in found}) == len(found) else tuple(_told_apart(found))
+
+
+def _told_apart(comments: Sequence[Comment]) -> Iterator[Comment]:
+    """Each comment once. One that has the id of another, and says something else, has its place behind that id."""
+    known: dict[str, Comment] = {}
+    for place, comment in enumerate(comments):
+        known_one = known.setdefault(comment.id, comment)
+        if known_one is comment:
+            yield comment
+        elif known_one != comment:
+            yield msgspec.structs.replace(comment, id=f"{comment.id}~{place}")
 
 
 def _comment(raw: Object, post_id: str, place: int) -> Comment | None:
