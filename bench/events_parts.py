@@ -20,9 +20,10 @@ import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a mark
 
 from sanderling.clock import SystemClock
 from sanderling.events.analysis.analyse import Analyser
-from sanderling.events.consume import ConsumeRules, Stations
+from sanderling.events.consume import Stations
 from sanderling.events.envelopes import read_envelope
 from sanderling.events.modes import LiveModes, Modes
+from sanderling.events.rules import ConsumeRules
 from sanderling.events.system import EventsSystem
 from sanderling.flow.desk import desk_in
 from sanderling.stores.analytics import AnalyticsStore

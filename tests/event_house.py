@@ -13,8 +13,9 @@ from typing import Any, ParamSpec
 
 from sanderling.clock import SystemClock
 from sanderling.events.analysis.analyse import Analyser
-from sanderling.events.consume import ConsumeRules, Stations
+from sanderling.events.consume import Stations
 from sanderling.events.modes import LiveModes, Modes
+from sanderling.events.rules import ConsumeRules
 from sanderling.events.system import EventsSystem
 from sanderling.flow.desk import desk_in
 from sanderling.observe.alerts import Alert

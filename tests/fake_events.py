@@ -99,6 +99,7 @@ def process_a_little(seen: Measures, clock: FakeClock) -> None:
         seen.kept(done)
         seen.processed("tiktok", 0.3)
     seen.duplicate()
+    seen.reused()
     seen.processed("youtube", 0.01)
     seen.postponed()
     seen.failed()
@@ -110,6 +111,7 @@ COUNTS = EventsCounts(
     processed={"tiktok": 80, "youtube": 30},
     failed=2,
     duplicates=4,
+    reused=3,
     postponed=5,
     fetched=106,
     objects_failed=3,

@@ -266,6 +266,14 @@ def test_comments_stay_in_order_and_the_odd_ones_are_left_out() -> None:
     )
 
 
+def test_comments_that_share_an_id_are_told_apart_and_what_came_twice_counts_once() -> None:
+    said = [{"id": name, "text": text} for name, text in (("1", "good"), ("1", "bad"), ("1", "good"), ("2", ""))]
+
+    comments = post_of(LEAN | {"comments": said}).comments
+
+    assert [(each.id, each.text) for each in comments] == [("1", "good"), ("1~1", "bad"), ("2", "")]
+
+
 @pytest.mark.parametrize("comments", [None, {}, "text", 5])
 def test_comments_that_are_no_list_are_none(comments: object) -> None:
     assert post_of({**LEAN, "comments": comments}).comments == ()

@@ -23,7 +23,7 @@ from sanderling.events.status import (
 )
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import Depth
-from sanderling.stores.status_file import write_status
+from sanderling.stores.status_file import StatusFile, write_status
 from sanderling.testing import FakeClock
 
 STANDING = Standing(
@@ -99,13 +99,54 @@ def test_a_status_without_one_of_its_fields_is_none(tmp_path: Path, field: str) 
 
 
 def test_a_status_that_cannot_be_written_is_an_error_in_plain_words(tmp_path: Path) -> None:
-    write_status(tmp_path, STATUS)
-    (tmp_path / ".status.json.tmp").mkdir()
+    (tmp_path / "status.json").mkdir()
 
     with pytest.raises(FolderError, match="cannot use"):
-        write_status(tmp_path, status(running=False))
+        write_status(tmp_path, STATUS)
 
-    assert published(tmp_path) == STATUS, "the one before is still there"
+    assert [path.name for path in tmp_path.iterdir()] == ["status.json"], "and nothing is left behind"
+
+
+# Several of one folder.
+
+
+def test_what_several_consumers_say_is_added_up(tmp_path: Path) -> None:
+    other = {"tiktok": PlatformStatus(posts=0, errors=1000, success_rate=0.0)}
+    with StatusFile.of(tmp_path, 0.0) as first, StatusFile.of(tmp_path, 0.0) as second:
+        first.write(STATUS)
+        second.write(status(pid=4712, queue=None, platforms=other, trouble="no database", wall=STATUS.wall - 1))
+        found = published(tmp_path)
+
+    assert found is not None
+    assert (found.pid, found.wall, found.running, found.queue) == (4711, STATUS.wall, True, STATUS.queue)
+    assert (found.received, found.posts, found.errors, found.odd) == (240, 8580, 620, 0)
+    assert found.lately == Lately(batches=2.2, items=92.0, errors=6.2)
+    assert found.platforms["tiktok"] == PlatformStatus(posts=3700, errors=1300, success_rate=74.0)
+    assert found.platforms["youtube"] == STATUS.platforms["youtube"]
+    assert found.codes == {"RATE_LIMITED": 500, "PARSE_ERROR": 100, "other": 20}
+    assert [(each.positive, each.errors) for each in found.minutes] == [(1000, 400), (800, 220)]
+    assert (found.trouble, len(found.recent)) == ("no database", 2)
+    assert [(each.pid, each.running, each.posts) for each in found.consumers] == [
+        (4711, True, 4290),
+        (4712, True, 4290),
+    ]
+
+
+@pytest.mark.parametrize("ended", [{"running": False}, {"wall": STATUS.wall - 11}], ids=["said so", "silent"])
+def test_one_that_has_ended_is_listed_and_not_added_and_the_next_start_removes_it(
+    tmp_path: Path, ended: dict[str, Any]
+) -> None:
+    with StatusFile.of(tmp_path, 0.0) as first:
+        with StatusFile.of(tmp_path, 0.0) as second:
+            second.write(status(pid=4712, **ended))
+        first.write(STATUS)
+        found = published(tmp_path)
+        assert found is not None
+        assert (found.posts, found.running) == (STATUS.posts, True)
+        assert [(each.pid, each.running) for each in found.consumers] == [(4711, True), (4712, False)]
+
+    with StatusFile.of(tmp_path, 0.0) as again:
+        assert (again.name, published(tmp_path)) == ("status.json", STATUS)
 
 
 # What it says.

@@ -53,6 +53,7 @@ KNOWN = {
 }
 OURS = {
     "events_duplicate_total": "counter",
+    "events_reused_total": "counter",
     "events_postponed_total": "counter",
     "batches_odd_total": "counter",
     "batches_by_mode_total": "counter",
@@ -115,6 +116,7 @@ def test_every_metric_moves_when_batches_are_processed(name: str) -> None:
         ("events_received_total", 120),
         ("events_failed_total", 2),
         ("events_duplicate_total", 4),
+        ("events_reused_total", 3),
         ("events_postponed_total", 5),
         ("batches_fetched_total", 106),
         ("minio_connection_errors_total", 3),

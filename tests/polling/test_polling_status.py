@@ -21,7 +21,6 @@ from sanderling.polling.status import (
     published,
     recently,
 )
-from sanderling.stores.durable import FolderError
 from sanderling.stores.polling import Change, Counts, Op
 from sanderling.stores.status_file import write_status
 from sanderling.testing import FakeClock
@@ -68,16 +67,6 @@ def test_a_status_without_one_of_its_fields_is_none(tmp_path: Path, field: str) 
     (tmp_path / "status.json").write_bytes(msgspec.json.encode(told))
 
     assert published(tmp_path) is None
-
-
-def test_a_status_that_cannot_be_written_is_an_error_in_plain_words(tmp_path: Path) -> None:
-    write_status(tmp_path, STATUS)
-    (tmp_path / ".status.json.tmp").mkdir()
-
-    with pytest.raises(FolderError, match="cannot use"):
-        write_status(tmp_path, status(running=False))
-
-    assert published(tmp_path) == STATUS, "the one before is still there"
 
 
 def test_what_a_limiter_says_of_a_host_is_told_as_it_is(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from sanderling.sequence.scaling import ScaleRules
 from sanderling.sequence.status import LATELY, SequenceStatus, SequenceWatch, published
 from sanderling.sequence.store import StoreTally
 from sanderling.sequence.system import SequenceRules
-from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import Depth
 from sanderling.stores.status_file import write_status
 from sanderling.testing import run_virtual
@@ -156,14 +155,6 @@ def test_a_file_that_is_none_of_ours_is_no_status(tmp_path_factory: pytest.TempP
     (folder / "status.json").write_bytes(data)
 
     assert published(folder) is None
-
-
-def test_a_status_that_cannot_be_written_is_an_error_in_plain_words(tmp_path: Path) -> None:
-    status = seen(tmp_path, 1.0).statuses[0]
-    (tmp_path / ".status.json.tmp").mkdir()
-
-    with pytest.raises(FolderError, match="cannot use"):
-        write_status(tmp_path, status)
 
 
 def test_what_is_remembered_is_bounded(tmp_path: Path) -> None:

@@ -82,10 +82,10 @@ class ReplaysContract:
             (sent,) = [each async for each in all_messages(store)]
             assert (sent.exchange, sent.routing_key, sent.body) == ("x", "k", b"\x00first")
             assert sent.created_at > NOW
-            assert not await store.processed("evt_1")
+            assert await store.processed("evt_1") == (FIRST.message, True)
             assert await replay(store) == 0, "it is marked"
             assert await store.keep(later(post("a"))) == Kept(new=True, posts=1)
-            assert await store.processed("evt_1")
+            assert await store.processed("evt_1") == (b"again", False)
             assert await store.keep(later(post("a"))) == Kept(new=False)
             assert await store.depth() == 1
 
@@ -99,7 +99,7 @@ class ReplaysContract:
         async with place.opens() as store:
             assert await shown(store) == before
             assert await all_errors(store) == FIRST.errors
-            assert not await store.processed("evt_1")
+            assert await store.processed("evt_1") == (FIRST.message, True)
 
     @in_loop
     async def test_what_is_noted_about_it_is_that_of_the_last_time(self, place: Place) -> None:
@@ -242,7 +242,7 @@ class ReplaysContract:
 
             assert await shown(store) == before
             assert await all_errors(store) == FIRST.errors
-            assert not await store.processed("evt_1")
+            assert await store.processed("evt_1") == (FIRST.message, True)
             assert (await store.keep(later(post("a")))).new
 
     @in_loop

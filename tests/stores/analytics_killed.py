@@ -73,7 +73,7 @@ async def check(place: Place, least: int) -> None:
         assert messages == [*range(count)]
         assert count >= least
         for number in range(max(0, count - 2), count + 1):
-            assert await store.processed(f"evt_{number}") == (number < count)
+            assert bool(await store.processed(f"evt_{number}")) == (number < count)
             assert (await store.keep(numbered(number))).new == (number == count)
         assert [row.event_id for row in await all_errors(store)] == sorted(f"evt_{n}" for n in range(count + 1))
         for each in await all_posts(store):

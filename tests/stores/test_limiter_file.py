@@ -1,6 +1,7 @@
 """What a limiter must not forget, from one process to the next."""
 
 import asyncio
+import resource
 from pathlib import Path
 
 import pytest
@@ -68,9 +69,13 @@ def test_a_folder_in_its_place_is_no_reason_not_to_begin(tmp_path: Path) -> None
 
 def test_a_full_disk_is_said_plainly_and_what_was_kept_stays(tmp_path: Path) -> None:
     keep(tmp_path, b"before")
-    (tmp_path / f".{FILE}.tmp").symlink_to("/dev/full")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2, before[1]))
 
-    with pytest.raises(FolderError, match="the disk is full"):
-        keep(tmp_path, b"after")
+    try:
+        with pytest.raises(FolderError, match="the disk is full"):
+            keep(tmp_path, b"after")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
     assert (tmp_path / FILE).read_bytes() == b"before"

@@ -4,11 +4,12 @@
 |---|---|---|
 | Items Cannot Be Read | items are errors of parsing: a crawler or we must be repaired | |
 | Message Buried | a message was given up | |
+| Event Id Reused | a batch came under the event id of another: whoever publishes must be repaired | |
 | Storage Errors Persist | several batches within minutes have errors of storage | as long without, and a batch came |
 | Error Rate High | more than a tenth of the last minutes' items are errors | well below, for minutes |
 | Error Rate Critical | more than a fifth | the same |
 
-The first two are counted: one is said at once, and what comes within the next minutes is said together when they are
+The first three are counted: one is said at once, and what comes within the next minutes is said together when they are
 over. The others are said when they begin and when they are over. `Alarms` decides and knows no clock; `EventAlarms` is
 what the consumer tells, and what speaks.
 """
@@ -126,7 +127,7 @@ class Alarms:
 
     def __init__(self, rules: AlarmRules | None = None) -> None:
         self._rules = rules = rules or AlarmRules()
-        self._unread, self._buried = Counted(rules.every), Counted(rules.every)
+        self._unread, self._buried, self._reused = (Counted(rules.every) for _ in range(3))
         self._rate = State(rules.every, rules.calm)
         self._storage = State(rules.every, 0.0)
         # In parts, so that what is kept is bounded however many batches come.
@@ -148,6 +149,10 @@ class Alarms:
         """A message was given up."""
         self._buried.add(1, (Field("Message", _name(key)), Field("Why", in_short(why) or "not said", inline=False)))
 
+    def reused(self, event_id: str, own_id: str) -> None:
+        """A batch came under the event id of another."""
+        self._reused.add(1, (Field("Event", _name(event_id)), Field("Kept As", _name(own_id))))
+
     def due(self, now: float) -> list[Alert]:
         """What is to be said now."""
         said = []
@@ -155,6 +160,8 @@ class Alarms:
             said.append(Alert("items_unreadable", "Items Cannot Be Read", fields, Level.ERROR))
         if fields := self._buried.take(now):
             said.append(Alert("message_buried", "Message Buried", fields, Level.ERROR))
+        if fields := self._reused.take(now):
+            said.append(Alert("event_id_reused", "Event Id Reused", fields, Level.WARNING))
         return [*said, *self._due_storage(now), *self._due_rate(now)]
 
     # Errors of storage.
@@ -252,6 +259,11 @@ class EventAlarms:
     def buried(self, key: str, why: str) -> None:
         """A message was given up."""
         self._alarms.buried(key, why)
+        self.look()
+
+    def reused(self, event_id: str, own_id: str) -> None:
+        """A batch came under the event id of another."""
+        self._alarms.reused(event_id, own_id)
         self.look()
 
     def look(self) -> None:

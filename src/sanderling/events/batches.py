@@ -114,8 +114,23 @@ def _safe(text: str) -> str:
     return repr(f"…@{rest}"[:120] if at else text[:120])
 
 
+class Document(NamedTuple):
+    """The body of an object, unpacked, and what is known of how it came."""
+
+    key: str
+    data: bytes | bytearray
+    packed: bool
+    gzip: bool
+    notes: tuple[str, ...]
+
+
 def decode(body: bytes, *, metadata: Mapping[str, str], key: str, most: int = MOST_BYTES) -> Batch:
     """The items of an object of that key; `most` bounds its bytes once unpacked. Raises BatchError."""
+    return parse(unpack(body, metadata, key, most))
+
+
+def unpack(body: bytes, metadata: Mapping[str, str], key: str, most: int = MOST_BYTES) -> Document:
+    """The document that an object of that key holds, of `most` bytes at the most. Raises BatchError."""
     if not body:
         raise BatchError(f"{key}: found 0 bytes, expected a batch", transient=True)
     said = _said_packed(metadata, key)
@@ -123,14 +138,21 @@ def decode(body: bytes, *, metadata: Mapping[str, str], key: str, most: int = MO
     data = _unpacked(body, key, most) if packed else body
     if len(data) > most:
         raise BatchError(f"{key}: found {len(data):,} bytes, expected at most {most:,}")
-    try:
-        read = read_list(data)
-    except JsonError as error:
-        # A packed body is complete once its frame is. That it holds half a document will not change.
-        raise BatchError(f"{key}: {_what(body, error)}", transient=error.truncated and not packed) from None
     notes = (f"{key}: said to be packed with zstd, found plain",) if said and not packed else ()
+    return Document(key, data, packed, body.startswith(_GZIP), notes)
+
+
+def parse(found: Document) -> Batch:
+    """The items of a document. Raises BatchError."""
+    key = found.key
+    try:
+        read = read_list(found.data)
+    except JsonError as error:
+        why = "found gzip, expected JSON or zstd" if found.gzip else str(error)
+        # A packed body is complete once its frame is. That it holds half a document will not change.
+        raise BatchError(f"{key}: {why}", transient=error.truncated and not found.packed) from None
     batch = _shaped(read.value, key)
-    return Batch(batch.items, (*notes, *(f"{key}: {note}" for note in read.notes), *batch.notes))
+    return Batch(batch.items, (*found.notes, *(f"{key}: {note}" for note in read.notes), *batch.notes))
 
 
 def _said_packed(metadata: Mapping[str, str], key: str) -> bool:
@@ -147,10 +169,6 @@ def _is_packed(body: bytes, *, said: bool) -> bool:
         return True
     # The first byte or two of a frame are all that has arrived.
     return said and len(body) < len(_FRAME) and _FRAME.startswith(body)
-
-
-def _what(body: bytes, error: JsonError) -> str:
-    return "found gzip, expected JSON or zstd" if body.startswith(_GZIP) else str(error)
 
 
 class _Frames:

@@ -9,7 +9,12 @@ What can go wrong, and what becomes of the message:
 | its batch is not there, or only half | back into the queue, ever longer; after many tries buried |
 | the object store, the database or the queue is not to be had | kept in hand until it is, and nothing more is taken |
 | that is not so yet, and we are to stop | left in the queue, as if nobody had taken it |
-| its event is in the rows already | done: it changes nothing |
+| its batch is in the rows already | done: it changes nothing |
+| its event is in the rows, with another batch | stored under an id of its own, and people are told |
+| it has more items than a batch may have | buried, with the reason |
+
+Of items that are too large each is an error row. How much memory all batches in hand may take is bounded: who would
+pass it waits until others are done.
 
 One bad item is an error row, and its 49 neighbours are rows all the same.
 """
@@ -18,20 +23,25 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Protocol, TypeVar
 
 from sanderling.clock import Clock
 from sanderling.events.analysis.analyse import Analyser
-from sanderling.events.batches import Batch, BatchError, Place, decode, read_path, read_reference, size_notes
+from sanderling.events.batches import BatchError, Document, Place, parse, size_notes, unpack
 from sanderling.events.digest import Arrival, Digested, digest
-from sanderling.events.envelopes import Envelope, EnvelopeError, InlineEnvelope, LegacyEnvelope, read_envelope
+from sanderling.events.envelopes import Envelope, EnvelopeError, InlineEnvelope, read_envelope
+from sanderling.events.identity import identity_of, is_known, place_of, renamed
 from sanderling.events.items import read_result
+from sanderling.events.limits import ROW_BYTES, row_count, weight, within
 from sanderling.events.measures import Measures
 from sanderling.events.modes import LiveModes
-from sanderling.events.rows import EVENTS_EXCHANGE, result_message
+from sanderling.events.rows import result_message
+from sanderling.events.rules import ConsumeRules
 from sanderling.flow.desk import Desk
+from sanderling.flow.memory import Memory
 from sanderling.observe import logs
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
+from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, Processed
 from sanderling.stores.analytics_rows import RefusedError
 from sanderling.stores.control_file import Control
 from sanderling.stores.objects import Fault, ObjectError, Objects
@@ -43,28 +53,6 @@ T = TypeVar("T")
 TAKING, SETTLING, OBJECTS, DATABASE = "taking", "settling", "objects", "database"
 
 log = logs.get(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumeRules:
-    """How much at once, and how patiently. Times in seconds, sizes in bytes."""
-
-    batches: int = 5  # at once
-    bucket: str = "crawl-results"  # of paths that name none
-    exchange: str = EVENTS_EXCHANGE  # where crawlers hear what they should fetch once more
-    most_raw: int = 32 * 2**20  # of an object as it is stored
-    most: int = 32 * 2**20  # of it once unpacked: fifty items of 600 kB
-    wait: float = 1.0  # for a message, and so how long a worker may take to notice that it should stop
-    most_tries: int = 10  # of a batch that is not there
-    first_delay: float = 5.0  # doubled with each try
-    longest_delay: float = 1_800.0
-    switched_off: float = 30.0
-    first_pause: float = 0.5  # while something is not to be had; doubled each time
-    longest_pause: float = 30.0
-
-    def delay(self, tries: int) -> float:
-        """Seconds until a message comes back that has failed so many times."""
-        return float(min(self.longest_delay, self.first_delay * 2 ** min(tries, 60)))
 
 
 class PoisonError(Exception):
@@ -92,6 +80,9 @@ class Watches(Protocol):
     def buried(self, key: str, why: str) -> None:
         """A message was given up."""
 
+    def reused(self, event_id: str, own_id: str) -> None:
+        """A batch came under the event id of another, and is in the rows under one of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stations:
@@ -115,6 +106,8 @@ class Consumer:
         self._clock = clock
         self._watches = watches
         self._rules = rules or ConsumeRules()
+        self._memory = Memory(self._rules.memory)
+        self._numbers = count()  # of messages
         self._stopping = asyncio.Event()
         self._troubles: dict[str, str] = {}  # why what is not to be had is not
         self._up = asyncio.Event()  # cleared while there are any
@@ -195,50 +188,83 @@ class Consumer:
         """Put a batch into the rows, unless it is there already. Raises LaterError, PoisonError or StoppedError."""
         if why := self._at.modes.now.refuses(envelope):
             raise LaterError(why, self._rules.switched_off)
-        event = envelope.context.event_id
-        if await self._in_rows(lambda: self._at.store.processed(event)):
-            self.measures.duplicate()
-            return
-        items = await self._items(envelope)
+        holder = f"{next(self._numbers)}"
+        try:
+            while own := await self._unprocessed(envelope, arrival.message):
+                if await self._store(own, arrival, holder):
+                    break
+            else:
+                self.measures.duplicate()
+                return
+        finally:
+            self._memory.release(holder)
+        if own is not envelope:
+            self.measures.reused()
+            self._watches.reused(envelope.context.event_id, own.context.event_id)
+
+    async def _unprocessed(self, envelope: Envelope, message: bytes) -> Envelope | None:
+        """The message under the id that its batch has in the rows; None if it is there already."""
+        bucket = self._rules.bucket
+        while found := await self._known(envelope.context.event_id):
+            identity = identity_of(envelope, message, bucket)
+            if is_known(found.message, identity, bucket):
+                return envelope if found.replayed else None
+            envelope = renamed(envelope, identity)
+        return envelope
+
+    async def _known(self, event: str) -> Processed | None:
+        return await self._in_rows(lambda: self._at.store.processed(event))
+
+    async def _store(self, envelope: Envelope, arrival: Arrival, holder: str) -> bool:
+        """Put a batch into the rows; False if its event came there meanwhile."""
+        items = await self._items(envelope, arrival, holder)
         with self.measures.analysing():
             digested = await self._at.desk(digest, envelope, items, self._at.analyser, arrival, self._clock)
         kept = await self._in_rows(lambda: self._at.store.keep(digested.batch))
         if not kept.new:
-            self.measures.duplicate()
-            return
+            return False
         self.measures.kept(digested)
         self._watches.digested(digested)
         if digested.batch.outbox:
             self.told()
+        return True
 
-    async def _items(self, envelope: Envelope) -> list[object]:
-        """The items that a message speaks of."""
+    async def _items(self, envelope: Envelope, arrival: Arrival, holder: str) -> list[object]:
+        """The items that a message speaks of, within bounds; `holder` has the memory for them."""
         notes = list(envelope.notes)
         if isinstance(envelope, InlineEnvelope):
             items, more = read_result(envelope.item)
+            size = weight(arrival.message)
         else:
-            items, more = await self._fetched(envelope)
-        context = envelope.context
+            items, more, size = await self._fetched(envelope, holder)
+        context, limits = envelope.context, self._rules.limits
+        if len(items) > limits.items:
+            raise PoisonError(f"found {len(items):,} items, expected at most {limits.items:,}")
         notes += more
         if envelope.mode == "new":  # others are single posts, as a rule
             notes += size_notes(len(items), context.platform, context.content_count)
         if notes:
             self.measures.odd(context.platform, len(items))
             log.warning("batch_is_odd", message=context.event_id, job=context.job_id, notes=notes[:10])
-        return items
+        bounded = within(items, limits)
+        await self._memory.hold(holder, size + ROW_BYTES * row_count(bounded))
+        return bounded
 
-    async def _fetched(self, envelope: Envelope) -> tuple[list[object], tuple[str, ...]]:
+    async def _fetched(self, envelope: Envelope, holder: str) -> tuple[list[object], tuple[str, ...], int]:
+        """Its items, what is odd about them, and how much memory they take."""
         try:
-            place = _place(envelope, self._rules.bucket)
+            place = place_of(envelope, self._rules.bucket)
         except BatchError as error:
             raise PoisonError(str(error)) from None
         body, metadata = await self._body(place)
         try:
             with self.measures.parsing():
-                batch = await self._at.desk(_decoded, body, metadata, place.key, self._rules.most)
+                found, size = await self._at.desk(_unpacked, body, metadata, place.key, self._rules.most)
+                await self._memory.hold(holder, size)
+                batch = await self._at.desk(parse, found)
         except BatchError as error:
             raise (LaterError if error.transient else PoisonError)(str(error)) from None
-        return batch.items, batch.notes
+        return batch.items, batch.notes, size
 
     async def _body(self, place: Place) -> tuple[bytes, dict[str, str]]:
         try:
@@ -360,14 +386,7 @@ def _read(delivery: Delivery) -> Envelope:
         raise PoisonError(str(error)) from None
 
 
-def _place(envelope: Envelope, bucket: str) -> Place:
-    """Where the batch is. Raises BatchError."""
-    if isinstance(envelope, LegacyEnvelope):
-        return read_reference(envelope.bucket, envelope.path, bucket)
-    if isinstance(envelope, InlineEnvelope):
-        raise BatchError("the item is in the message")
-    return read_path(envelope.path, bucket)
-
-
-def _decoded(body: bytes, metadata: dict[str, str], key: str, most: int) -> Batch:
-    return decode(body, metadata=metadata, key=key, most=most)
+def _unpacked(body: bytes, metadata: dict[str, str], key: str, most: int) -> tuple[Document, int]:
+    """The document of an object, and how many bytes both will take. Raises BatchError."""
+    found = unpack(body, metadata, key, most)
+    return found, len(body) + weight(found.data)

@@ -16,7 +16,7 @@ from sanderling.events.rows import (
     error_rows,
     post_rows,
     result_message,
-    retry_message,
+    retry_messages,
 )
 from sanderling.outcome import Category, Code
 from sanderling.stores.analytics import Batch
@@ -103,10 +103,8 @@ def digest(envelope: Envelope, items: Sequence[object], analyser: Analyser, arri
     context, began, wall = envelope.context, clock.now(), clock.wall()
     posts, analyses, errors = analyse(sort_items(items, context, envelope.default_status), analyser)
     times = Times(arrival.at, wall, round((clock.now() - began) * 1000 / max(1, len(items))))
-    told = (
-        retry_message(errors, context, wall, arrival.exchange),
-        result_message(context, len(posts), len(errors), wall),
-    )
+    result = result_message(context, len(posts), len(errors), wall)
+    told = retry_messages(errors, context, wall, arrival.exchange)
     batch = Batch(
         event_id=context.event_id,
         job_id=context.job_id,
@@ -118,7 +116,7 @@ def digest(envelope: Envelope, items: Sequence[object], analyser: Analyser, arri
         posts=post_rows(posts, analyses, context, times),
         comments=comment_rows(posts, analyses),
         errors=error_rows(errors, context, wall),
-        outbox=tuple(each for each in told if each is not None),
+        outbox=(*told, *((result,) if result else ())),
         message=arrival.message,
     )
     return Digested(batch, posts, analyses, errors)

@@ -19,7 +19,7 @@ what an item does not say. Texts are kept whole. Names are cut; ids never are: a
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -66,20 +66,24 @@ _UNTOUCHED = Interaction()
 _ZERO = re.compile(rb"\\\\|(\\u0000)")
 
 
+class Oversized(msgspec.Struct, frozen=True):
+    """An item that is too large to be a post, without what is too much, and why."""
+
+    item: Object
+    reason: str
+
+
 def read_item(raw: object, context: Context, index: int, default_status: str = "") -> Post | CrawlError:
     """The post that an item is, or why it is none; `index` is its place in the batch. Never raises.
 
     `default_status` is what an item without a `fetch_status` has; none, unless the envelope says otherwise.
     """
     if not isinstance(raw, dict):
-        return _misfit(raw, context, index)
+        return _oversized(raw, context, index) if isinstance(raw, Oversized) else _misfit(raw, context, index)
     meta, content = members(raw.get("meta")), members(raw.get("content"))
-    own = meta.get("id")
-    if own is None or own == "":
-        own = first(content, ("external_id", "video_id"))
     status = meta.get("fetch_status")
     try:
-        post_id = read_id(own)
+        post_id = read_id(_own_id(meta, content))
     except ValueError as error:
         expected = f"expected an id of up to {LONGEST_ID} characters"
         return _error(raw, meta, _place_id(context, index), context, f"meta.id of item {index}: {error}, {expected}")
@@ -90,6 +94,17 @@ def read_item(raw: object, context: Context, index: int, default_status: str = "
             return _error(raw, meta, post_id, context)
     fault = f"meta.fetch_status of item {index}: found {shown(status)}, expected success or error"
     return _error(raw, meta, post_id, context, fault)
+
+
+def _own_id(meta: Object, content: Object) -> object:
+    own = meta.get("id")
+    return first(content, ("external_id", "video_id")) if own is None or own == "" else own
+
+
+def _oversized(raw: Oversized, context: Context, index: int) -> CrawlError:
+    meta, content = members(raw.item.get("meta")), members(raw.item.get("content"))
+    content_id = id_or(_own_id(meta, content), _place_id(context, index))
+    return _error(raw.item, meta, content_id, context, raw.reason)
 
 
 def _post(raw: Object, meta: Object, content: Object, post_id: str, context: Context) -> Post:
@@ -161,7 +176,19 @@ def _comments(raw: object, post_id: str) -> tuple[Comment, ...]:
     if not isinstance(raw, list):
         return ()
     read = [_comment(each, post_id, place) for place, each in enumerate(raw) if isinstance(each, dict)]
-    return tuple([comment for comment in read if comment])
+    found = [comment for comment in read if comment]
+    return tuple(found) if len({comment.id for comment in found}) == len(found) else tuple(_told_apart(found))
+
+
+def _told_apart(comments: Sequence[Comment]) -> Iterator[Comment]:
+    """Each comment once. One that has the id of another, and says something else, has its place behind that id."""
+    known: dict[str, Comment] = {}
+    for place, comment in enumerate(comments):
+        known_one = known.setdefault(comment.id, comment)
+        if known_one is comment:
+            yield comment
+        elif known_one != comment:
+            yield msgspec.structs.replace(comment, id=f"{comment.id}~{place}")
 
 
 def _comment(raw: Object, post_id: str, place: int) -> Comment | None:

@@ -100,6 +100,10 @@ class Measures:
         """Count a message whose event was in the rows already; it is processed as well."""
         self._messages["duplicate"] += 1
 
+    def reused(self) -> None:
+        """Count a batch that came under the event id of another."""
+        self._messages["reused"] += 1
+
     def postponed(self) -> None:
         """Count a message that went back into the queue."""
         self._messages["postponed"] += 1
@@ -215,6 +219,7 @@ class Measures:
             processed=dict(self._processed),
             failed=self._messages["failed"],
             duplicates=self._messages["duplicate"],
+            reused=self._messages["reused"],
             postponed=self._messages["postponed"],
             fetched=self._messages["fetched"],
             objects_failed=self._messages["objects_failed"],

@@ -13,6 +13,7 @@ from sanderling.outcome import Retry
 from sanderling.stores.analytics import CommentRow, ErrorRow, OutboxMessage, PostRow
 
 EVENTS_EXCHANGE, RETRY_KEY = "smap.events", "crawl.retry"
+MOST_RETRIES = 500  # items of one message: a megabyte at the most, and no queue takes much more
 RESULTS_EXCHANGE, RESULT_KEY = "results.inbound", "analyze.result"
 
 # A label as a plain text. There are a dozen to a post, and to ask each for its value takes five times as long.
@@ -139,30 +140,29 @@ def error_rows(errors: Sequence[Numbered], context: Context, wall: float) -> lis
     ]
 
 
-def retry_message(
+def retry_messages(
     errors: Sequence[Numbered], context: Context, wall: float, exchange: str = EVENTS_EXCHANGE
-) -> OutboxMessage | None:
-    """What the crawler is asked to fetch once more; None if nothing is worth it."""
+) -> Iterator[OutboxMessage]:
+    """What the crawler is asked to fetch once more, in as many messages as it takes."""
     again = [
         {"content_id": error.content_id, "permalink": error.permalink, "error_code": error.code}
         for _, error in errors
         if classify(error.code).retry is Retry.YES
     ]
-    if not again:
-        return None
-    body = {
-        "event_id": f"retry-{context.event_id}",
-        "event_type": RETRY_KEY,
-        "timestamp": wall,
-        "payload": {
-            "job_id": context.job_id,
-            "project_id": context.project_id,
-            "platform": context.platform,
-            "source_event_id": context.event_id,
-            "items": again,
-        },
-    }
-    return OutboxMessage(exchange=exchange, routing_key=RETRY_KEY, body=msgspec.json.encode(body), created_at=wall)
+    for number, first in enumerate(range(0, len(again), MOST_RETRIES)):
+        body = {
+            "event_id": f"retry-{context.event_id}{f'-{number + 1}' if number else ''}",
+            "event_type": RETRY_KEY,
+            "timestamp": wall,
+            "payload": {
+                "job_id": context.job_id,
+                "project_id": context.project_id,
+                "platform": context.platform,
+                "source_event_id": context.event_id,
+                "items": again[first : first + MOST_RETRIES],
+            },
+        }
+        yield OutboxMessage(exchange=exchange, routing_key=RETRY_KEY, body=msgspec.json.encode(body), created_at=wall)
 
 
 def result_message(context: Context, succeeded: int, failed: int, wall: float) -> OutboxMessage | None:

@@ -1,17 +1,25 @@
 """How `events` stands, for whoever looks: the screen, the dashboard, and other processes through status.json."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from sanderling.events.lately import Lately, Minute, ShortError
-from sanderling.events.measures import ERROR, SUCCESS, Measures
+from sanderling.events.measures import ERROR, MINUTES, MOST_RECENT, SUCCESS, Measures
 from sanderling.events.modes import Modes
 from sanderling.observe.metrics_events import EventsCounts, EventsReadings
 from sanderling.stores.queue import Depth
-from sanderling.stores.status_file import read_status
+from sanderling.stores.status_file import SILENT, read_statuses
+
+# What is added up where several processes consume in one folder, by how it is.
+SUMS = (
+    *("received", "processed", "failed", "duplicates", "reused", "postponed", "active", "batches", "posts", "errors"),
+    "odd",
+)
+TABLES = ("categories", "codes", "sentiments", "skipped", "sent")
+TEXTS = ("modes_trouble", "trouble", "outbox_trouble")
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +56,20 @@ class PlatformStatus(msgspec.Struct, frozen=True, kw_only=True):
     success_rate: float  # percent of its last items
 
 
+class ConsumerStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several processes that consume in a folder."""
+
+    pid: int
+    running: bool  # as far as can be told from the others
+    started: float
+    wall: float
+    batches: int
+    posts: int
+    errors: int
+    items_per_second: float
+    doing: str
+
+
 class EventsStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How it stands. Counts are those of this process; times are Unix seconds."""
 
@@ -80,6 +102,8 @@ class EventsStatus(msgspec.Struct, frozen=True, kw_only=True):
     recent: tuple[ShortError, ...]  # the last errors, the oldest first
     outbox_trouble: str = ""  # why something does not go out, while it does not
     odd: int = 0  # batches about which something was noted: their size, as a rule
+    consumers: tuple[ConsumerStatus, ...] = ()  # each process, where this is the sum of several
+    reused: int = 0  # batches that came under the event id of another, and have one of their own
     paused: bool = False  # whether somebody wants it to rest
     system: str = "events"
 
@@ -126,6 +150,7 @@ def status_of(measures: Measures, standing: Standing) -> EventsStatus:
         processed=sum(counts.processed.values()),
         failed=counts.failed,
         duplicates=counts.duplicates,
+        reused=counts.reused,
         postponed=counts.postponed,
         active=counts.active,
         batches=sum(counts.batches.values()),
@@ -187,5 +212,92 @@ def _occurred(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def published(folder: Path) -> EventsStatus | None:
-    """The status that was last written in this folder; None if there is none that can be read."""
-    return read_status(folder, EventsStatus)
+    """The status of all that consume in this folder; None if there is none that can be read."""
+    found = read_statuses(folder, EventsStatus)
+    return together(found) if found else None
+
+
+def together(found: Sequence[EventsStatus]) -> EventsStatus:
+    """One status for several processes: the sum of those that run, or, if none does, of those that have ended."""
+    # By the time of the newest: whoever asks may have no clock, and knows from that one whether any of them runs.
+    newest = max(each.wall for each in found)
+    living = [each for each in found if each.running and newest - each.wall < SILENT]
+    if len(found) == 1:
+        return found[0]
+    counted = living or found
+    last = max(counted, key=lambda each: each.wall)
+    sums = {name: sum(getattr(each, name) for each in counted) for name in SUMS}
+    tables = {name: _added(getattr(each, name) for each in counted) for name in TABLES}
+    said = {name: "; ".join(dict.fromkeys(filter(None, (getattr(each, name) for each in counted)))) for name in TEXTS}
+    return msgspec.structs.replace(
+        last,
+        running=bool(living),
+        pid=counted[0].pid,
+        started=min(each.started for each in counted),
+        paused=all(each.paused for each in counted),
+        queue=next((each.queue for each in (last, *counted) if each.queue is not None), None),
+        outbox=next((each.outbox for each in (last, *counted) if each.outbox is not None), None),
+        lately=Lately(**{name: sum(getattr(each.lately, name) for each in counted) for name in _names(Lately)}),
+        platforms=_platforms_together(counted),
+        minutes=_minutes_together(counted),
+        recent=_recent_together(counted),
+        consumers=tuple(_consumer(each, running=each in living) for each in found),
+        **sums,
+        **tables,
+        **said,
+    )
+
+
+def _consumer(status: EventsStatus, *, running: bool) -> ConsumerStatus:
+    return ConsumerStatus(
+        pid=status.pid,
+        running=running,
+        started=status.started,
+        wall=status.wall,
+        batches=status.batches,
+        posts=status.posts,
+        errors=status.errors,
+        items_per_second=status.lately.items if running else 0.0,
+        doing=status.doing,
+    )
+
+
+def _names(of: type[msgspec.Struct]) -> tuple[str, ...]:
+    return of.__struct_fields__
+
+
+def _added(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in several:
+        total.update(each)
+    return dict(total)
+
+
+def _platforms_together(several: Sequence[EventsStatus]) -> dict[str, PlatformStatus]:
+    """Posts and errors are sums; of the rates, the mean by items."""
+    found: dict[str, list[PlatformStatus]] = {}
+    for status in several:
+        for name, each in status.platforms.items():
+            found.setdefault(name, []).append(each)
+    return {name: _platform_together(each) for name, each in found.items()}
+
+
+def _platform_together(several: Sequence[PlatformStatus]) -> PlatformStatus:
+    posts, errors = sum(each.posts for each in several), sum(each.errors for each in several)
+    weighted = sum(each.success_rate * (each.posts + each.errors) for each in several)
+    rate = weighted / (posts + errors) if posts + errors else several[0].success_rate
+    return PlatformStatus(posts=posts, errors=errors, success_rate=rate)
+
+
+def _recent_together(several: Sequence[EventsStatus]) -> tuple[ShortError, ...]:
+    found = sorted((error for each in several for error in each.recent), key=lambda error: error.at)
+    return tuple(found[-MOST_RECENT:])
+
+
+def _minutes_together(several: Sequence[EventsStatus]) -> tuple[Minute, ...]:
+    """By whole minutes: those of processes do not begin at the same second."""
+    found: dict[float, Counter[str]] = {}
+    for minute in (minute for status in several for minute in status.minutes):
+        counts = {name: getattr(minute, name) for name in _names(Minute) if name != "at"}
+        found.setdefault(minute.at // 60 * 60, Counter()).update(counts)
+    return tuple(Minute(at=at, **found[at]) for at in sorted(found)[-MINUTES:])

@@ -9,8 +9,9 @@ from typing import Any
 
 from sanderling.clock import Clock
 from sanderling.events.alarms import EventAlarms
-from sanderling.events.consume import Consumer, ConsumeRules, Stations
+from sanderling.events.consume import Consumer, Stations
 from sanderling.events.outbox import OutboxSender
+from sanderling.events.rules import ConsumeRules
 from sanderling.observe.alerts import Alert
 from sanderling.stores.topic import Topic
 

@@ -30,6 +30,7 @@ class EventsCounts:
     processed: Mapping[str, int]  # messages that are done, by platform
     failed: int  # messages that were buried
     duplicates: int  # of those that are done: their events were in the rows already
+    reused: int  # batches that came under the event id of another
     postponed: int  # messages that went back into the queue
     fetched: int  # batches that came from the object store
     objects_failed: int  # questions to the object store that got no answer
@@ -99,6 +100,7 @@ EVENTS: Table[EventsReadings] = Table(
         by("platform", "events_processed", "Messages that are done.", lambda seen: seen.counts.processed),
         one("events_failed", "Messages that were buried.", lambda seen: seen.counts.failed),
         one("events_duplicate", "Messages whose event was in the rows.", lambda seen: seen.counts.duplicates),
+        one("events_reused", "Batches under the event id of another.", lambda seen: seen.counts.reused),
         one("events_postponed", "Messages that went back into the queue.", lambda seen: seen.counts.postponed),
         one("batches_fetched", "Batches that came from the object store.", lambda seen: seen.counts.fetched),
         by("platform", "batches_odd", "Batches with something odd about them.", lambda seen: seen.counts.odd),

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from sanderling.repos.replay import Batch, Segment
-from sanderling.stores.durable import FolderError, plainly, sync_folder
+from sanderling.stores.durable import FolderError, draft_of, plainly, sync_folder
 
 # In the metadata of a file, which segment it was made of. One that could not be read to its end has none.
 MADE_OF = b"sanderling.segment"
@@ -53,7 +53,7 @@ class ParquetSink:
     def loading(self, segment: Segment) -> Iterator["_Written"]:
         """Write its file."""
         path = self.path_of(segment.name)
-        temporary = path.with_name(f".{path.name}.tmp")
+        temporary = draft_of(path)
         with plainly(path):
             self._folder.mkdir(parents=True, exist_ok=True)
             try:

@@ -11,7 +11,8 @@
 Tricky bits:
 
 - All rows of a batch, its event and its messages are written in one transaction. An event that is there already changes
-  nothing, whoever brings it again: so a message may come twice, and its rows are there once.
+  nothing, whoever brings it again: so a message may come twice, and its rows are there once. Whether it is the same
+  event that comes, and not another batch under its id, is for the caller to say: `processed` has the message.
 - A post that two projects found is two rows. One without a project (a dry run) is a row of its own, too.
 - What goes out is read from the outbox in the order of its numbers, and forgotten after it has arrived.
 - An event that is **replayed** is marked, and its message goes out again. Its rows stay until the batch is kept once
@@ -156,6 +157,13 @@ class Kept(NamedTuple):
     errors: int = 0
 
 
+class Processed(NamedTuple):
+    """An event that is in the rows."""
+
+    message: bytes | None  # that brought it; None if it was not kept
+    replayed: bool  # whether it is to be kept once more
+
+
 class PostFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which posts are meant; None means: no matter. Times are Unix seconds: from the one on, before the other."""
 
@@ -268,8 +276,8 @@ class Batches(Protocol):
     async def keep(self, batch: Batch) -> Kept:
         """Write all of it in one transaction, durably; nothing if the event was processed and is not replayed."""
 
-    async def processed(self, event_id: str) -> bool:
-        """Whether the event is in the rows already, and not replayed: then its batch need not be fetched."""
+    async def processed(self, event_id: str) -> Processed | None:
+        """The event, if it is in the rows: unless it is replayed, its batch need not be fetched."""
 
 
 class History(Protocol):

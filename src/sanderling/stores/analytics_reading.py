@@ -14,6 +14,7 @@ from sanderling.stores.analytics import (
     OutboxMessage,
     Page,
     PostFilter,
+    Processed,
     Replayable,
     Sort,
     StoredError,
@@ -54,13 +55,13 @@ class AnalyticsReading:
         """The rows that each question gives, all of one moment."""
         raise NotImplementedError
 
-    async def processed(self, event_id: str) -> bool:
-        """Whether the event is in the rows already, and not replayed."""
+    async def processed(self, event_id: str) -> Processed | None:
+        """The event, if it is in the rows."""
         if not is_text(event_id):
-            return False
-        asked = Question("SELECT 1 FROM processed_events WHERE event_id = ? AND NOT replayed", (event_id,))
-        (rows,) = await self._ask(asked)
-        return bool(rows)
+            return None
+        asked = Question("SELECT message, replayed FROM processed_events WHERE event_id = ?", (event_id,))
+        (found,) = await self._ask(asked)
+        return Processed(found[0][0], bool(found[0][1])) if found else None
 
     async def replayable(self, chosen: EventFilter) -> Replayable:
         """How many events of a filter `replay` would take, and how many it cannot."""

@@ -3,9 +3,10 @@
 import errno
 import fcntl
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 # A file that may not grow any more is a full disk to whoever writes it; so is a spent quota.
@@ -13,6 +14,8 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 AGAIN = "Nothing is lost: all that was committed is safe, and the rest will be asked for again."
 # Rows are handed to the kernel in pieces of this many bytes: large enough to be few, small beside the rows themselves.
 PIECE = 1 << 20
+DRAFT = ".tmp"  # how the names end of files that are being written
+ABANDONED = 3600.0  # seconds after which nobody writes one any more
 
 # macOS has no fdatasync.
 sync_data = getattr(os, "fdatasync", os.fsync)
@@ -100,16 +103,37 @@ def _write(handle: int, data: bytes) -> int:
     return len(data)
 
 
-def write_new(path: Path, pieces: Iterable[bytes]) -> None:
-    """Make `path` hold `pieces`, all of them or what it held before. Its name is durable after `sync_folder`."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+def write_new(path: Path, pieces: Iterable[bytes], *, sync: bool = True) -> None:
+    """Make `path` hold `pieces`, all of them or what it held before, however many write it at once.
+
+    Its name is durable after `sync_folder`. Without `sync`, a machine that fails may lose all of it.
+    """
+    draft = draft_of(path)
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
-        write_pieces(handle, pieces)
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    temporary.replace(path)
+        try:
+            write_pieces(handle, pieces)
+            if sync:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def draft_of(path: Path) -> Path:
+    """Where to write what shall become `path`: beside it, under a name that no other writer has."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}{DRAFT}")
+
+
+def remove_drafts(folder: Path, wall: float) -> None:
+    """Remove what writers left behind that were killed at it; `wall` is the time, in Unix seconds."""
+    for draft in folder.glob(f".*{DRAFT}"):
+        with suppress(FileNotFoundError):  # its writer lives, and is done with it
+            if draft.lstat().st_mtime < wall - ABANDONED:
+                draft.unlink()
 
 
 class Lock:

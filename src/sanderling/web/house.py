@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from sanderling.events.status import EventsStatus
+from sanderling.events.status import EventsStatus, together
 from sanderling.observe import logs
 from sanderling.pages.status import Status as PagesStatus
 from sanderling.polling.status import PollingStatus
@@ -23,7 +23,7 @@ from sanderling.repos.status import RepoStatus
 from sanderling.sequence.status import SequenceStatus
 from sanderling.stores import control_file
 from sanderling.stores.control_file import NOTHING, Control, read_control
-from sanderling.stores.status_file import FILE, SILENT
+from sanderling.stores.status_file import FILE, SILENT, status_files
 
 log = logs.get(__name__)
 
@@ -40,6 +40,7 @@ UNKNOWN = "unknown"  # of a file that does not say which system it is of
 HERE = "."  # the name of the home itself
 LARGEST = 64 << 20  # bytes of a status; one with 10,000 hosts has 5 MB
 DEEPEST = 2  # folders below the home
+MOST_PROCESSES = 100  # of one folder
 MOST_FOLDERS, MOST_ENTRIES = 200, 2_000  # that are looked at, in all and in one of them
 LONGEST = 300  # characters of what is said about a file
 
@@ -108,7 +109,7 @@ class Reader:
     def _system(self, folder: Path) -> Found | None:
         """The system of a folder; None if there is none."""
         try:
-            stamp = stamp_of(folder / FILE)
+            stamp = _stamp(folder)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -128,6 +129,9 @@ class Reader:
                 expected = ", ".join(KINDS)
                 return self._broken(folder, stamp, f"{FILE} is of {said.system!a:.60}, expected one of {expected}")
             status = msgspec.json.decode(data, type=kind)
+            if isinstance(status, EventsStatus):
+                status = together([status, *_others(folder)])
+                said = Said(said.system, status.wall, status.pid, status.started, status.running, status.paused)
         except UNSOUND as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             broken = self._broken(folder, stamp, f"{FILE} makes no sense: {why}")
@@ -151,6 +155,25 @@ class Reader:
         if (control, trouble) == (found.control, found.control_trouble):
             return found
         return replace(found, control=control, control_trouble=trouble)
+
+
+def _stamp(folder: Path) -> Stamp:
+    """By what the status files of a folder are known to be the same. Raises OSError if there is not the first."""
+    first, others = stamp_of(folder / FILE), []
+    for name in status_files(folder)[1:MOST_PROCESSES]:
+        with suppress(OSError):  # removed just now
+            others.append(stamp_of(folder / name))
+    if not others:
+        return first
+    all_of_them = (first, *others)
+    return Stamp(max(each.changed for each in all_of_them), sum(each.size for each in all_of_them), hash(all_of_them))
+
+
+def _others(folder: Path) -> Iterator[EventsStatus]:
+    """What the other consumers of a folder say, as far as it makes sense."""
+    for name in status_files(folder)[1:MOST_PROCESSES]:
+        with suppress(*UNSOUND):
+            yield msgspec.json.decode(contents(folder / name, LARGEST), type=EventsStatus)
 
 
 def _wanted(folder: Path) -> tuple[Control, str]:

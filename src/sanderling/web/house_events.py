@@ -66,6 +66,8 @@ def events_told(status: EventsStatus) -> Told:
             ("given up", "unknown" if queue is None else f"{queue.dead:,}"),
             ("outbox", "unknown" if status.outbox is None else f"{status.outbox:,}"),
             ("seen before", f"{status.duplicates:,}"),
+            *((("consumers", f"{sum(each.running for each in status.consumers):,}"),) if status.consumers else ()),
+            *((("under the id of another", f"{status.reused:,}"),) if status.reused else ()),
         ),
         facts=EventsFacts(
             batches=status.batches,

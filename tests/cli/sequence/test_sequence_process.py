@@ -130,7 +130,8 @@ def test_a_full_disk_is_a_message_and_not_a_traceback(tmp_path: Path) -> None:
             running("sequence", "crawl", *flags(tmp_path, server), *begin(server)) as process,
         ):
             await asked(server, 5)
-            (tmp_path / "out" / ".status.json.tmp").mkdir()
+            (tmp_path / "out" / "status.json").unlink(missing_ok=True)
+            (tmp_path / "out" / "status.json").mkdir()
             done = await finish(process)
 
         assert (done.code, done.out) == (1, "")

@@ -18,7 +18,8 @@ from sanderling.events.analysis.listing import ListError
 from sanderling.events.analysis.onnx import OnnxModel
 from sanderling.events.analysis.phobert import PhobertTokens
 from sanderling.events.analysis.sentiment import ModelError, SentimentModel
-from sanderling.events.consume import ConsumeRules
+from sanderling.events.limits import USUAL, Limits
+from sanderling.events.rules import ConsumeRules
 from sanderling.stores.queue import MOST_PREFETCH
 
 VOCABULARY, CODES = "vocab.txt", "bpe.codes"
@@ -48,6 +49,15 @@ class Work:
     max_batch: Annotated[int, Parameter(validator=Number(gte=1, lte=4096))] = 32
     """Megabytes that it may have once it is unpacked."""
 
+    max_comments: Annotated[int, Parameter(validator=Number(gte=1, lte=1_000_000))] = USUAL.comments
+    """Comments that an item may have; one with more is an error."""
+
+    max_rows: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000_000))] = USUAL.rows
+    """Rows that a batch may become: posts, comments and errors; beyond that its largest items are errors."""
+
+    max_memory: Annotated[int, Parameter(validator=Number(gte=1, lte=1_048_576))] = 256
+    """Megabytes that all batches in hand may take, about; beyond that they wait for each other."""
+
     tries: Annotated[int, Parameter(validator=Number(gte=0, lte=1000))] = 10
     """How often a message comes back whose batch is not there, before it is buried."""
 
@@ -59,6 +69,8 @@ class Work:
             exchange=letters.exchange,
             most_raw=self.max_object * MB,
             most=self.max_batch * MB,
+            limits=Limits(comments=self.max_comments, rows=self.max_rows),
+            memory=self.max_memory * MB,
             most_tries=self.tries,
         )
 

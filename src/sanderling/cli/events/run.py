@@ -17,7 +17,7 @@ from sanderling.cli.events.screen import Screen
 from sanderling.cli.loop import stoppable
 from sanderling.cli.options import Options, beside, observed, showing
 from sanderling.cli.serving import UNSERVED, Serving
-from sanderling.cli.watching import drawn, told
+from sanderling.cli.watching import PUBLISH_EVERY, drawn, every
 from sanderling.clock import Clock, SystemClock
 from sanderling.events.analysis.analyse import Analyser
 from sanderling.events.consume import Stations
@@ -30,7 +30,7 @@ from sanderling.observe.metrics_events import EventsMetrics
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.control_file import LiveControl
 from sanderling.stores.queue import QueueError, WholeQueue
-from sanderling.stores.status_file import write_status
+from sanderling.stores.status_file import StatusFile
 from sanderling.web.events_api import Behind, events_app
 
 METRICS_PORT = 9090  # where dashboards of such services look
@@ -70,6 +70,7 @@ class Running:
     given: Given
     came: list[int]  # signals
     desk: Desk
+    file: StatusFile
 
 
 @asynccontextmanager
@@ -108,6 +109,7 @@ async def running(
         screen.note(f"--batches: {given.work.batches} at once; above {MANY} they mostly wait for each other")
     async with AsyncExitStack() as stack:
         desk = desk_in(stack.enter_context(ThreadPoolExecutor(1, "disk")))
+        file = stack.enter_context(StatusFile.of(given.folder.made(), outside.wall()))
         at, queue = await stack.enter_async_context(_opened(given, analyser, outside, screen))
         topic = await stack.enter_async_context(given.letters.topic(given.folder, outside, queue))
         # The log is set up behind it, so that its lines do not tear the picture apart.
@@ -121,7 +123,7 @@ async def running(
         came = stack.enter_context(stoppable(system.stop, screen.note, lambda: _ending(watch)))
         app = partial(events_app, Behind(at.store, queue, EventsControl(watch)), outside, Random())
         await stack.enter_async_context(given.serving.served(app, screen.note))
-        yield Running(system, watch, given, came, desk)
+        yield Running(system, watch, given, came, desk, file)
 
 
 def _ending(watch: EventsWatch) -> str:
@@ -165,14 +167,14 @@ async def run_events(
         await now.system.run(
             now.watch.run(),
             drawn(screen, now.watch.status),
-            told(given.folder.out, now.watch.status, now.desk),
+            every(PUBLISH_EVERY, lambda: now.desk(now.file.write, now.watch.status())),
             LiveControl(given.folder.out, now.system.consumer.control, SystemClock()).run(),
             stop_then(),
         )
         await now.watch.look()
         last = now.watch.status(running=False)
         screen.show(last)
-        await now.desk(write_status, given.folder.out, last)
+        await now.desk(now.file.write, last)
         return Ran(last, tuple(now.came))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.events.place import USUAL, Folder
-from sanderling.cli.events.words import done, errors, messages, modes, pace, queue, sent, sentiments, troubles
+from sanderling.cli.events.words import consumer, done, errors, messages, modes, pace, queue, sent, sentiments, troubles
 from sanderling.cli.published_words import line, nothing, tell
 from sanderling.clock import SystemClock
 from sanderling.events.status import EventsStatus, published
@@ -31,3 +31,5 @@ def words(found: EventsStatus, wall: float) -> Iterator[str]:
     yield line("sent", sent(found))
     for trouble in troubles(found):
         yield line("trouble", trouble)
+    for each in found.consumers:
+        yield line("consumer", consumer(each, wall))

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 
 from sanderling.events.lately import ShortError
-from sanderling.events.status import EventsStatus
-from sanderling.words import count
+from sanderling.events.status import ConsumerStatus, EventsStatus
+from sanderling.words import count, duration
 
 LABELS = ("positive", "neutral", "negative")
 MOST_CODES = 4
 
 
-def done(status: EventsStatus) -> str:
+def done(status: EventsStatus | ConsumerStatus) -> str:
     """What is in the rows."""
     batches = "1 batch" if status.batches == 1 else f"{status.batches:,} batches"
     return f"{batches}: {count(status.posts, 'post')}, {count(status.errors, 'error')}"
@@ -38,7 +38,12 @@ def queue(status: EventsStatus) -> str:
 def messages(status: EventsStatus) -> str:
     """What became of the messages."""
     parts = [f"{status.processed:,} done"]
-    several = ((status.duplicates, "seen before"), (status.postponed, "put off"), (status.failed, "given up"))
+    several = (
+        (status.duplicates, "seen before"),
+        (status.reused, "under the id of another"),
+        (status.postponed, "put off"),
+        (status.failed, "given up"),
+    )
     return ", ".join([*parts, *(f"{number:,} {what}" for number, what in several if number)])
 
 
@@ -83,6 +88,14 @@ def modes(status: EventsStatus) -> str:
     on = [name for name in ("new", "legacy", "inline") if getattr(now, name)]
     share = f", of the new ones {now.canary:.0%}" if now.new and now.canary < 1 else ""
     return f"{', '.join(on) or 'none'}{share}"
+
+
+def consumer(found: ConsumerStatus, wall: float) -> str:
+    """One of several processes."""
+    if not found.running:
+        since = duration(max(0.0, wall - found.wall))
+        return f"process {found.pid}, not running, last heard of {since} ago: {done(found)}"
+    return f"process {found.pid}, {found.doing}; {found.items_per_second:,.0f} items a second; {done(found)}"
 
 
 def error(found: ShortError) -> str:

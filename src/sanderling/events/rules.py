@@ -1,0 +1,30 @@
+"""The numbers that consuming goes by."""
+
+from dataclasses import dataclass
+
+from sanderling.events.limits import USUAL, Limits
+from sanderling.events.rows import EVENTS_EXCHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeRules:
+    """How much at once, and how patiently. Times in seconds, sizes in bytes."""
+
+    batches: int = 5  # at once
+    bucket: str = "crawl-results"  # of paths that name none
+    exchange: str = EVENTS_EXCHANGE  # where crawlers hear what they should fetch once more
+    most_raw: int = 32 * 2**20  # of an object as it is stored
+    most: int = 32 * 2**20  # of it once unpacked: fifty items of 600 kB
+    limits: Limits = USUAL  # of what is in it
+    memory: int = 256 * 2**20  # that all batches in hand may take, as estimated
+    wait: float = 1.0  # for a message, and so how long a worker may take to notice that it should stop
+    most_tries: int = 10  # of a batch that is not there
+    first_delay: float = 5.0  # doubled with each try
+    longest_delay: float = 1_800.0
+    switched_off: float = 30.0
+    first_pause: float = 0.5  # while something is not to be had; doubled each time
+    longest_pause: float = 30.0
+
+    def delay(self, tries: int) -> float:
+        """Seconds until a message comes back that has failed so many times."""
+        return float(min(self.longest_delay, self.first_delay * 2 ** min(tries, 60)))
