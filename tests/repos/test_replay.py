@@ -18,6 +18,7 @@ from sanderling.repos.replay import Batch, Replay, Replayed, ReplayRules, Segmen
 from sanderling.repos.replay_clickhouse import ClickhouseSink
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.stores.clickhouse import Clickhouse, ClickhouseError, open_clickhouse
+from sanderling.stores.durable import FolderError
 
 Rows = list[tuple[Any, ...]]
 COLUMNS = ("repo", "collection", "rkey", "operation", "record_json", "created_at", "time_us")
@@ -347,6 +348,17 @@ def test_parquet_of_a_segment_is_made_once_and_made_anew_when_that_has_changed(t
     assert [early.records, whole.records, again.records, likes.records] == [2, 7, 0, 4]
     assert again.before == 1
     assert [row[1] for row in read_parquet(tmp_path / "out" / "segment_0001.parquet")] == [LIKE] * 4
+
+
+def test_parquet_of_another_archive_is_not_written_over(tmp_path: Path) -> None:
+    sink, other = ParquetSink(tmp_path / "out"), tmp_path / "other"
+    other.mkdir()
+    replayed(sink, write(tmp_path / "segment_0001.rca"))
+
+    with pytest.raises(FolderError, match=r"another segment called segment_0001\.rca.*folder of its own"):
+        replayed(sink, write(other / "segment_0001.rca", THREE[:1]))
+
+    assert read_parquet(tmp_path / "out" / "segment_0001.parquet") == EXPECTED
 
 
 def test_parquet_of_a_damaged_segment_is_tried_again(tmp_path: Path) -> None:

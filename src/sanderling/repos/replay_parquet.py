@@ -38,12 +38,16 @@ class ParquetSink:
 
     def has(self, segment: Segment) -> bool:
         """Whether its file is there, and was made of all of it."""
+        return self._made_of(segment.name) == segment
+
+    def _made_of(self, name: str) -> Segment | None:
+        """The segment that the file of this name was made of to its end; None if there is no such file."""
         parquet = importlib.import_module("pyarrow.parquet")
         try:
-            found = parquet.read_metadata(self.path_of(segment.name)).metadata or {}
-        except (OSError, ValueError):  # pyarrow's own are both: there is none, or it is somebody else's
-            return False
-        return bool(found.get(MADE_OF) == _described(segment))
+            found = parquet.read_metadata(self.path_of(name)).metadata or {}
+            return Segment(**msgspec.json.decode(found[MADE_OF]))
+        except (OSError, ValueError, KeyError):  # pyarrow's own are both of the first: none, or somebody else's
+            return None
 
     def remove_superseded(self) -> int:
         """Nothing: each file is what one segment has, and the newest crawl of a repo is told by `time_us`."""
@@ -51,8 +55,13 @@ class ParquetSink:
 
     @contextmanager
     def loading(self, segment: Segment) -> Iterator["_Written"]:
-        """Write its file."""
-        path = self.path_of(segment.name)
+        """Write its file. Raises FolderError if that has the records of another archive, which would be lost."""
+        path, there = self.path_of(segment.name), self._made_of(segment.name)
+        if there is not None and (there.size, there.index_crc) != (segment.size, segment.index_crc):
+            raise FolderError(
+                f"{path} was made of another segment called {there.name}, of {there.size:,} bytes; this one has "
+                f"{segment.size:,}. Give each archive a folder of its own."
+            )
         temporary = draft_of(path)
         with plainly(path):
             self._folder.mkdir(parents=True, exist_ok=True)

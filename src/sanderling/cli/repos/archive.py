@@ -89,7 +89,10 @@ def _opened(to: str, paths: Sequence[Path]) -> Iterator[Sink]:
         sink = ParquetSink(Path(rest))
         files = [sink.path_of(path.name) for path in paths]
         if len(set(files)) < len(files):
-            raise CommandError("two segments of the same name would become one file; load them one by one", code=2)
+            raise CommandError(
+                "two segments of the same name would become one file; load each archive into a folder of its own",
+                code=2,
+            )
         yield sink
     elif to.startswith(SCHEMES):
         if to in ("chdb:", "chdb://"):
