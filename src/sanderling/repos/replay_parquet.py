@@ -1,7 +1,5 @@
 """A folder of Parquet files, one per segment, with the columns of `repo_records`."""
 
-import importlib
-import importlib.util
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from sanderling.extras import load
 from sanderling.repos.replay import Batch, Segment
-from sanderling.stores.durable import FolderError, plainly, sync_folder
+from sanderling.stores.durable import plainly, sync_folder
 
 # In the metadata of a file, which segment it was made of. One that could not be read to its end has none.
 MADE_OF = b"sanderling.segment"
@@ -19,7 +18,7 @@ MADE_OF = b"sanderling.segment"
 
 def schema() -> Any:  # noqa: ANN401 - pyarrow has no types
     """The columns of every file."""
-    pa = importlib.import_module("pyarrow")  # here: an extra, and slow to load
+    pa = load("pyarrow", "Parquet")  # here: an extra, and slow to load
     texts = [(name, pa.string()) for name in ("repo", "collection", "rkey", "operation", "record_json")]
     return pa.schema([*texts, ("created_at", pa.timestamp("us", "UTC")), ("time_us", pa.int64())])
 
@@ -28,8 +27,7 @@ class ParquetSink:
     """Files are written beside those that are there and then renamed, so that none is ever half of one."""
 
     def __init__(self, folder: Path) -> None:
-        if importlib.util.find_spec("pyarrow") is None:
-            raise FolderError("Parquet needs pyarrow, which is not installed: pip install 'sanderling[parquet]'")
+        load("pyarrow", "Parquet")  # before anything is begun
         self._folder = folder
 
     def path_of(self, segment: str) -> Path:
@@ -38,7 +36,7 @@ class ParquetSink:
 
     def has(self, segment: Segment) -> bool:
         """Whether its file is there, and was made of all of it."""
-        parquet = importlib.import_module("pyarrow.parquet")
+        parquet = load("pyarrow.parquet", "Parquet")
         try:
             found = parquet.read_metadata(self.path_of(segment.name)).metadata or {}
         except (OSError, ValueError):  # pyarrow's own are both: there is none, or it is somebody else's
@@ -69,7 +67,7 @@ class ParquetSink:
 
 
 def _write(file: Any, segment: Segment) -> Iterator["_Written"]:  # noqa: ANN401 - an open file
-    parquet = importlib.import_module("pyarrow.parquet")
+    parquet = load("pyarrow.parquet", "Parquet")
     with parquet.ParquetWriter(file, schema(), compression="zstd") as writer:
         loading = _Written(writer)
         yield loading
@@ -87,7 +85,7 @@ class _Written:
         self.complete = False
 
     def write(self, batch: Batch) -> None:
-        pa = importlib.import_module("pyarrow")
+        pa = load("pyarrow", "Parquet")
         create = pa.repeat("create", batch.rows.num_rows)
         columns = schema()
         self._writer.write_table(batch.rows.append_column("operation", create).select(columns.names).cast(columns))
