@@ -22,6 +22,17 @@ EXTRAS = {
 }
 
 
+# What the scheme of a URL needs, and what people call it.
+SCHEMES = {
+    **dict.fromkeys(("amqp", "amqps"), ("aio_pika", "RabbitMQ")),
+    "chdb": ("chdb", "chDB"),
+    **dict.fromkeys(("clickhouse", "clickhouses"), ("clickhouse_connect", "ClickHouse")),
+    **dict.fromkeys(("postgresql", "postgres"), ("asyncpg", "PostgreSQL")),
+    **dict.fromkeys(("redis", "rediss"), ("redis", "Redis")),
+    **dict.fromkeys(("s3", "s3+http", "s3+https"), ("obstore", "S3")),
+}
+
+
 class MissingExtraError(ModuleNotFoundError):
     """A library is not installed. The message says what needs it, and the command that installs it."""
 
@@ -40,6 +51,12 @@ def load(module: str, use: str) -> Any:  # noqa: ANN401 - a module
         if library not in EXTRAS:
             raise
         raise MissingExtraError(missing(library, use), name=library) from None
+
+
+def missing_for(url: str) -> str:
+    """What to say where the library that a URL needs is not installed; empty if nothing is missing."""
+    library, use = SCHEMES.get(url.partition(":")[0].lower(), ("", ""))
+    return missing(library, use) if library and not have(library) else ""
 
 
 def missing(library: str, use: str) -> str:

@@ -56,26 +56,30 @@ def redact_url(url: str) -> str:
     scheme, found, rest = url.partition("://")
     if not found:
         return url
-    login, at, rest = _parted(rest, web=scheme.lower() in _WEB)
+    user = ""
+    if _has_login(rest, web=scheme.lower() in _WEB):
+        login, _, rest = rest.rpartition("@")
+        user = f"{login.partition(':')[0]}@"
+        if "@" in login and "?" in login.rpartition("@")[2]:
+            rest = HIDDEN  # one @ before a question mark and one behind: nobody knows where the password ends
+    rest, hash_, fragment = rest.partition("#")
     where, query, options = rest.partition("?")
-    options, fragment, anchor = options.partition("#")
-    shown = "&".join(map(_option, options.split("&")))
-    anchor = "&".join(map(_option, anchor.split("&")))
-    return f"{scheme}://{login.partition(':')[0]}{at}{where}{query}{shown}{fragment}{anchor}"
+    return f"{scheme}://{user}{where}{query}{_options(options)}{hash_}{_options(fragment)}"
 
 
-def _parted(rest: str, *, web: bool) -> tuple[str, str, str]:
-    """What is before the last @ that belongs to user and password, that @, and what is behind it.
-
-    A password that was not escaped may hold anything, also what ends a host.
-    """
-    ends = re.search(r"[/?#]" if web else r"\?", rest)
-    before = rest[: ends.start()] if ends else rest
-    if "@" in before:
-        login, at, host = before.rpartition("@")
-        return login, at, host + rest[len(before) :]
+def _has_login(rest: str, *, web: bool) -> bool:
+    """Whether there is a user before the host. A password that was not escaped may hold what ends a host: / ? or #."""
+    before, _, options = rest.partition("?")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    return ("", "", rest) if _PLAIN_HOST.fullmatch(authority) else rest.rpartition("@")
+    if "@" in (authority if web else before):
+        return True
+    # What stands where a port should, or an option that is none, is the rest of a password.
+    odd = not _PLAIN_HOST.fullmatch(authority) or (not web and "=" not in options.partition("@")[0])
+    return odd and "@" in rest
+
+
+def _options(options: str) -> str:
+    return "&".join(map(_option, options.split("&")))
 
 
 def _option(option: str) -> str:

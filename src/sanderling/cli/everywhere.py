@@ -36,6 +36,18 @@ class Everywhere:
         from sanderling.cli.config.tokens import settle  # noqa: PLC0415
 
         settle(self, command, arguments)
+        if command[:1] != ("doctor",):  # which says of each what is wrong
+            _check_extras(arguments)
+
+
+def _check_extras(arguments: ArgumentCollection) -> None:
+    """Say before a command begins what it would lack. Raises CycloptsError."""
+    from sanderling.extras import missing_for  # noqa: PLC0415
+
+    for argument in arguments:
+        for token in argument.tokens:
+            if lacking := missing_for(token.value):
+                raise CycloptsError(msg=f"{argument.name}: {lacking}")
 
 
 def taken(words: Sequence[str]) -> tuple[list[str], Everywhere]:

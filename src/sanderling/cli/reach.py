@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 from sanderling.cli import CommandError
 from sanderling.cli.loop import run
 from sanderling.clock import SystemClock
-from sanderling.extras import MissingExtraError
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.durable import FolderError
 from sanderling.stores.instances import InstancesError
@@ -19,7 +18,7 @@ from sanderling.words import printable
 PATIENCE, AGAIN = 30.0, 2.0
 FILES = ("sqlite", "file", "chdb")  # kinds of URLs
 SERVERS = ("amqp", "amqps", "postgresql", "postgres", "clickhouse", "clickhouses", "s3", "s3+http", "s3+https")
-KNOWN = (FolderError, QueueError, AnalyticsError, ObjectError, InstancesError, PollingStoreError, MissingExtraError)
+KNOWN = (FolderError, QueueError, AnalyticsError, ObjectError, InstancesError, PollingStoreError)
 
 T = TypeVar("T")
 Say = Callable[[str], object]
@@ -53,8 +52,6 @@ def _is_final(error: Exception) -> bool:
     match error:
         case AnalyticsError() | InstancesError() | PollingStoreError():
             return not error.transient
-        case MissingExtraError():
-            return True
         case ObjectError():
             return error.fault is not Fault.DOWN
     return False
