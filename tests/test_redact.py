@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 
 from sanderling.redact import HIDDEN, is_secret, redact, redact_url
 
-SECRET_NAMES = ("key", "api_key", "apiKey", "X-Api-Key", "subscription-key", "token", "access_token", "sig", "password")
-SECRET_NAMES += ("sslpassword", "auth", "client_secret", "api%5Fkey", "X-Amz-Signature")
+SECRET_NAMES = [
+    *("key", "api_key", "apiKey", "X-Api-Key", "api%5Fkey", "subscription-key", "token", "access_token", "sig"),
+    *("X-Amz-Signature", "password", "sslpassword", "auth", "client_secret"),
+]
 
 
 @pytest.mark.parametrize(

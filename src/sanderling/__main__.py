@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 INTERRUPTED = 130
 
@@ -50,7 +50,7 @@ class Output(io.FileIO):
 
     problem: OSError | None = None
 
-    def write(self, data: bytes, /) -> int:
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 - whatever has bytes in it
         """Write, or raise OSError."""
         try:
             return super().write(data)
@@ -72,14 +72,14 @@ class Output(io.FileIO):
 class Errors(io.FileIO):
     """What is below stderr: drops what cannot be written, since a full disk of logs must not end a crawl."""
 
-    def write(self, data: bytes, /) -> int:
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 - whatever has bytes in it
         """Write what can be written."""
         try:
             return super().write(data)
         except BrokenPipeError:
             raise
         except OSError:
-            return len(data)
+            return memoryview(data).nbytes
 
 
 def open_streams() -> Output:
@@ -106,7 +106,7 @@ def _text(below: io.FileIO, before: TextIO | None, errors: str) -> io.TextIOWrap
     encoding = before.encoding if before else "utf-8"
     unbuffered = isinstance(before, io.TextIOWrapper) and before.write_through  # as PYTHONUNBUFFERED has it
     return io.TextIOWrapper(
-        below if unbuffered else io.BufferedWriter(below),  # type: ignore[type-var] # as Python itself does
+        below if unbuffered else io.BufferedWriter(below),
         encoding,
         errors if encoding.lower().startswith("utf") else "replace",  # a question mark for what it cannot show
         line_buffering=errors != "strict" or below.isatty(),
