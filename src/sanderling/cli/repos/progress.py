@@ -16,7 +16,7 @@ from sanderling.cli.command_line import AsJson
 from sanderling.cli.published_words import nothing, tell
 from sanderling.clock import SystemClock
 from sanderling.extras import load
-from sanderling.redact import redact_url
+from sanderling.redact import HIDDEN, redact_url
 from sanderling.repos.segments import segments_in
 from sanderling.repos.status import published
 from sanderling.stores.durable import FolderError, Lock, plainly
@@ -83,8 +83,9 @@ def _opened(place: Place) -> Any:  # noqa: ANN401 - a Progress that can be close
     if address is None:
         return SqliteProgress(place.output_dir / PROGRESS)
     if "://" not in address and not _ADDRESS.fullmatch(address):
-        # Not a word of it: what is no address may hold a password.
-        raise CommandError("--redis-address: that is none; expected HOST:PORT, as in localhost:6379, or a URL", code=2)
+        _, login, host = address[:80].rpartition("@")
+        found = f"{HIDDEN}@{host}" if login else host
+        raise CommandError(f"--redis-address: {found!r}, expected HOST:PORT, as in localhost:6379, or a URL", code=2)
     redis = load("sanderling.stores.redis_progress", "--redis-address")
     return redis.RedisProgress(address if "://" in address else f"redis://{address}/0", categories=CATEGORIES)
 
