@@ -19,6 +19,8 @@ FLOORS: dict[str, float] = {
     "ids": 0,
     "clock": 0,
     "words": 0,
+    "redact": 0,
+    "extras": 0,
     "outcome": 0.3,
     "task": 0.6,
     "limit": 1,

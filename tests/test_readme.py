@@ -84,8 +84,18 @@ def test_the_code_heeds_retry_after(tmp_path: Path) -> None:
     assert host.times[1] - host.times[0] > 1.9
 
 
-def test_it_is_twelve_lines() -> None:
-    assert len([line for line in CODE.splitlines() if line]) == 12
+def test_a_url_that_is_refused_says_why_and_the_others_are_printed(tmp_path: Path) -> None:
+    refused, wrong = "http://127.0.0.1:9/", "nowhere"
+    with visited() as host:
+        printed = run_code(tmp_path, host.urls[0], refused, wrong, host.urls[1])
+
+    assert {f"200 {url}" for url in host.urls[:2]} < set(printed)
+    assert [line for line in printed if line.startswith(f"ClientConnectorError {refused} ")]
+    assert [line for line in printed if line.startswith(f"HostError {wrong} ")]
+
+
+def test_it_is_thirteen_lines() -> None:
+    assert len([line for line in CODE.splitlines() if line]) == 13
 
 
 def test_it_can_be_read_in_two_minutes() -> None:

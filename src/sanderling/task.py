@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from sanderling.ids import Host, host_of
+from sanderling.redact import redact_url
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -65,7 +66,7 @@ class Task:
     def __repr__(self) -> str:
         body = "" if self.body is None else f" body={len(self.body)}B"
         headers = f" {_shown(self.headers)}" if self.headers else ""
-        return f"<Task {self.method} {self.url} attempt={self.attempt}{headers}{body}>"
+        return f"<Task {self.method} {redact_url(self.url)} attempt={self.attempt}{headers}{body}>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -90,4 +91,6 @@ class Reply:
 
     def __repr__(self) -> str:
         headers = f" {_shown(self.headers)}" if self.headers else ""
-        return f"<Reply {self.status} {self.url} latency={self.latency:.3f}s{headers} body={len(self.body)}B>"
+        return (
+            f"<Reply {self.status} {redact_url(self.url)} latency={self.latency:.3f}s{headers} body={len(self.body)}B>"
+        )

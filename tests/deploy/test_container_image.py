@@ -122,7 +122,7 @@ def test_every_extra_of_the_image_exists() -> None:
 
     named = set(extras.removeprefix("EXTRAS=").split(","))
     assert named <= set(PROJECT["optional-dependencies"])
-    assert {"events", "postgres", "rabbitmq", "redis", "s3"} <= named
+    assert {"postgres", "rabbitmq", "redis", "s3"} <= named
 
 
 class Answer(BaseHTTPRequestHandler):

@@ -1,32 +1,11 @@
 """What needs no onnxruntime to be tested."""
 
-import subprocess
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.events.analysis.onnx import OnnxRules, softmax
 from sanderling.events.analysis.sentiment import Label
-
-WITHOUT = """
-import sys
-sys.modules["onnxruntime"] = None
-from pathlib import Path
-from sanderling.events.analysis.onnx import OnnxModel
-from sanderling.events.analysis.sentiment import ModelError
-try:
-    OnnxModel(Path("none.onnx"), None)
-except ModelError as error:
-    print(error)
-"""
-
-
-def test_without_the_extra_a_model_says_what_to_install() -> None:
-    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)  # noqa: S603 - ours
-
-    assert done.stdout.strip().endswith("which is not installed: pip install 'sanderling[onnx]'")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from sanderling.observe import logs
 from sanderling.outcome import Code
+from sanderling.redact import HIDDEN
 from sanderling.task import Task
 
 # Every character at which some reader would begin a new line.
@@ -169,7 +170,7 @@ def test_secrets_inside_texts_are_hidden_and_the_rest_is_kept(text: str, shown: 
 
 def test_a_fraction_is_a_measurement_and_a_whole_number_may_be_a_pin() -> None:
     assert fields(**{"auth.example": 0.25})["auth.example"] == 0.25
-    assert fields(password=1234)["password"] == logs.HIDDEN
+    assert fields(password=1234)["password"] == HIDDEN
 
 
 @given(st.text(), st.text(), st.text(alphabet=ENDS + "\x1b\x9b\u202ea\ud800", min_size=1))

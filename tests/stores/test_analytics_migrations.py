@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import pairwise
@@ -410,24 +409,3 @@ def test_what_is_no_database_is_refused(url: str) -> None:
         with pytest.raises(AnalyticsError, match="expected sqlite:PATH or postgresql://user@host") as told:
             asyncio.run(call(url))
         assert "secret" not in str(told.value)
-
-
-@pytest.mark.parametrize(
-    ("module", "url", "said"),
-    [
-        ("alembic", "sqlite:{}/new.db", r"alembic is not installed: pip install 'sanderling\[events\]'"),
-        ("sqlalchemy", "sqlite:{}/new.db", r"sqlalchemy is not installed: pip install 'sanderling\[events\]'"),
-        ("asyncpg", "postgresql://127.0.0.1:1/db", r"asyncpg.* not installed: pip install 'sanderling\[postgres\]'"),
-    ],
-)
-def test_what_is_not_installed_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, url: str, said: str
-) -> None:
-    for name in [each for each in sys.modules if "analytics_" in each or each.startswith("sanderling.stores.postgres")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, module, None)
-
-    for call in (lambda url: open_analytics(url, asyncio.to_thread), migrate):
-        with pytest.raises(AnalyticsError, match=said) as told:
-            asyncio.run(call(url.format(tmp_path)))
-        assert not told.value.transient

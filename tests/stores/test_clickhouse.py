@@ -167,22 +167,6 @@ def test_nothing_is_loaded_before_it_is_opened() -> None:
     assert done.stdout == "set()\n"
 
 
-@pytest.mark.parametrize(
-    ("module", "url", "extra"),
-    [
-        ("chdb", "chdb:", "sanderling[embedded]"),
-        ("clickhouse_connect", "clickhouse://127.0.0.1:1/", "sanderling[clickhouse]"),
-    ],
-)
-def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch, module: str, url: str, extra: str) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-
-    with pytest.raises(ClickhouseError, match=module) as told:
-        open_clickhouse(url)
-
-    assert f"pip install '{extra}'" in str(told.value)
-
-
 # --- the server ---
 
 

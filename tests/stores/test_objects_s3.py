@@ -552,11 +552,3 @@ def test_a_process_that_used_it_ends_well(s3: S3) -> None:
     for _ in range(3):
         ended = subprocess.run([sys.executable, "-c", script, url_of(s3)], timeout=60, check=False)  # noqa: S603 - ours
         assert ended.returncode == 0
-
-
-def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "sanderling.stores.objects_s3")
-    monkeypatch.setitem(sys.modules, "obstore", None)  # which means: not there
-
-    with pytest.raises(ObjectError, match=r"not installed: pip install 'sanderling\[s3\]'"):
-        open_objects("s3+http://host", KEYS)

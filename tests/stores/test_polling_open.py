@@ -1,5 +1,4 @@
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -55,14 +54,3 @@ async def test_what_is_neither_is_said_in_few_words(url: str) -> None:
     assert not error.value.transient
     assert "hunter2" not in str(error.value)
     assert len(str(error.value)) < 200
-
-
-@in_loop
-async def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "asyncpg", None)
-    for name in [name for name in sys.modules if name.startswith("sanderling.stores.postgres_")]:
-        monkeypatch.delitem(sys.modules, name)
-
-    with pytest.raises(PollingStoreError, match=r"not installed: pip install 'sanderling\[postgres\]'") as error:
-        await open_polling("postgresql://127.0.0.1:1/x", SCHEMA, "race", in_threads)
-    assert not error.value.transient

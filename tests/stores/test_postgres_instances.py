@@ -1,6 +1,5 @@
 import asyncio
 import re
-import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -212,16 +211,6 @@ def test_what_is_no_url_of_a_postgresql_is_refused_and_not_quoted(url: str) -> N
 def test_what_is_no_name_of_a_schema_is_refused(schema: str) -> None:
     with pytest.raises(InstancesError, match="is no schema; expected a name of a-z, 0-9 and _"):
         asyncio.run(open_instances(f"postgresql://127.0.0.1:1/x?schema={schema}"))
-
-
-def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "asyncpg", None)
-    monkeypatch.delitem(sys.modules, "sanderling.stores.postgres_instances")
-
-    with pytest.raises(
-        InstancesError, match=r"needs asyncpg, which is not installed: pip install 'sanderling\[postgres\]'"
-    ):
-        asyncio.run(open_instances("postgresql://127.0.0.1:1/x"))
 
 
 # --- what is there already ---

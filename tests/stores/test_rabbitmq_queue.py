@@ -484,15 +484,6 @@ def test_the_password_may_come_from_the_environment(rabbitmq: str, name: str, mo
     assert played(lambda: open_queue(url, name, SystemClock(), os.environ), lambda queue: queue.depth()) == EMPTY
 
 
-def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("sanderling.stores.rabbitmq", "sanderling.stores.rabbitmq_wire"):
-        monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setitem(sys.modules, "aio_pika", None)  # which means: not there
-
-    with pytest.raises(QueueError, match=r"not installed: pip install 'sanderling\[rabbitmq\]'"):
-        open_queue("amqp://host", "letters", SystemClock())
-
-
 # --- what other programs send ---
 
 

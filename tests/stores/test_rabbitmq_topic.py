@@ -387,12 +387,3 @@ def test_what_is_nowhere_is_refused(url: str) -> None:
     with pytest.raises(QueueError, match="nowhere to send messages to; expected sqlite:FOLDER or amqp://") as refused:
         open_topic(url, {})
     assert "hidden" not in str(refused.value)
-
-
-def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("sanderling.stores.rabbitmq_topic", "sanderling.stores.rabbitmq_wire"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    monkeypatch.setitem(sys.modules, "aio_pika", None)  # which means: not there
-
-    with pytest.raises(QueueError, match=r"not installed: pip install 'sanderling\[rabbitmq\]'"):
-        open_topic("amqp://host", {})

@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError
 
 from sanderling.cli import config, demos, events, pages, polling, repos, sequence, worlds
 from sanderling.cli.everywhere import taken
+from sanderling.extras import MissingExtraError
 
 app = App(
     name="sanderling",
@@ -49,7 +50,7 @@ app.command(
     name="doctor",
     help="Check this installation, this machine, and every service that is configured; say what to do.\n\n"
     "Each check takes 5 seconds at most, and leaves nothing behind. No password is shown.\n\n"
-    "Exit code 0 if all is well, 1 if there is something to do.",
+    "Exit code 0 if all that is needed works, 1 if something does not.",
     help_epilogue="Example:\n\n    sanderling doctor --check postgresql://db/events --check amqp://broker/",
 )
 app.command(repos.app)
@@ -100,16 +101,11 @@ class CommandError(Exception):
 
 
 def main() -> NoReturn:
-    """Run the command that the process was called with, and exit."""
+    """Run the command that the process was called with, and exit. Raises OSError if stdout cannot be written to."""
     try:
-        try:
-            _run()
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read this has gone, as `head` does: that ends it like Ctrl-C, and without a word.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(INTERRUPTED)
+        _run()
+    finally:
+        sys.stdout.flush()
 
 
 def _run() -> NoReturn:
@@ -121,6 +117,8 @@ def _run() -> NoReturn:
         _exit(2, f"{error}\nSee: {command} --help")
     except CommandError as error:
         _exit(error.code, str(error))
+    except MissingExtraError as error:
+        _exit(2, str(error))
     except KeyboardInterrupt:
         _leave()
     sys.exit(0)

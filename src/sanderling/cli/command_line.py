@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli.shown_urls import shown
+from sanderling.redact import redact_url
 from sanderling.words import printable
 
 AsJson = Annotated[bool, Parameter(negative=(), help="Print JSON, and nothing else.")]
@@ -35,4 +35,4 @@ def flags(group: object) -> Iterator[str]:
             yield f"--{name}" if value else f"--no-{name}"
             continue
         for each in value if isinstance(value, tuple) else (value,):
-            yield from (f"--{name}", shown(str(each).removesuffix(".0") if isinstance(each, float) else str(each)))
+            yield from (f"--{name}", redact_url(str(each).removesuffix(".0") if isinstance(each, float) else str(each)))

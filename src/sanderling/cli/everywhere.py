@@ -6,6 +6,7 @@ the environment sets comes in where cyclopts asks for it, after the flags of the
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from cyclopts import App, ArgumentCollection, CycloptsError, Token
 
@@ -21,7 +22,11 @@ class Everywhere:
     config: str | None = None
 
     def __call__(self, _app: App, command: tuple[str, ...], arguments: ArgumentCollection) -> None:
-        """Give a command all that its own flags left open. Raises CommandError."""
+        """Give a command all that its own flags left open. Raises CommandError, or CycloptsError."""
+        try:
+            Path.cwd()
+        except FileNotFoundError:
+            raise CycloptsError(msg="the folder that this was called in is gone; expected one that is there") from None
         if command[:1] and command[0] in ABOUT:
             for flag, value in (("--home", self.home), ("--config", self.config)):
                 if value is not None:
@@ -31,6 +36,18 @@ class Everywhere:
         from sanderling.cli.config.tokens import settle  # noqa: PLC0415
 
         settle(self, command, arguments)
+        if command[:1] != ("doctor",):  # which says of each what is wrong
+            _check_extras(arguments)
+
+
+def _check_extras(arguments: ArgumentCollection) -> None:
+    """Say before a command begins what it would lack. Raises CycloptsError."""
+    from sanderling.extras import missing_for  # noqa: PLC0415
+
+    for argument in arguments:
+        for token in argument.tokens:
+            if lacking := missing_for(token.value):
+                raise CycloptsError(msg=f"{argument.name}: {lacking}")
 
 
 def taken(words: Sequence[str]) -> tuple[list[str], Everywhere]:

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from sanderling.cli import CommandError
 from sanderling.cli.reach import Say, reached
-from sanderling.cli.shown_urls import shown
 from sanderling.clock import Clock
+from sanderling.redact import redact_url
 from sanderling.stores.queue import Binding, QueueError, WholeQueue, open_queue
 from sanderling.words import printable
 
@@ -46,7 +46,7 @@ class QueueFlags:
 
     def where(self, folder: InFolder) -> str:
         """The place, as it may be shown."""
-        return shown(self.queue) if self.queue else str(folder.out)
+        return redact_url(self.queue) if self.queue else str(folder.out)
 
     def there(self, folder: InFolder) -> bool:
         """Whether there is one, as far as that can be known without making it: a broker may have it."""

@@ -13,12 +13,13 @@ import re
 import sys
 import traceback
 from collections.abc import Mapping
-from functools import lru_cache
 from itertools import islice
 from typing import Literal, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor
+
+from sanderling.redact import HIDDEN, is_secret, redact
 
 Style = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error"]
@@ -28,16 +29,6 @@ LONGEST = 8_000
 MOST = 100  # items of one list or fields of one mapping
 DEEPEST = 6  # mappings and lists inside each other; a ring of them would never end
 
-HIDDEN = "***"
-# `tokens` is spared: buckets hold tokens, and operators want to see how many.
-_SECRET = re.compile(
-    r"pass(word|wd|phrase)|secret|authorization|cookie|credential|signature|jwt|bearer"
-    r"|(api|access|private)_?key|token(?!s(_|$))|(^|_)(dsn|pwd|auth)(_|$)"
-)
-_USER_INFO = re.compile(r"(?<=://)[^\s/?#]*@")
-# The look-behind lets a name begin only at its first letter; without it a long word would be tried from every letter.
-_PAIR = re.compile(r"(?P<lead>[?&]|(?<![\w.-]))(?P<name>[\w.-]+)=(?P<value>[^\s&#;,'\"]+)")
-_FRACTION = re.compile(r"[0-9]+\.[0-9]+")
 _BARE = re.compile(r"[^\s\"=\\]+")
 
 _COLOUR = {"debug": "2", "info": "32", "warning": "33", "error": "31", "critical": "31"}
@@ -65,14 +56,6 @@ def configure(style: Style | None = None, level: Level = "info", stream: TextIO 
 def get(name: str) -> FilteringBoundLogger:
     """A log whose every line says where it came from; it may be made before `configure`."""
     return cast("FilteringBoundLogger", structlog.get_logger(where=name))
-
-
-def is_secret(name: str) -> bool:
-    """Whether a field, header or parameter of that name holds something that lets its holder in."""
-    return _SECRET.search(re.sub(r"[-. ]", "_", name.lower())) is not None
-
-
-_is_secret = lru_cache(maxsize=1024)(is_secret)
 
 
 def _adopt_libraries(chain: list[Processor], stream: TextIO) -> None:
@@ -126,7 +109,7 @@ def _cleaned(_log: object, _method: str, event: EventDict) -> EventDict:
 
 def _field(name: object, value: object, depth: int) -> object:
     # That a secret is not set is no secret; and a fraction is a measurement, if only of a host called auth.example.
-    if value is None or value == "" or isinstance(value, float) or not _is_secret(str(name)):
+    if value is None or value == "" or isinstance(value, float) or not is_secret(str(name)):
         return _clean(value, depth)
     return HIDDEN
 
@@ -156,15 +139,9 @@ def _item(item: object, depth: int) -> object:
 
 def _text(text: str) -> str:
     """The text without secrets, then without its middle if it is too long: cut first, half a secret would show."""
-    text = _PAIR.sub(_hide, _USER_INFO.sub(f"{HIDDEN}@", text))
+    text = redact(text)
     half = LONGEST // 2
     return text if len(text) <= LONGEST else f"{text[:half]}…{len(text) - LONGEST} more…{text[-half:]}"
-
-
-def _hide(pair: re.Match[str]) -> str:
-    # In a URL, a parameter that is just called `key` is one to the API.
-    secret = _is_secret(pair["name"]) or (pair["lead"] and pair["name"].lower() == "key")
-    return f"{pair['lead']}{pair['name']}={HIDDEN}" if secret and not _FRACTION.fullmatch(pair["value"]) else pair[0]
 
 
 def _as_json(_log: object, _method: str, event: EventDict) -> str:

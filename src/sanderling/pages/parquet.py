@@ -4,8 +4,6 @@ Derived, and the same for the same rows; written beside the old files and then r
 whoever writes: `write_in_child` leaves it to a process of its own, which grows to some 200 MB and gives them back.
 """
 
-import importlib
-import importlib.util
 import os
 import subprocess
 import sys
@@ -17,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from sanderling.extras import have, load, missing
 from sanderling.ids import HostError, host_of
 from sanderling.pages.output import FAILED, PAGES
 from sanderling.stores.durable import FolderError, plainly, sync_folder
@@ -61,12 +60,12 @@ _decode = msgspec.json.Decoder(Row).decode
 
 def have_parquet() -> bool:
     """Whether pyarrow is installed."""
-    return importlib.util.find_spec("pyarrow") is not None
+    return have("pyarrow")
 
 
 def schema() -> Any:  # noqa: ANN401 - pyarrow has no types
     """The columns of every file."""
-    pa = importlib.import_module("pyarrow")  # here: an extra, and slow to load
+    pa = load("pyarrow", "Parquet")  # here: an extra, and slow to load
 
     special = {
         "fetched_at": pa.timestamp("us", tz="UTC"),
@@ -97,7 +96,7 @@ def write_parquet(folder: Path, rows_per_file: int = 100_000) -> list[Path]:
 def write_in_child(folder: Path) -> None:
     """Write the files from a process of its own."""
     if not have_parquet():
-        raise FolderError("Parquet needs pyarrow, which is not installed: pip install 'sanderling[parquet]'")
+        raise FolderError(missing("pyarrow", "Parquet"))
     child = [sys.executable, "-P", "-m", __spec__.name, str(folder)]
     done = subprocess.run(child, check=False, capture_output=True, text=True)  # noqa: S603 - ourselves
     if done.returncode:
@@ -151,7 +150,7 @@ def _batches(source: Path, lines: Iterable[tuple[int, bytes]]) -> Iterator[list[
 
 
 def _write(path: Path, batches: Iterable[list[Row]]) -> None:
-    pa, pq = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    pa, pq = load("pyarrow", "Parquet"), load("pyarrow.parquet", "Parquet")
     columns = schema()
     with path.open("wb") as file:
         with pq.ParquetWriter(file, columns, compression="zstd") as writer:

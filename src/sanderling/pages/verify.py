@@ -5,7 +5,6 @@ run ends (failed.jsonl, Parquet) is compared if the last one did. A byte of memo
 """
 
 import hashlib
-import importlib
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from sanderling.extras import load
 from sanderling.pages import ledger_file, parquet
 from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.ends import KEPT, UNFETCHED, End
@@ -182,7 +182,7 @@ class _Inspection:
 
     def _parquet_rows(self, path: Path) -> int:
         try:
-            return int(importlib.import_module("pyarrow.parquet").read_metadata(path).num_rows)
+            return int(load("pyarrow.parquet", "Parquet").read_metadata(path).num_rows)
         except (OSError, ValueError) as error:  # pyarrow's own are both
             self.say(f"{path.name}: {error}")
             return 0

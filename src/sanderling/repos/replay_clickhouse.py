@@ -8,12 +8,12 @@ loaded says nothing about the others.
 
 # ruff: noqa: S608 - all names are ours, all values are parameters
 
-import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sanderling.extras import load
 from sanderling.repos.replay import Batch, Segment
 from sanderling.stores.clickhouse import REPO_RECORDS, Clickhouse, ClickhouseError
 
@@ -145,7 +145,7 @@ class _Inserted:
 
     def write(self, batch: Batch) -> None:
         """Insert the rows, then which crawls they are of: if that fails, the segment is loaded again."""
-        pa = importlib.import_module("pyarrow")
+        pa = load("pyarrow", "ClickHouse")
         create = pa.repeat(pa.scalar(1, pa.int8()), batch.rows.num_rows)  # as the table numbers it
         if batch.rows.num_rows:
             self._store.insert("repo_records", batch.rows.append_column("operation", create))

@@ -1,7 +1,5 @@
 """A folder of Parquet files, one per segment, with the columns of `repo_records`."""
 
-import importlib
-import importlib.util
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from sanderling.extras import load
 from sanderling.repos.replay import Batch, Segment
 from sanderling.stores.durable import FolderError, draft_of, plainly, sync_folder
 
@@ -19,7 +18,7 @@ MADE_OF = b"sanderling.segment"
 
 def schema() -> Any:  # noqa: ANN401 - pyarrow has no types
     """The columns of every file."""
-    pa = importlib.import_module("pyarrow")  # here: an extra, and slow to load
+    pa = load("pyarrow", "Parquet")  # here: an extra, and slow to load
     texts = [(name, pa.string()) for name in ("repo", "collection", "rkey", "operation", "record_json")]
     return pa.schema([*texts, ("created_at", pa.timestamp("us", "UTC")), ("time_us", pa.int64())])
 
@@ -28,8 +27,7 @@ class ParquetSink:
     """Files are written beside those that are there and then renamed, so that none is ever half of one."""
 
     def __init__(self, folder: Path) -> None:
-        if importlib.util.find_spec("pyarrow") is None:
-            raise FolderError("Parquet needs pyarrow, which is not installed: pip install 'sanderling[parquet]'")
+        load("pyarrow", "Parquet")  # before anything is begun
         self._folder = folder
 
     def path_of(self, segment: str) -> Path:
@@ -42,7 +40,7 @@ class ParquetSink:
 
     def _made_of(self, name: str) -> Segment | None:
         """The segment that the file of this name was made of to its end; None if there is no such file."""
-        parquet = importlib.import_module("pyarrow.parquet")
+        parquet = load("pyarrow.parquet", "Parquet")
         try:
             found = parquet.read_metadata(self.path_of(name)).metadata or {}
             return Segment(**msgspec.json.decode(found[MADE_OF]))
@@ -78,7 +76,7 @@ class ParquetSink:
 
 
 def _write(file: Any, segment: Segment) -> Iterator["_Written"]:  # noqa: ANN401 - an open file
-    parquet = importlib.import_module("pyarrow.parquet")
+    parquet = load("pyarrow.parquet", "Parquet")
     with parquet.ParquetWriter(file, schema(), compression="zstd") as writer:
         loading = _Written(writer)
         yield loading
@@ -96,7 +94,7 @@ class _Written:
         self.complete = False
 
     def write(self, batch: Batch) -> None:
-        pa = importlib.import_module("pyarrow")
+        pa = load("pyarrow", "Parquet")
         create = pa.repeat("create", batch.rows.num_rows)
         columns = schema()
         self._writer.write_table(batch.rows.append_column("operation", create).select(columns.names).cast(columns))

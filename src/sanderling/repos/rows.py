@@ -4,7 +4,6 @@ A record costs one slice for its rkey and one for its JSON; the rest is done for
 archive, byte for byte; it is only read for `createdAt`.
 """
 
-import importlib
 import struct
 from array import array
 from bisect import bisect_right
@@ -15,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from sanderling.extras import load
 from sanderling.formats.rca import U16, U32, RcaError
 
 # What a DateTime64(6) can be: from 1900 to the end of 2299, in microseconds since 1970.
@@ -76,7 +76,7 @@ class Rows:
 
     def table(self) -> tuple[Any, list[RcaError]]:
         """A pyarrow.Table of all, and which had to be left out since they are no text."""
-        pa, pc = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.compute")
+        pa, pc = load("pyarrow", "Parquet"), load("pyarrow.compute", "Parquet")
         repos, collections, times, _ = zip(*self._runs, strict=True) if self._runs else ((), (), (), ())
         crawled_at = self._spread(pa.array(times, pa.int64()))
         written = pa.array([_created_at(json) for json in self._jsons], pa.int64())
@@ -105,7 +105,7 @@ class Rows:
 
     def _spread(self, values: Any) -> Any:  # noqa: ANN401 - both a pyarrow.Array
         """Each value as often as there are records of its run."""
-        pa, pc = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.compute")
+        pa, pc = load("pyarrow", "Parquet"), load("pyarrow.compute", "Parquet")
         return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(pa.array(self._ends, pa.int32()), values))
 
 
@@ -151,6 +151,6 @@ def _is_text(value: bytes) -> bool:
 
 def _texts(values: Sequence[bytes]) -> Any:  # noqa: ANN401 - a pyarrow.Array
     """A column of texts, from two buffers: an object for each would take twice as long."""
-    pa = importlib.import_module("pyarrow")
+    pa = load("pyarrow", "Parquet")
     ends = array("i", accumulate(map(len, values), initial=0))
     return pa.Array.from_buffers(pa.string(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))])

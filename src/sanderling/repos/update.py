@@ -20,6 +20,7 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.limit import Limiter
 from sanderling.outcome import Code, Outcome
+from sanderling.redact import redact_url
 from sanderling.repos import plc
 from sanderling.repos.directory import Entry, SqliteDirectory
 from sanderling.repos.plc import EndpointError, Tally
@@ -87,7 +88,7 @@ async def follow_log(
         if not operations:
             if reply.body.strip():
                 found = tally.shown[-1][1] if tally.shown else "nothing that was one"
-                raise UpdateError(f"{url}: expected operations, found {found}")
+                raise UpdateError(f"{redact_url(url)}: expected operations, found {found}")
             return tally
         after = tally.cursor
         await tools.disk(directory.apply, operations, after)
@@ -203,8 +204,8 @@ class RelayListing:
                 self.listed.done += 1
                 return
             if page.cursor == cursor:
-                raise UpdateError(f"{url}: its listing goes in a circle")
-        raise UpdateError(f"{url}: its listing does not end")
+                raise UpdateError(f"{redact_url(url)}: its listing goes in a circle")
+        raise UpdateError(f"{redact_url(url)}: its listing does not end")
 
     def _put(self, url: str, repos: list[ListedRepo]) -> int:
         """At the desk: what is news in a page; how much that was."""
@@ -228,7 +229,7 @@ def _decoded(reply: Reply, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(reply.body, type=kind)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise UpdateError(f"{reply.url[:200]}: {str(error)[:200]}") from None
+        raise UpdateError(f"{redact_url(reply.url)[:200]}: {str(error)[:200]}") from None
 
 
 def _load(path: Path, relay: str) -> _Kept:

@@ -15,9 +15,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
+from sanderling.extras import load
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.analytics_migrate import HEAD, REVISIONS, VERSION_TABLE, known
 
@@ -75,11 +75,14 @@ def over_file(db: sqlite3.Connection) -> Iterator[Connection]:
 
 
 @asynccontextmanager
-async def over_server(db: Any) -> AsyncIterator[AsyncConnection]:  # noqa: ANN401 - asyncpg has no types
+async def over_server(db: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - asyncpg has no types
     """A transaction over that connection, which is closed in the end."""
 
     async def connect() -> Any:  # noqa: ANN401 - no types
         return db
+
+    load("greenlet", "PostgreSQL")  # without which the next line would fail
+    from sqlalchemy.ext.asyncio import create_async_engine  # noqa: PLC0415
 
     engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)
     try:

@@ -9,6 +9,7 @@ import importlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sanderling.extras import load
 from sanderling.stores.analytics import EXPECTED, AnalyticsError
 
 REVISIONS = ("0001", "0002", "0003", "0004", "0005")
@@ -41,8 +42,8 @@ def check(found: str | None, place: object) -> None:
 
 
 def steps() -> Any:  # noqa: ANN401 - a module
-    """The module that runs the steps. Raises AnalyticsError if what it needs is not installed."""
-    return _load("sanderling.stores.analytics_alembic", "sqlalchemy", "alembic")
+    """The module that runs the steps."""
+    return importlib.import_module("sanderling.stores.analytics_alembic")
 
 
 async def migrate(url: str, target: str = "head") -> None:
@@ -70,16 +71,5 @@ def _backend(url: str) -> tuple[Any, Path | str]:
     if kind == "sqlite" and path:
         return importlib.import_module("sanderling.stores.analytics_sqlite_tables"), Path(path)
     if kind in ("postgresql", "postgres"):
-        return _load("sanderling.stores.analytics_postgres_tables", "asyncpg"), url
+        return load("sanderling.stores.analytics_postgres_tables", "PostgreSQL"), url
     raise AnalyticsError(f"{kind[:20]!r} is no kind of database; {EXPECTED}", transient=False)
-
-
-def _load(module: str, *needed: str) -> Any:  # noqa: ANN401 - a module
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name not in needed:
-            raise
-        extra = "postgres" if error.name == "asyncpg" else "events"
-        message = f"{error.name} is not installed: pip install 'sanderling[{extra}]'"
-        raise AnalyticsError(message, transient=False) from None

@@ -3,6 +3,7 @@
 import importlib
 from pathlib import Path
 
+from sanderling.extras import load
 from sanderling.stores.analytics import EXPECTED, AnalyticsError, AnalyticsStore
 from sanderling.stores.sqlite_queue import Desk
 
@@ -15,7 +16,8 @@ async def open_analytics(url: str, desk: Desk, *, writers: int = WRITERS, reader
     Up to so many connections to PostgreSQL are open at a time, for those who write and for those who look. A SQLite
     file has one of each, whatever is said here.
 
-    Raises AnalyticsError, also if its tables are of another revision; and ValueError if there would be no connection.
+    Raises AnalyticsError, also if its tables are of another revision; MissingExtraError; and ValueError if there would
+    be no connection.
     """
     if min(writers, readers) < 1:
         raise ValueError(f"{writers} connections to write and {readers} to look, expected 1 or more of each")
@@ -28,12 +30,6 @@ async def open_analytics(url: str, desk: Desk, *, writers: int = WRITERS, reader
         return store
     if kind not in ("postgresql", "postgres"):
         raise AnalyticsError(f"{kind[:20]!r} is no kind of database; {EXPECTED}", transient=False)
-    try:
-        postgres = importlib.import_module("sanderling.stores.analytics_postgres")
-    except ModuleNotFoundError as error:
-        if error.name != "asyncpg":
-            raise
-        message = "PostgreSQL needs asyncpg, which is not installed: pip install 'sanderling[postgres]'"
-        raise AnalyticsError(message, transient=False) from None
+    postgres = load("sanderling.stores.analytics_postgres", "PostgreSQL")
     store = await postgres.open_postgres_analytics(url, writers=writers, readers=readers)
     return store

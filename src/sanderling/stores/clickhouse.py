@@ -11,7 +11,6 @@ Tricky bits:
 - ReplacingMergeTree forgets the older of two rows when it merges them, at a time of its own: ask with FINAL.
 """
 
-import importlib
 import logging
 import os
 import threading
@@ -21,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from sanderling.extras import load
 
 # By year, and not by month: an insert makes a part in every partition that it has rows of, and records say themselves
 # when they were made. Whatever they say, there are 19 partitions: "2022" is also all before, "2040" all after.
@@ -60,11 +61,6 @@ INSERT_SETTINGS = {"max_partitions_per_insert_block": 0}
 LONGEST_REASON = 300
 SERVERS = {"clickhouse": ("http", 8123), "clickhouses": ("https", 8443)}
 EXPECTED = "expected chdb:PATH or clickhouse://user@host:8123/database"
-MISSING = {
-    "clickhouse_connect": "sanderling[clickhouse]",
-    "pyarrow": "sanderling[clickhouse]",
-    "chdb": "sanderling[embedded]",
-}
 # What the client says, and what that means to whoever has to do something about it; the first that fits.
 MEANINGS = {
     "already initialized with path": "this process has another chDB open; close that one first",
@@ -132,7 +128,7 @@ class Clickhouse:
 
 
 def open_clickhouse(url: str, environment: Mapping[str, str] = os.environ) -> Clickhouse:
-    """The database at `url`, which was reached and has answered. Raises ClickhouseError."""
+    """The database at `url`, which was reached and has answered. Raises ClickhouseError, or MissingExtraError."""
     # Without a handler of its own, what it logs of an error that we report would be printed as well.
     logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())
     kind, _, rest = url.partition(":")
@@ -140,7 +136,7 @@ def open_clickhouse(url: str, environment: Mapping[str, str] = os.environ) -> Cl
         return _embedded(rest.removeprefix("//"))
     server = _server(url, environment)
     with _plainly(server.place):
-        client = importlib.import_module("clickhouse_connect").get_client(
+        client = load("clickhouse_connect", server.place).get_client(
             interface=server.interface,
             host=server.host,
             port=server.port,
@@ -158,8 +154,8 @@ def _embedded(path: str) -> Clickhouse:
     if path and not (Path(path).is_dir() or Path(path).parent.is_dir()):
         raise ClickhouseError(f"chdb:{path}: there is no folder {Path(path).parent}; make it first")
     with _plainly(f"chdb:{path}"):
-        importlib.import_module("chdb")
-        connect = importlib.import_module("clickhouse_connect").get_client
+        load("chdb", "chdb:")
+        connect = load("clickhouse_connect", "chdb:").get_client
         client = connect(interface="chdb", path=path or None)
     return Clickhouse(client, f"chdb:{path}")
 
@@ -203,11 +199,6 @@ def _plainly(place: str) -> Iterator[None]:
     """Turn whatever the client raises into a ClickhouseError."""
     try:
         yield
-    except ImportError as error:
-        extra = MISSING.get((error.name or "").partition(".")[0])
-        if extra is None:
-            raise
-        raise ClickhouseError(f"{place} needs {error.name}, which is not installed: pip install '{extra}'") from None
     except OSError as error:  # the engine takes what is inserted from a temporary file
         raise ClickhouseError(f"{place}: {error.strerror or error}") from error
     except Exception as error:

@@ -5,11 +5,11 @@ hand over many rows at once.
 """
 
 import asyncio
-import importlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from sanderling.extras import load
 from sanderling.stores.clickhouse import Clickhouse, ClickhouseError
 from sanderling.stores.instances import Fault, InstancesError, RawRow
 
@@ -42,7 +42,7 @@ class ClickhouseRaw:
             await self._apart(self._insert, batch)
 
     def _insert(self, batch: Sequence[RawRow]) -> None:
-        pa = importlib.import_module("pyarrow")  # here: an extra, and slow to load
+        pa = load("pyarrow", "ClickHouse")  # here: an extra, and slow to load
         ids, data, crawled = zip(*batch, strict=True)
         times = pa.array([round(1e6 * seconds) for seconds in crawled], pa.timestamp("us", "UTC"))
         table = {"instance_id": pa.array(ids, pa.int64()), "data": pa.array(data, pa.large_binary()), "crawled": times}

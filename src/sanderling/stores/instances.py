@@ -25,6 +25,8 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from sanderling.extras import load
+
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdCompressor, ZstdError, decompress
 else:
@@ -244,7 +246,10 @@ def unpacked(raw: RawRow, place: object) -> bytes:
 
 
 async def open_instances(url: str) -> Instances:
-    """The store at `url`, which was reached; its tables are made where there are none. Raises InstancesError."""
+    """The store at `url`, which was reached; its tables are made where there are none.
+
+    Raises InstancesError, or MissingExtraError.
+    """
     # By name and only now: a command that needs neither should load neither, and asyncpg is an extra.
     kind, _, path = url.partition(":")
     store: Instances
@@ -253,12 +258,5 @@ async def open_instances(url: str) -> Instances:
         return store
     if kind not in ("postgresql", "postgres"):
         raise InstancesError(f"{kind[:20]!r} is no kind of store; {EXPECTED}", Fault.DOWN)
-    try:
-        postgres = importlib.import_module("sanderling.stores.postgres_instances")
-    except ModuleNotFoundError as error:
-        if error.name != "asyncpg":
-            raise
-        message = "PostgreSQL needs asyncpg, which is not installed: pip install 'sanderling[postgres]'"
-        raise InstancesError(message, Fault.DOWN) from None
-    store = await postgres.open_postgres(url)
+    store = await load("sanderling.stores.postgres_instances", "PostgreSQL").open_postgres(url)
     return store

@@ -24,6 +24,8 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
+from sanderling.extras import load
+
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -36,7 +38,6 @@ PATIENCE = 28.0
 THREADS = 8
 
 EXPECTED = "expected file:FOLDER, s3+http://key:secret@host:9000 or s3+https://host"
-MISSING = "S3 needs obstore, which is not installed: pip install 'sanderling[s3]'"
 
 _BUCKET = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}", re.ASCII)
 # Control characters, halves of surrogates, which no store can spell, and what SeaweedFS takes for a slash.
@@ -114,7 +115,7 @@ def open_objects(url: str, environment: Mapping[str, str] = os.environ) -> Whole
     """The store at `url`. A folder is made where there is none; a server is reached with the first call: `ping` it.
 
     The keys of a server are those in the URL, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the secret is in the
-    file that AWS_SECRET_ACCESS_KEY_FILE names. Raises ObjectError.
+    file that AWS_SECRET_ACCESS_KEY_FILE names. Raises ObjectError, or MissingExtraError.
     """
     kind, _, rest = url.partition(":")
     if kind == "file" and rest.removeprefix("//"):
@@ -125,13 +126,8 @@ def open_objects(url: str, environment: Mapping[str, str] = os.environ) -> Whole
         # The URL may hold a secret, in the wrong place too: no message quotes more than its beginning.
         shown = kind if kind in ("file", "minio", "sqlite", "amqp") else "that"
         raise ObjectError(f"{shown!r} is no object store with a place; {EXPECTED}", fault=Fault.UNUSABLE)
-    try:
-        from sanderling.stores.objects_s3 import S3Objects  # noqa: PLC0415 - an extra, which need not be there
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "obstore":
-            raise
-        raise ObjectError(MISSING, fault=Fault.UNUSABLE) from None
-    return S3Objects(url, environment)
+    objects: WholeObjects = load("sanderling.stores.objects_s3", "S3").S3Objects(url, environment)
+    return objects
 
 
 def steps_of(bucket: str, key: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import importlib
 from pathlib import Path
 
+from sanderling.extras import load
 from sanderling.stores.documents import Schema
 from sanderling.stores.polling import EXPECTED, PollingStore, PollingStoreError
 from sanderling.stores.sqlite_queue import Desk
@@ -11,7 +12,7 @@ from sanderling.stores.sqlite_queue import Desk
 async def open_polling(url: str, schema: Schema | None, source: str, desk: Desk) -> PollingStore:
     """The store at `url`, which was reached; its tables are made where there are none, or used without a schema.
 
-    Raises PollingStoreError.
+    Raises PollingStoreError, or MissingExtraError.
     """
     # By name and only now: a command that needs neither should load neither, and asyncpg is an extra.
     kind, _, path = url.partition(":")
@@ -22,12 +23,6 @@ async def open_polling(url: str, schema: Schema | None, source: str, desk: Desk)
         return store
     if kind not in ("postgresql", "postgres"):
         raise PollingStoreError(f"{kind[:20]!r} is no kind of store; {EXPECTED}", transient=False)
-    try:
-        postgres = importlib.import_module("sanderling.stores.postgres_polling")
-    except ModuleNotFoundError as error:
-        if error.name != "asyncpg":
-            raise
-        message = "PostgreSQL needs asyncpg, which is not installed: pip install 'sanderling[postgres]'"
-        raise PollingStoreError(message, transient=False) from None
+    postgres = load("sanderling.stores.postgres_polling", "PostgreSQL")
     store = await postgres.open_postgres_polling(url, schema, source)
     return store

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from sanderling.clock import Clock
+from sanderling.extras import load
 
 # AMQP keeps names in 255 bytes; a key is a name and not a place for data.
 LONGEST_KEY = 200
@@ -32,7 +33,6 @@ LONGEST_WHY = 500
 MOST_PREFETCH = 65_535
 
 EXPECTED = "expected sqlite:FOLDER or amqp://user@host:5672/vhost"
-MISSING = "RabbitMQ needs aio-pika, which is not installed: pip install 'sanderling[rabbitmq]'"
 # It becomes the name of a file and of queues, and stands in messages.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -140,7 +140,8 @@ def open_queue(
 ) -> WholeQueue:
     """The queue `name` at `url`: a file of that name in `sqlite:FOLDER`, or of an `amqp://` or `amqps://` server.
 
-    A file is opened here, a server reached with the first call: ask for the `depth` to know. Raises QueueError.
+    A file is opened here, a server reached with the first call: ask for the `depth` to know. Raises QueueError,
+    or MissingExtraError.
 
     `prefetch` is how many letters a server hands to this process before it is told that some are done. Both, it and
     `binding`, mean nothing to a file: nobody but us puts letters there, and they are taken as they are asked for.
@@ -156,14 +157,10 @@ def open_queue(
         # The URL may hold a password, in the wrong place too: no message quotes more than its beginning.
         shown = kind if kind in ("sqlite", "redis", "http", "https") else "that"
         raise QueueError(f"{shown!r} is no queue with a place; {EXPECTED}")
-    try:
-        from sanderling.stores.rabbitmq import PREFETCH, Intake, RabbitmqQueue  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("aio_pika", "aiormq"):
-            raise
-        raise QueueError(MISSING) from None
-    intake = Intake(binding, PREFETCH if prefetch is None else prefetch)
-    return RabbitmqQueue(url, name, clock, environment=environment, intake=intake)
+    rabbitmq = load("sanderling.stores.rabbitmq", "RabbitMQ")
+    intake = rabbitmq.Intake(binding, rabbitmq.PREFETCH if prefetch is None else prefetch)
+    queue: WholeQueue = rabbitmq.RabbitmqQueue(url, name, clock, environment=environment, intake=intake)
+    return queue
 
 
 def checked(letters: Sequence[Letter]) -> dict[str, bytes]:

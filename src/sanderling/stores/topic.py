@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from sanderling.extras import load
 from sanderling.stores.analytics import OutboxMessage
-from sanderling.stores.queue import EXPECTED, LARGEST_BODY, MISSING, Letter, Queue, QueueError
+from sanderling.stores.queue import EXPECTED, LARGEST_BODY, Letter, Queue, QueueError
 
 LONGEST_NAME = 255  # bytes, which is what the protocol has place for
 LONGEST_SHOWN_KEY = 100
@@ -36,20 +37,18 @@ class Topic(Protocol):
 
 
 def open_topic(url: str, queues: Mapping[str, Queue], environment: Mapping[str, str] = os.environ) -> Topic:
-    """Exchanges of an `amqp://` server; for `sqlite:` these queues, by routing key. Raises QueueError."""
+    """Exchanges of an `amqp://` server; for `sqlite:` these queues, by routing key.
+
+    Raises QueueError, or MissingExtraError.
+    """
     kind, _, _ = url.partition(":")
     if kind == "sqlite":
         return QueueTopic(queues)
     if kind not in ("amqp", "amqps"):
         # The URL may hold a password, in the wrong place too.
         raise QueueError(f"that is nowhere to send messages to; {EXPECTED}")
-    try:
-        from sanderling.stores.rabbitmq_topic import RabbitmqTopic  # noqa: PLC0415 - an extra, which need not be there
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("aio_pika", "aiormq"):
-            raise
-        raise QueueError(MISSING) from None
-    return RabbitmqTopic(url, environment=environment)
+    topic: Topic = load("sanderling.stores.rabbitmq_topic", "RabbitMQ").RabbitmqTopic(url, environment=environment)
+    return topic
 
 
 def unfit(message: OutboxMessage) -> str:

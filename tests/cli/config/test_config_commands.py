@@ -199,7 +199,8 @@ def test_show_as_json_has_every_setting_of_every_command() -> None:
 def test_nothing_shows_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     write(
         "[events]\ndatabase = 'postgresql://me:hunter2@db/x?sslpassword=hunter2'\ntoken-file = '/hunter2'\n"
-        "[sequence.crawl]\nheader = ['Authorization: hunter2', 'Accept: json']\nbatchs = 'hunter2'\n"
+        "[sequence.crawl]\nurl = 'https://api.example/{id}?key=hunter2'\n"
+        "header = ['Authorization: hunter2', 'Accept: json']\nbatchs = 'hunter2'\n"
     )
     monkeypatch.setenv("SANDERLING_EVENTS_QUEUE", "amqp://me:hunter2@broker/")
 
@@ -213,7 +214,7 @@ def test_nothing_shows_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
         assert done.code == 0, done.err
         assert "hunter2" not in done.out + done.err
     rows = shown("events", "consume")
-    assert rows["database"] == f'database = "postgresql://me@db/x" # {NAME}, line 2'
+    assert rows["database"] == f'database = "postgresql://me@db/x?sslpassword=***" # {NAME}, line 2'
     assert rows["token-file"] == f'token-file = "***" # {NAME}, line 3'
     assert rows["queue"] == 'queue = "amqp://me@broker/" # SANDERLING_EVENTS_QUEUE'
     assert 'header = ["Authorization: ***", "Accept: json"]' in shown("sequence", "crawl")["header"]

@@ -16,8 +16,7 @@ from services.s3 import S3
 from sanderling.cli.config.file import Configuration
 from sanderling.cli.doctor import services as doctor_services
 from sanderling.cli.doctor import stores as doctor_stores
-from sanderling.cli.doctor.findings import FAIL, OK, UNSET, WARN, Finding
-from sanderling.cli.doctor.postgres import revision_found
+from sanderling.cli.doctor.findings import FAIL, OK, UNSET, WARN, Finding, revision_found
 from sanderling.cli.doctor.postgres import version_found as postgres_version
 from sanderling.cli.doctor.rabbitmq import version_found as rabbitmq_version
 from sanderling.cli.doctor.services import Service, _safe, asked_for, checked, secrets_in, services

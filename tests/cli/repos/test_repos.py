@@ -279,6 +279,7 @@ def test_settings_may_come_from_the_environment_and_flags_win(tmp_path: Path, mo
         (["--did-file", "DIDS", "--leave-out", "DIDS"], "DIDS, line 1: 'did:plc:a https://a.example' is no DID"),
         (["--did-file", "DIDS", "--contact", "me"], "--contact: contact is 'me'"),
         (["--did-file", "DIDS", "--redis-address", "nowhere"], "--redis-address: 'nowhere', expected HOST:PORT"),
+        (["--did-file", "DIDS", "--redis-address", "a:b@c:1"], "--redis-address: '***@c:1', expected HOST:PORT"),
         (["--did-file", "DIDS", "--since-archive", "OUT"], "is where this crawl writes, expected an earlier one"),
         (["--did-file", "DIDS", "--since-archive", "EMPTY"], "EMPTY holds no segments"),
         (["--workers", "0"], "--workers. Must be >= 1"),

@@ -16,8 +16,7 @@ from sanderling.cli.config.file import NAME, NONE, VARIABLE, ConfigError, Config
 from sanderling.cli.config.settings import FOR_TESTS, HOME, OTHERS, PREFIX, TOP, Known, Setting, Table, known, variable
 from sanderling.cli.config.template import template, toml
 from sanderling.cli.config.tokens import checked
-from sanderling.cli.shown_urls import shown
-from sanderling.observe.logs import HIDDEN, is_secret
+from sanderling.redact import HIDDEN, is_secret, redact_url
 from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
 from sanderling.words import count, printable
 
@@ -98,7 +97,7 @@ def _without_secret(value: object) -> object:
     if not isinstance(value, str):
         return value
     name = _HEAD.split(value)[0]
-    return f"{name}: {HIDDEN}" if name != value and is_secret(name) and "://" not in value else shown(value)
+    return f"{name}: {HIDDEN}" if name != value and is_secret(name) and "://" not in value else redact_url(value)
 
 
 def _document(configuration: Configuration, tables: list[Table]) -> dict[str, object]:

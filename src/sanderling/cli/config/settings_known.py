@@ -143,7 +143,7 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "out/9": ('path', 'sequence', (), (), False, (), 'The folder for all that is kept on this machine.'),
     "output-dir": ('path', 'data/rca', (), (), False, ('OUTPUT_DIR',), 'The folder of the archive.'),
     "page-size": ('int', 50000, (('>=', 1), ('<=', 1000000)), (), False, ('PAGE_SIZE',), 'DIDs to read from the directory at once.'),
-    "parquet": ('flag', True, (), (), False, (), 'Write Parquet files beside the JSON lines at the end.'),
+    "parquet": ('flag', None, (), (), False, (), 'Write Parquet files beside the JSON lines at the end; by default if pyarrow is installed.'),
     "passes": ('int', 3, (('>=', 1), ('<=', 100)), (), False, (), 'How often to come to what fails and may go otherwise.'),
     "patience": ('float', 600.0, (('>', 0),), (), False, (), 'Seconds to wait for a host that answers no more.'),
     "patience/2": ('float', 600.0, (('>', 0),), (), False, (), 'Seconds to wait for a host that does nothing but refuse us, as with 429; the next run asks it again.'),

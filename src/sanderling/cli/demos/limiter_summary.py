@@ -8,7 +8,7 @@ from sanderling.worlds.showcase import CALLERS, Exhibit
 
 HARD_SPACE = "\N{NO-BREAK SPACE}"  # between a number and its unit; whoever breaks the lines replaces it
 NEXT = (
-    "To try next: the twelve lines of code in README.md, which put this limiter before hosts of your own; and "
+    "To try next: the lines of code in README.md, which put this limiter before hosts of your own; and "
     "`make bench`, which measures what you have just seen."
 )
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from sanderling.cli.repos.progress import USUAL, Place
 from sanderling.cli.repos.run import Asking, Keeping, Ran, Tools, run_crawl
 from sanderling.cli.repos.screen import fitting
 from sanderling.clock import Clock, ScaledClock
+from sanderling.extras import have
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http
@@ -127,7 +127,7 @@ def _prove(fleet: Fleet, failed: dict[str, int], folder: Path) -> Proof:
     live = {did for did, end in ends.items() if end.archived}
     dead = Counter(end.category.value for end in ends.values() if end.category is not None)
     records = 0
-    if find_spec("pyarrow") is not None:
+    if have("pyarrow"):
         records = Replay(ParquetSink(folder / "parquet"), problems.append).run(paths).records
     return Proof(
         live=len(live),

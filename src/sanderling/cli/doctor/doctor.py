@@ -10,7 +10,7 @@ import msgspec
 from cyclopts import Parameter
 
 from sanderling.cli.config.file import Configuration
-from sanderling.cli.doctor.findings import FAIL, OK, UNSET, WARN, Finding, State, aside
+from sanderling.cli.doctor.findings import ABSENT, FAIL, OK, UNSET, WARN, Finding, State, aside
 from sanderling.cli.doctor.machine import EXTRAS, clocks, findings, machine
 from sanderling.cli.doctor.services import PATIENCE, Service, asked_for, checked, services
 from sanderling.cli.home import configured, home_of
@@ -19,7 +19,7 @@ from sanderling.cli.screen import ascii_of
 from sanderling.clock import Clock, SystemClock
 from sanderling.words import count, printable
 
-MARKS: dict[State, str] = {OK: "ok", WARN: "--", FAIL: "XX", UNSET: ""}
+MARKS: dict[State, str] = {OK: "ok", WARN: "--", FAIL: "XX", UNSET: "", ABSENT: ""}
 WHAT, WIDEST = 17, 32  # columns of what was checked: of what is always there, and of services, which have longer names
 INDENT = 4
 
@@ -47,7 +47,7 @@ def doctor(
     else:
         for line in told(found, len(local)):
             print(line if (sys.stdout.encoding or "").lower().startswith("utf") else ascii_of(line))
-    if not all(each.ok for each in found):
+    if any(each.state == FAIL for each in found):
         sys.exit(1)
 
 

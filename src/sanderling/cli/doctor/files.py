@@ -2,12 +2,11 @@
 
 import os
 import stat
-from importlib.util import find_spec
 from pathlib import Path
 
-from sanderling.cli.doctor.findings import FAIL, OK, CheckError, Finding, aside
-from sanderling.cli.doctor.postgres import revision_found
+from sanderling.cli.doctor.findings import FAIL, OK, CheckError, Finding, aside, revision_found
 from sanderling.cli.doctor.services import Say, Service
+from sanderling.extras import have, install
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.words import printable, size
 
@@ -24,8 +23,8 @@ def _found(service: Service) -> list[Finding]:
     path = service.path
     if not service.url.partition(":")[2]:
         raise CheckError(f"{service.kind}: names no place", f"expected {service.kind}:PATH")
-    if service.kind == "chdb" and (find_spec("chdb") is None or find_spec("clickhouse_connect") is None):
-        raise CheckError("chdb is not installed", "pip install 'sanderling[embedded]'")
+    if service.kind == "chdb" and not (have("chdb") and have("clickhouse_connect")):
+        raise CheckError("chdb is not installed", install("chdb"))
     if service.kind == "sqlite" and service.name and path.is_dir():
         path /= f"{service.name}.db"  # a queue is a file in a folder
     try:

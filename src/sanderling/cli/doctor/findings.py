@@ -8,16 +8,20 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from sanderling.stores.analytics_migrate import HEAD, REVISIONS
+
 T = TypeVar("T")
 
-State = Literal["ok", "warn", "fail", "not configured"]
+State = Literal["ok", "warn", "fail", "not configured", "not installed"]
 OK: State = "ok"
 WARN: State = "warn"  # works, but slowly or in part
 FAIL: State = "fail"  # does not work
 UNSET: State = "not configured"
+ABSENT: State = "not installed"  # and need not be
 
 # Seconds by which the clock of another machine may be off before what we keep gets into disorder.
 MOST_SKEW = 2.0
+MIGRATE = "sanderling events migrate up"
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -31,7 +35,7 @@ class Finding(msgspec.Struct, frozen=True):
     @property
     def ok(self) -> bool:
         """Whether there is nothing to do."""
-        return self.state in (OK, UNSET)
+        return self.state in (OK, UNSET, ABSENT)
 
 
 class CheckError(Exception):
@@ -52,6 +56,17 @@ def skew(what: str, theirs: float, before: float, after: float) -> Finding:
     return Finding(what, WARN, f"{abs(off):,.0f} s {side} ours", advice)
 
 
+def revision_found(what: str, found: str | None) -> Finding:
+    """What to say of the revision that tables of events are at."""
+    if found is None:
+        return Finding(what, OK, f"no tables yet; they are made, at revision {HEAD}, when it is first used")
+    if found == HEAD:
+        return Finding(what, OK, f"{found}, the last one")
+    if found in REVISIONS:
+        return Finding(what, WARN, f"{found}, the last one is {HEAD}", MIGRATE)
+    return Finding(what, FAIL, f"{found[:40]!a}, this version knows up to {HEAD}", "use a newer version of sanderling")
+
+
 async def aside(work: Callable[[], T]) -> T:
     """What `work` returns, from a thread that nobody waits for when the command ends: a server may never answer."""
     loop = asyncio.get_running_loop()
@@ -68,7 +83,7 @@ async def aside(work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             answer = work()
-        except CheckError as error:
+        except (CheckError, ModuleNotFoundError) as error:  # the second of an extra
             tell(None, error)
         except Exception as error:
             tell(None, error)

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
 
-from sanderling.cli.doctor.findings import FAIL, OK, WARN, Finding
+from sanderling.cli.doctor.findings import ABSENT, FAIL, OK, WARN, Finding
 from sanderling.clock import Clock
 from sanderling.fetch.http import HttpRules
 from sanderling.formats import repo
@@ -24,7 +24,6 @@ EXTRAS = {
     "rabbitmq": ("aio_pika", "queues of a RabbitMQ"),
     "redis": ("redis", "progress in Redis"),
     "s3": ("obstore", "batches in S3, MinIO and their like"),
-    "events": ("sqlalchemy alembic", "the tables of events"),
     "onnx": ("onnxruntime", "a trained model of sentiment"),
     "clickhouse": ("clickhouse_connect", "replay into a ClickHouse server"),
     "embedded": ("chdb", "ClickHouse within our own process"),
@@ -56,7 +55,7 @@ def findings() -> Iterator[Finding]:
     for extra, (several, use) in EXTRAS.items():
         there = all(_there(module) for module in several.split())
         advice = f"for {use}: pip install 'sanderling[{extra}]'"
-        yield Finding(extra, OK, f"installed; {use}") if there else Finding(extra, WARN, "not installed", advice)
+        yield Finding(extra, OK, f"installed; {use}") if there else Finding(extra, ABSENT, "not installed", advice)
 
 
 def python(found: tuple[int, ...], text: str) -> Finding:

@@ -5,15 +5,14 @@ from uuid import uuid4
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
-from sanderling.cli.doctor.findings import FAIL, OK, WARN, CheckError, Finding, skew
+from sanderling.cli.doctor.findings import FAIL, OK, CheckError, Finding, revision_found, skew
 from sanderling.cli.doctor.services import Say, Service
 from sanderling.clock import SystemClock
-from sanderling.stores.analytics_migrate import HEAD, REVISIONS, VERSION_TABLE
+from sanderling.stores.analytics_migrate import VERSION_TABLE
 from sanderling.stores.postgres_server import SETTINGS, Address, Trouble, plainly, read_url, relations
 
 OLDEST = 13
 EXPECTED = "expected postgresql://user:password@host:5432/database"
-MIGRATE = "sanderling events migrate up"
 
 
 def _raised(message: str, trouble: Trouble) -> Exception:
@@ -83,14 +82,3 @@ async def _revised(db: Any, service: Service, at: Address, say: Say) -> None:  #
         found = await db.fetchval(f"SELECT version_num FROM {at.schema}.{VERSION_TABLE}")  # noqa: S608 - both checked
     if there or service.setting[0]:
         say(revision_found(f"{service.what}: revision", found))
-
-
-def revision_found(what: str, found: str | None) -> Finding:
-    """What to say of the revision that tables of events are at."""
-    if found is None:
-        return Finding(what, OK, f"no tables yet; they are made, at revision {HEAD}, when it is first used")
-    if found == HEAD:
-        return Finding(what, OK, f"{found}, the last one")
-    if found in REVISIONS:
-        return Finding(what, WARN, f"{found}, the last one is {HEAD}", MIGRATE)
-    return Finding(what, FAIL, f"{found[:40]!a}, this version knows up to {HEAD}", "use a newer version of sanderling")

@@ -10,7 +10,8 @@ from urllib.parse import quote, unquote
 from sanderling.cli.config.file import Configuration, Found
 from sanderling.cli.config.settings import Setting, Table, known
 from sanderling.cli.doctor.findings import FAIL, UNSET, CheckError, Finding
-from sanderling.cli.shown_urls import shown
+from sanderling.extras import EXTRAS, install
+from sanderling.redact import is_secret_parameter, redact_url
 from sanderling.words import printable
 
 PATIENCE = 5.0  # seconds
@@ -161,29 +162,17 @@ async def checked(service: Service) -> list[Finding]:
         async with asyncio.timeout(PATIENCE):
             await _check(service.kind)(service, found.append)
     except TimeoutError:
-        found.append(Finding(service.what, FAIL, f"{shown(service.url)} gave no answer within {PATIENCE:.0f} s", AWAY))
+        found.append(
+            Finding(service.what, FAIL, f"{redact_url(service.url)} gave no answer within {PATIENCE:.0f} s", AWAY)
+        )
     except CheckError as error:
         found.append(Finding(service.what, FAIL, str(error), error.advice))
     except ModuleNotFoundError as error:
-        extra = MODULES.get((error.name or "").partition(".")[0])
-        if extra is None:
+        library = (error.name or "").partition(".")[0]
+        if library not in EXTRAS:
             raise
-        advice = f"pip install 'sanderling[{extra}]'"
-        found.append(Finding(service.what, FAIL, f"{error.name} is not installed", advice))
+        found.append(Finding(service.what, FAIL, f"{library} is not installed", install(library)))
     return [_safe(each, service.url) for each in found]
-
-
-MODULES = {
-    "asyncpg": "postgres",
-    "aio_pika": "rabbitmq",
-    "aiormq": "rabbitmq",
-    "redis": "redis",
-    "obstore": "s3",
-    "clickhouse_connect": "clickhouse",
-    "chdb": "embedded",
-    "sqlalchemy": "events",
-    "alembic": "events",
-}
 
 
 def _check(kind: str) -> Check:
@@ -208,8 +197,10 @@ def _without(text: str, secrets: Iterable[str]) -> str:
 
 
 def secrets_in(url: str) -> list[str]:
-    """The password in a URL, in every spelling that somebody may quote it in; the longest first."""
+    """The passwords in a URL, in every spelling that somebody may quote them in; the longest first."""
     login = url.partition("://")[2].rpartition("@")[0]
     password = login.partition(":")[2]
     several = {password, unquote(password), quote(unquote(password), safe="")}
+    options = (each.partition("=") for each in url.partition("?")[2].split("&"))
+    several |= {form for name, _, value in options if is_secret_parameter(name) for form in (value, unquote(value))}
     return sorted((each for each in several if len(each) > 2), key=len, reverse=True)

@@ -15,9 +15,9 @@ from uuid import uuid4
 
 from sanderling.cli.doctor.findings import FAIL, OK, WARN, CheckError, Finding, aside, skew
 from sanderling.cli.doctor.services import AWAY, Say, Service
-from sanderling.cli.shown_urls import shown
 from sanderling.clock import SystemClock
 from sanderling.observe.prometheus import TOKEN, PrometheusError, PrometheusServer
+from sanderling.redact import redact_url
 from sanderling.stores.clickhouse import ClickhouseError, open_clickhouse
 from sanderling.stores.objects import ObjectError
 
@@ -48,9 +48,9 @@ def _redis(service: Service) -> list[Finding]:
         finally:
             client.close()
     except redis.AuthenticationError as error:
-        raise CheckError(f"{shown(service.url)} does not know us: {error}", "look at user and password") from None
+        raise CheckError(f"{redact_url(service.url)} does not know us: {error}", "look at user and password") from None
     except redis.RedisError as error:
-        raise CheckError(f"{shown(service.url)}: {error}", AWAY) from None
+        raise CheckError(f"{redact_url(service.url)}: {error}", AWAY) from None
     except (TypeError, ValueError, OSError) as error:  # of a port that is none, or an option after the question mark
         raise CheckError(
             f"that is no URL of a Redis ({type(error).__name__})", "expected redis://host:6379/0"
@@ -59,7 +59,7 @@ def _redis(service: Service) -> list[Finding]:
 
 def _redis_found(service: Service, client: Any) -> list[Finding]:  # noqa: ANN401 - an extra
     info, clock = client.info(), SystemClock()
-    found = [redis_version(service.what, info, shown(service.url))]
+    found = [redis_version(service.what, info, redact_url(service.url))]
     before = clock.wall()
     seconds, micros = client.time()
     found.append(skew(f"{service.what}: clock", seconds + micros / 1e6, before, clock.wall()))
@@ -221,4 +221,4 @@ async def check_prometheus(service: Service, say: Say) -> None:
             await server.query("up", SystemClock().wall())
     except (PrometheusError, ValueError) as error:
         raise CheckError(str(error), "is it up, and is that its address?") from None
-    say(Finding(service.what, OK, f"a Prometheus answers at {shown(service.url)}"))
+    say(Finding(service.what, OK, f"a Prometheus answers at {redact_url(service.url)}"))

@@ -10,7 +10,7 @@ from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.place import DATABASE, OWN_ROWS, USUAL, Folder, Rows
 from sanderling.cli.reach import explained, reached
-from sanderling.cli.shown_urls import shown
+from sanderling.redact import redact_url
 from sanderling.stores.analytics_migrate import HEAD, REVISIONS, Revision, migrate, steps
 from sanderling.stores.analytics_migrate import status as revisions_of
 from sanderling.words import count, printable
@@ -134,7 +134,7 @@ def _name(height: int) -> str | None:
 
 def where(rows: Rows, folder: Folder) -> str:
     """The database, as it may be shown."""
-    return str(folder.out / DATABASE) if rows.database is None else shown(rows.database)
+    return str(folder.out / DATABASE) if rows.database is None else redact_url(rows.database)
 
 
 def _misled(rows: Rows, folder: Folder, here: int, side: str, way: str) -> str:

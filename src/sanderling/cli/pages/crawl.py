@@ -24,6 +24,7 @@ from sanderling.cli.pages.screen import Screen, fitting
 from sanderling.cli.pages.summary import summarise, words
 from sanderling.cli.watching import drawn, kept, told, watched
 from sanderling.clock import Clock, SystemClock
+from sanderling.extras import missing
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.desk import desk_in
 from sanderling.flow.memory import Memory
@@ -34,6 +35,7 @@ from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
 from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.leave_out import LeaveOut
+from sanderling.pages.parquet import have_parquet
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.status import Status, status
 from sanderling.pages.urls import Scope, UrlError, normalise, read_seeds
@@ -42,6 +44,7 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.status_file import write_status
 
+NO_PARQUET = missing("pyarrow", "Parquet")
 SHOWN = 100  # hosts that a screen chooses from, four times a second
 
 
@@ -77,7 +80,17 @@ class Tools:
     memory: Memory
     limiter: Limiter
     rules: CrawlRules
-    parquet: bool
+    parquet: bool | None = None  # where nobody said, it is written if that is possible
+
+    @property
+    def writes_parquet(self) -> bool:
+        """Whether Parquet is written at the end."""
+        return have_parquet() if self.parquet is None else self.parquet
+
+    @property
+    def without_parquet(self) -> str:
+        """Why Parquet is not written, though nobody said that it should not be; empty if it is."""
+        return "" if self.parquet is not None or have_parquet() else f"No Parquet is written: {NO_PARQUET}"
 
 
 class Ran(NamedTuple):
@@ -110,7 +123,10 @@ def crawl(  # noqa: PLR0913 - a flag each
     resume: Annotated[
         bool, Parameter(negative=(), help="Go on with what the folder holds; the addresses need not be given again.")
     ] = False,
-    parquet: Annotated[bool, Parameter(help="Write Parquet files beside the JSON lines at the end.")] = True,
+    parquet: Annotated[
+        bool | None,
+        Parameter(help="Write Parquet files beside the JSON lines at the end; by default if pyarrow is installed."),
+    ] = None,
     json: SummaryAsJson = False,
     network: Network = USUAL,
     onward: Onward = NOWHERE,
@@ -118,6 +134,8 @@ def crawl(  # noqa: PLR0913 - a flag each
 ) -> None:
     """Crawl what the flags say, into a folder."""
     onward.check()
+    if parquet and not have_parquet():
+        raise CommandError(f"--parquet: {NO_PARQUET}", code=2)
     plan = _plan(urls, seeds, allow, depth)
     if plan is None and not resume:
         raise CommandError("no address given; try: sanderling pages crawl https://example.org/ --out example", code=2)
@@ -133,11 +151,14 @@ def run_crawl(
 ) -> None:
     """Crawl the folder to its end, show how it goes, and exit with the code that says how it went."""
     screen = fitting(json=as_json)
+    if tools.without_parquet:
+        screen.note(tools.without_parquet)
     with ending(_again(folder, tools, network, onward, options), (FolderError,)):
         ran = run(crawl_folder(folder, tools, options, SystemClock(), screen, onward))
     go_on = _again(folder, tools, network, onward, options)
     summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, given=(network, onward))
-    screen.end([*words(summary), *ran.onward], summary.as_json())
+    notes = [tools.without_parquet] if tools.without_parquet else []
+    screen.end([*words(summary), *ran.onward, *notes], summary.as_json())
     if ran.stopped:
         sys.exit(130)
     if summary.failed or not summary.seeds_fetched:
@@ -147,7 +168,7 @@ def run_crawl(
 def _again(folder: CrawlFolder, tools: Tools, *given: object) -> str:
     """The command that goes on with this crawl; what to crawl is in the folder. A limit that is reached is left out."""
     limit = None if folder.ledger.counts()[End.LEFT] else tools.rules.max_pages
-    flags = [*([] if tools.parquet else ["--no-parquet"]), *([] if limit is None else ["--max-pages", limit])]
+    flags = [*(["--no-parquet"] if tools.parquet is False else []), *([] if limit is None else ["--max-pages", limit])]
     return again("pages crawl", "--resume", "--out", folder.path, *flags, *given)
 
 
@@ -182,7 +203,7 @@ async def crawl_folder(
                 )
                 last = status(crawl, clock.now() - started, running=False)
                 screen.show(last)
-            await desk(folder.finish, clock.wall(), complete, tools.parquet)
+            await desk(folder.finish, clock.wall(), complete, tools.writes_parquet)
             await desk(write_status, path, last)
             await desk(keep, path, limiter.save())
     return Ran(last, complete, bool(stops), () if feed is None else tuple(feed.words()))
@@ -204,7 +225,7 @@ def _plan(urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], dep
 
 
 def make_tools(
-    network: Network, *, clock: Clock | None = None, max_pages: int | None = None, parquet: bool = True
+    network: Network, *, clock: Clock | None = None, max_pages: int | None = None, parquet: bool | None = None
 ) -> Tools:
     """The client, the limiter and the rules that go with the flags."""
     per_host = min(64, max(8, ceil(network.rps)))

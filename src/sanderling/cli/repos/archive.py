@@ -17,6 +17,7 @@ from sanderling.cli.flag_files import listing
 from sanderling.cli.repos.watch import Bar, Complaints, Places, end, explained, say, segments_at
 from sanderling.clock import SystemClock
 from sanderling.formats.rca import Block
+from sanderling.redact import redact_url
 from sanderling.repos.archives import Problem
 from sanderling.repos.inspect import newest, verify
 from sanderling.repos.leave_out import LeaveOut
@@ -70,7 +71,7 @@ def replay_command(
             done = run.run(paths, lambda more: bar.add(more.bytes, more.records))
         seconds, old = clock.now() - began, isinstance(sink, ClickhouseSink) and sink.by_month
     if json:
-        numbers = asdict(done) | {"seconds": round(seconds, 3), "to": _shown(to)}
+        numbers = asdict(done) | {"seconds": round(seconds, 3), "to": redact_url(to)}
         del numbers["problems"]
         print(jsonlib.dumps(numbers | complaints.as_json()))
     else:
@@ -106,17 +107,11 @@ def _opened(to: str, paths: Sequence[Path]) -> Iterator[Sink]:
         )
 
 
-def _shown(to: str) -> str:
-    """Without user and password."""
-    scheme, _, rest = to.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}" if rest else to
-
-
 def _replayed(done: Replayed, seconds: float, to: str) -> Iterator[str]:
     rate = f", {done.records / seconds:,.0f} a second" if done.records and seconds else ""
     yield (
         f"{count(done.records, 'record')} of {count(done.repos, 'repo')} from {count(done.segments, 'segment')} into "
-        f"{printable(_shown(to))} in {duration(seconds)}{rate}."
+        f"{printable(redact_url(to))} in {duration(seconds)}{rate}."
     )
     if done.superseded:
         yield f"{count(done.superseded, 'row')} of earlier crawls of these repos removed."

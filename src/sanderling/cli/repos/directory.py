@@ -22,6 +22,7 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.desk import desk_in
 from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.redact import redact_url
 from sanderling.repos.directory import Directory, DirectoryError, SqliteDirectory, read_did_file
 from sanderling.repos.directory_clickhouse import ClickhouseDirectory
 from sanderling.repos.plc import EndpointError, Tally, host_at
@@ -92,7 +93,7 @@ def _path(url: str | None, folder: Path) -> Path:
     kind, _, path = url.partition(":")
     if kind != "sqlite" or not path:
         raise CommandError(
-            f"--directory: {printable(url[:80])}, expected sqlite:PATH (or, to crawl from, chdb:PATH or "
+            f"--directory: {printable(redact_url(url)[:80])}, expected sqlite:PATH (or, to crawl from, chdb:PATH or "
             "clickhouse://HOST:PORT/DATABASE)",
             code=2,
         )
@@ -103,7 +104,7 @@ def _how_to_fill(url: str | None, folder: Path) -> str:
     flags = (
         ""
         if url is None and folder == Path("data/rca")
-        else f" --directory {shlex.quote(url or f'sqlite:{folder / FILE}')}"
+        else f" --directory {shlex.quote(redact_url(url or f'sqlite:{folder / FILE}'))}"
     )
     return (
         "Fill it from the log of did:plc, from a relay, or from a file that has the log:\n\n"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -15,11 +15,12 @@ from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.published_words import nothing, tell
 from sanderling.clock import SystemClock
+from sanderling.extras import load
+from sanderling.redact import HIDDEN, redact_url
 from sanderling.repos.segments import segments_in
 from sanderling.repos.status import published
 from sanderling.stores.durable import FolderError, Lock, plainly
-from sanderling.stores.ports import ProgressError, ProgressView
-from sanderling.stores.redis_progress import RedisProgress
+from sanderling.stores.ports import Progress, ProgressError, ProgressView
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.words import count, printable, size
 
@@ -67,7 +68,7 @@ USUAL = Place()
 
 
 @contextmanager
-def open_progress(place: Place) -> Iterator[SqliteProgress | RedisProgress]:
+def open_progress(place: Place) -> Iterator[Progress]:
     """The progress, made where there is none. Raises CommandError."""
     try:
         progress = _opened(place)
@@ -77,13 +78,16 @@ def open_progress(place: Place) -> Iterator[SqliteProgress | RedisProgress]:
         yield progress
 
 
-def _opened(place: Place) -> SqliteProgress | RedisProgress:
+def _opened(place: Place) -> Any:  # noqa: ANN401 - a Progress that can be closed
     address = place.redis_address
     if address is None:
         return SqliteProgress(place.output_dir / PROGRESS)
     if "://" not in address and not _ADDRESS.fullmatch(address):
-        raise CommandError(f"--redis-address: {address[:80]!r}, expected HOST:PORT, as in localhost:6379", code=2)
-    return RedisProgress(address if "://" in address else f"redis://{address}/0", categories=CATEGORIES)
+        _, login, host = address[:80].rpartition("@")
+        found = f"{HIDDEN}@{host}" if login else host
+        raise CommandError(f"--redis-address: {found!r}, expected HOST:PORT, as in localhost:6379, or a URL", code=2)
+    redis = load("sanderling.stores.redis_progress", "--redis-address")
+    return redis.RedisProgress(address if "://" in address else f"redis://{address}/0", categories=CATEGORIES)
 
 
 def known_progress(place: Place) -> ProgressView:
@@ -103,9 +107,7 @@ def status(*, json: AsJson = False, place: Place = USUAL) -> None:
 
 
 def _where(place: Place) -> str:
-    return (
-        str(place.output_dir) if place.redis_address is None else f"Redis at {place.redis_address.rpartition('@')[2]}"
-    )
+    return str(place.output_dir) if place.redis_address is None else f"Redis at {redact_url(place.redis_address)}"
 
 
 def _table(view: ProgressView) -> Iterator[str]:

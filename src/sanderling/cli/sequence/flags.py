@@ -21,8 +21,8 @@ from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.memory import Memory
 from sanderling.ids import HostError, host_of
 from sanderling.limit import Limiter, PaceRules
-from sanderling.observe.logs import is_secret
 from sanderling.observe.prometheus import TOKEN, PrometheusServer
+from sanderling.redact import is_secret
 from sanderling.sequence.asking import limits
 from sanderling.sequence.guard import GuardRules
 from sanderling.sequence.lookout import LookRules

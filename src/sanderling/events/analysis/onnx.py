@@ -8,7 +8,6 @@ What is wrong with a file is found when it is loaded, by asking about one word. 
 model may overflow) makes that text neutral, with a note; the others are as they were.
 """
 
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, isfinite
@@ -19,6 +18,7 @@ from zlib import crc32
 from sanderling.events.analysis.phobert import PAD
 from sanderling.events.analysis.preprocess import without_emoji
 from sanderling.events.analysis.sentiment import Label, ModelError, Scores
+from sanderling.extras import load
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 INTEGERS = "tensor(int64)"
@@ -60,7 +60,7 @@ class OnnxModel:
         rules: OnnxRules | None = None,
         segment: Callable[[str], str] | None = None,
     ) -> None:
-        self._numpy, self._runtime = _module("numpy"), _module("onnxruntime")
+        self._numpy, self._runtime = (load(each, "an ONNX model") for each in ("numpy", "onnxruntime"))
         self._path, self._tokens, self._rules = path, tokens, rules or OnnxRules()
         self._segment = segment or str
         self._session = self._load()
@@ -152,15 +152,6 @@ def softmax(row: list[float]) -> list[float]:
 def _batches(places: list[int], size: int) -> Iterator[list[int]]:
     for start in range(0, len(places), size):
         yield places[start : start + size]
-
-
-def _module(name: str) -> Any:  # noqa: ANN401 - neither has types where it is not installed
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise ModelError(
-            f"an ONNX model needs {name}, which is not installed: pip install 'sanderling[onnx]'"
-        ) from None
 
 
 def _checksum(path: Path) -> int:
