@@ -125,7 +125,9 @@ def test_what_is_true_of_records_only_tells_them_from_errors(rule: str) -> None:
 
 
 def test_without_a_way_to_tell_a_record_from_an_error_there_is_no_api() -> None:
-    with pytest.raises(ValueError, match=r"nothing tells a record of news from an error .*expected id, .* or record_if"):
+    with pytest.raises(
+        ValueError, match=r"nothing tells a record of news from an error .*expected id, .* or record_if"
+    ):
         JsonIds.from_settings({"name": "news", "url": URL, "missing": "gone", "keep_if": "a", "timestamp": "at"})
 
 

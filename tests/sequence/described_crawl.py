@@ -73,7 +73,7 @@ def follow(
         state = SequenceState(folder / "sequence.db")
         state._db.execute("PRAGMA synchronous = OFF")  # nobody pulls a plug here
         state.add_new(missed)
-        letters = queue(clock) if queue else SqliteQueue(folder / "letters.db", clock, desk)
+        letters = queue(clock) if queue else SqliteQueue(folder / "instance_store.db", clock, desk)
         pacing = pace or Pace()
         limiter = pacing.limiter(clock)
         tools = Tools(

@@ -88,6 +88,9 @@ class MemoryQueue:
             waiting.tries, waiting.due, waiting.lease = waiting.tries + failed, self.clock.now() + seconds, 0
             self.delays.append((delivery.key, seconds))
 
+    async def publish_dead(self, letter: Letter, why: str) -> None:
+        self.graves[letter.key] = Dead(*letter, why, 0, self.clock.wall())
+
     async def bury(self, delivery: Delivery, why: str) -> None:
         if waiting := self._ours(delivery):
             del self._letters[waiting.number]
