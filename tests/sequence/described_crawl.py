@@ -62,11 +62,12 @@ def follow(
     seconds: float,
     given: Upstream,
     *,
+    begin: int = 1,
     pace: Pace | None = None,
     missed: Sequence[Missed] = (),
     queue: Callable[[LoopClock], WholeQueue] | None = None,
 ) -> Followed:
-    """Follow the ids from 1, or from where the crawl in the folder was, for so many seconds."""
+    """Follow the ids from `begin`, or from where the crawl in the folder was, for so many seconds."""
 
     async def main() -> Followed:
         clock, items = LoopClock(), Items(says)
@@ -80,7 +81,7 @@ def follow(
             given.describe(), Fetcher(items, limiter, clock=clock), limiter, Memory(2**28), state, letters, desk
         )
         saved = state.load()
-        position = Position(1) if saved is None else saved.position
+        position = Position(begin) if saved is None else saved.position
         system = SequenceSystem(tools, position, pacing.rules(), say=lambda _: None, clock=clock, rng=Random(1))
         watch = SequenceWatch(system, None, clock.wall())
 

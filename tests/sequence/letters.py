@@ -138,8 +138,8 @@ class MemoryInstances:
         self.kept |= new
         return Kept(len(new), len(batch) - len(new))
 
-    async def latest(self, below: int = 10**11) -> int | None:
-        return max((number for number in self.kept if number < below), default=None)
+    async def latest(self) -> int | None:
+        return max(self.kept, default=None)
 
     async def counts(self) -> Counts:
         return Counts(len(self.kept), 0, 0, 0, 0, 0)
