@@ -53,6 +53,10 @@ class Counting:
         """Nobody takes."""
         raise NotImplementedError
 
+    async def publish_dead(self, letter: Letter, why: str) -> None:
+        """None are dead."""
+        raise NotImplementedError
+
     async def bury(self, delivery: Delivery, why: str) -> None:
         """Nobody takes."""
         raise NotImplementedError

@@ -21,6 +21,7 @@ FLOORS: dict[str, float] = {
     "words": 0,
     "redact": 0,
     "extras": 0,
+    "moments": 0,
     "outcome": 0.3,
     "task": 0.6,
     "limit": 1,

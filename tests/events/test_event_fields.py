@@ -1,9 +1,6 @@
 """Values as strangers write them."""
 
 import math
-import time
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -23,7 +20,6 @@ from sanderling.events.fields import (
     id_or,
     link,
     members,
-    moment,
     platform,
     read_id,
     seconds,
@@ -65,102 +61,9 @@ def test_anything_else_is_no_count(value: object) -> None:
     assert count(value) is None
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "2025-12-06T10:15:30Z",
-        "2025-12-06T10:15:30z",
-        "2025-12-06T10:15:30",  # without a zone it is UTC
-        "2025-12-06 10:15:30",
-        "2025-12-06T10:15:30+00:00",
-        "2025-12-06T17:15:30+07:00",
-        "2025-12-06T17:15:30+0700",
-        "2025-12-06T10:15:30.000000000Z",
-        "2025-12-06 10:15:30 UTC",
-        "2025-12-06 10:15:30 +0000 UTC",
-        "20251206T101530Z",
-        " 2025-12-06T10:15:30Z ",
-        1765016130,
-        1765016130.0,
-        1765016130000,
-        1765016130000000,
-        1765016130000000000,
-        "1765016130",
-        "1765016130.0",
-        "1765016130000",
-    ],
-)
-def test_a_moment_may_be_written_in_many_ways(value: object) -> None:
-    assert moment(value) == NOON
-
-
-@pytest.fixture
-def _elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The machine is seven hours ahead of UTC."""
-    with monkeypatch.context() as changed:
-        changed.setenv("TZ", "UTC-7")
-        time.tzset()
-        yield
-    time.tzset()
-
-
-@pytest.mark.usefixtures("_elsewhere")
-def test_a_moment_without_a_zone_is_of_utc_wherever_we_are() -> None:
-    assert moment("2025-12-06T10:15:30") == NOON
-
-
-def test_a_date_without_a_time_is_its_midnight() -> None:
-    assert moment("2025-12-06") == datetime(2025, 12, 6, tzinfo=UTC).timestamp()
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        *(
-            "",
-            " ",
-            "yesterday",
-            "2 days ago",
-            "2025-13-01T00:00:00Z",
-            "2025-02-30",
-            "2025-12-06T25:00:00Z",
-            "06/12/2025",
-        ),
-        *(
-            "0001-01-01T00:00:00Z",
-            "0001-01-01T00:00:00+23:59",
-            "1969-12-31",
-            "9999-12-31T23:59:59-23:59",
-            "\0",
-            "\ud800",
-        ),
-        *("0", "20251206", "2025-12-06T10:15:30Z" + " " * 60, "1" * 100_000),
-        *(0, -1, 20251206, 10**20, 10**400, -(10**400), math.inf, -math.inf, math.nan, 1e30, True, [], {}, None),
-    ],
-)
-def test_what_is_no_moment_is_none(value: object) -> None:
-    assert moment(value) is None
-
-
-def test_digits_alone_are_a_number_and_never_a_date() -> None:
-    assert moment("12345678901") == 12345678901.0
-    assert moment("20251206110") == 20251206110.0
-
-
-@given(
-    st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(9999, 1, 1)),  # noqa: DTZ001 - the zone is drawn too
-    st.integers(-14 * 60, 14 * 60),
-)
-def test_every_date_of_iso_is_its_moment(naive: datetime, minutes: int) -> None:
-    aware = naive.replace(tzinfo=timezone(timedelta(minutes=minutes)))
-
-    assert moment(aware.isoformat()) == aware.timestamp()
-
-
 @given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=80), st.lists(st.none())))
 def test_no_value_is_too_odd_for_any_field(value: object) -> None:
     assert count(value) is None or 0 <= (count(value) or 0) <= MOST
-    assert moment(value) is None or 0 < (moment(value) or 0) < 1e12
     assert seconds(value) is None or 0 <= (seconds(value) or 0) <= 1e9
     assert flag(value) in (True, False)
     assert "\0" not in text(value) + platform(value) + link(value) + id_or(value, "")

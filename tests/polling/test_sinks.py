@@ -26,7 +26,7 @@ from sanderling.polling import sinks
 from sanderling.polling.sinks import LARGEST_BODY, MOST_SAID, QueueSink, SinkError, WebhookSink, posts
 from sanderling.stores.polling import Change, Op
 from sanderling.stores.queue import LARGEST_BODY as LARGEST_LETTER
-from sanderling.stores.queue import Delivery, Letter, QueueError
+from sanderling.stores.queue import Dead, Delivery, Letter, QueueError
 from sanderling.stores.sqlite_queue import SqliteQueue
 from sanderling.testing import FakeClock
 from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
@@ -360,12 +360,22 @@ class AwayQueue(SqliteQueue):
         raise QueueError(f"the broker of {letters[0].key} is away")
 
 
-def test_what_a_queue_does_not_take_is_said(tmp_path: Path) -> None:
+def test_a_change_that_no_queue_takes_is_a_dead_letter_and_holds_up_no_other(tmp_path: Path) -> None:
+    async def main() -> tuple[list[Delivery], list[Dead]]:
+        queue = SqliteQueue(tmp_path / "changes.db", SystemClock())
+        await QueueSink(queue).send([change(1), change(2, "x" * LARGEST_LETTER), change(3)])
+        found = await drained(queue), await queue.dead(10)
+        await queue.close()
+        return found
+
+    letters, (dead,) = run(main)
+
+    assert [int(letter.key) for letter in letters] == [1, 3]
+    assert (int(dead.key), "bytes, at most 15,728,640 are taken" in dead.why) == (2, True)
+
+
+def test_a_queue_that_is_away_is_said(tmp_path: Path) -> None:
     async def main() -> None:
-        sink = QueueSink(SqliteQueue(tmp_path / "changes.db", SystemClock()))
-        with pytest.raises(SinkError, match=r"letter '0{19}1' has \d+ bytes, at most"):
-            await sink.send([change(1, "x" * LARGEST_LETTER)])
-        await sink.close()
         sink = QueueSink(AwayQueue(tmp_path / "changes.db", SystemClock()))
         with pytest.raises(SinkError, match=r"the broker of 0{19}7 is away"):
             await sink.send([change(7)])

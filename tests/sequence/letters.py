@@ -88,6 +88,9 @@ class MemoryQueue:
             waiting.tries, waiting.due, waiting.lease = waiting.tries + failed, self.clock.now() + seconds, 0
             self.delays.append((delivery.key, seconds))
 
+    async def publish_dead(self, letter: Letter, why: str) -> None:
+        self.graves[letter.key] = Dead(*letter, why, 0, self.clock.wall())
+
     async def bury(self, delivery: Delivery, why: str) -> None:
         if waiting := self._ours(delivery):
             del self._letters[waiting.number]
@@ -135,8 +138,8 @@ class MemoryInstances:
         self.kept |= new
         return Kept(len(new), len(batch) - len(new))
 
-    async def latest(self, below: int = 10**11) -> int | None:
-        return max((number for number in self.kept if number < below), default=None)
+    async def latest(self) -> int | None:
+        return max(self.kept, default=None)
 
     async def counts(self) -> Counts:
         return Counts(len(self.kept), 0, 0, 0, 0, 0)

@@ -83,6 +83,14 @@ class MemoryQueue:
         self.published += bodies
         self._news.set()
 
+    async def publish_dead(self, letter: Letter, why: str) -> None:
+        """Keep it among the dead."""
+        checked([letter])
+        self._reach()
+        self._drop(letter.key, "dead")
+        number = next(self._numbers)
+        self._kept[number] = _Kept(letter, number, "dead", self._clock.wall(), why=why)
+
     async def take(self, most: int, wait: float) -> list[Delivery]:
         """Up to `most`, the first published first; waits for the first."""
         deadline = self._clock.now() + wait

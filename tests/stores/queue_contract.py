@@ -14,10 +14,12 @@ from sanderling.clock import SystemClock
 from sanderling.stores.queue import (
     LARGEST_BODY,
     LONGEST_KEY,
+    Dead,
     Delivery,
     Depth,
     Letter,
     QueueError,
+    UnfitLetterError,
     WholeQueue,
     open_queue,
 )
@@ -298,21 +300,37 @@ class QueueContract:
     @pytest.mark.parametrize(
         ("bad", "expected"),
         [
-            (Letter("", b"x"), "letter 1 has an empty key"),
-            (Letter("k" * (LONGEST_KEY + 1), b"x"), "letter 1 has a key of 201 bytes"),
-            (Letter("é" * LONGEST_KEY, b"x"), "letter 1 has a key of 400 bytes"),
+            (Letter("", b"x"), "letter '' has an empty key"),
+            (Letter("k" * (LONGEST_KEY + 1), b"x"), "has a key of 201 bytes"),
+            (Letter("é" * LONGEST_KEY, b"x"), "has a key of 400 bytes"),
             (Letter("a\0b", b"x"), "all printable"),
             (Letter("\udc80", b"x"), "all printable"),
-            (Letter("large", bytes(LARGEST_BODY + 1)), "letter 'large' has 15728641 bytes, at most 15728640"),
+            (Letter("large", bytes(LARGEST_BODY + 1)), "letter 'large' has 15,728,641 bytes, at most 15,728,640"),
         ],
     )
     def test_what_is_no_letter_is_refused_with_all_beside_it(self, opens: Opens, bad: Letter, expected: str) -> None:
         async def play(queue: WholeQueue) -> None:
-            with pytest.raises(ValueError, match=expected):
+            with pytest.raises(UnfitLetterError, match=expected) as unfit:
                 await queue.publish([*letters(0, 1), bad])
+            assert unfit.value.key == bad.key
             assert await queue.depth() == EMPTY
 
         played(opens, play)
+
+    def test_a_letter_may_be_published_dead(self, opens: Opens) -> None:
+        async def play(queue: WholeQueue) -> tuple[list[Dead], Depth, list[Delivery]]:
+            await queue.publish(letters(0, 2))
+            await queue.publish_dead(Letter("1", b"instead"), "too large")
+            dead, depth = await queue.dead(10), await queue.depth()
+            await queue.done(await taken(queue, 2))
+            assert await queue.replay(["1"]) == 1
+            return dead, depth, await taken(queue, 1)
+
+        (dead,), depth, again = played(opens, play)
+
+        assert (dead[:4], dead.at > 1.5e9) == (("1", b"instead", "too large", 0), True)
+        assert depth == Depth(2, 0, 0, 1)
+        assert [(each.key, each.body) for each in again] == [("1", b"instead")]
 
     def test_nothing_may_be_published_and_done(self, opens: Opens) -> None:
         async def play(queue: WholeQueue) -> Depth:

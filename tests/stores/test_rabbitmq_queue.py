@@ -4,7 +4,7 @@ import os
 import random
 import sys
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -23,11 +23,22 @@ from sanderling.clock import SystemClock
 from sanderling.stores import rabbitmq as rabbitmq_module
 from sanderling.stores import rabbitmq_messages, rabbitmq_wire
 from sanderling.stores.analytics import OutboxMessage
-from sanderling.stores.queue import Binding, Delivery, Depth, Letter, QueueError, WholeQueue, open_queue
+from sanderling.stores.queue import (
+    Binding,
+    Delivery,
+    Depth,
+    Letter,
+    QueueError,
+    UnfitLetterError,
+    WholeQueue,
+    open_queue,
+)
 from sanderling.stores.rabbitmq import DELAYS, Intake, RabbitmqQueue
 from sanderling.stores.rabbitmq_topic import RabbitmqTopic
 from sanderling.stores.rabbitmq_wire import broker
 
+# What a server says of a message above its max_message_size.
+OVERSIZE = "PRECONDITION_FAILED - message size 135266304 is larger than configured max size 134217728"
 SHORT = (DELAY, 1.0)
 NOBODY: Mapping[str, str] = {}
 DATA = "data.collected"
@@ -627,3 +638,24 @@ def test_what_feeds_a_queue_is_said_when_it_is_opened(rabbitmq: str, name: str, 
 def test_an_intake_that_cannot_be_is_a_mistake(intake: tuple[Binding | None, int]) -> None:
     with pytest.raises(ValueError, match="expected 1 to"):
         Intake(*intake)
+
+
+class SmallServerQueue(RabbitmqQueue):
+    """One whose server takes ten bytes in a message; it closes the channel, and does not say for which message."""
+
+    async def _send(self, to: str, messages: Sequence[aio_pika.Message]) -> None:
+        with rabbitmq_wire.plainly("amqp://small"):
+            if any(message.body_size > 10 for message in messages):
+                raise aiormq.exceptions.ChannelPreconditionFailed(OVERSIZE.replace("134217728", "10"))
+        await super()._send(to, messages)
+
+
+def test_a_message_over_the_limit_of_the_server_is_told_from_those_beside_it(rabbitmq: str, name: str) -> None:
+    async def play(queue: WholeQueue) -> Depth:
+        with pytest.raises(UnfitLetterError, match="letter 'b' has 11 bytes, at most 10 are taken") as unfit:
+            await queue.publish([Letter("a", b"x"), Letter("b", b"x" * 11), Letter("c", b"x")])
+        assert unfit.value.key == "b"
+        await queue.publish([Letter("a", b"x"), Letter("c", b"x")])
+        return await queue.depth()
+
+    assert played(lambda: SmallServerQueue(rabbitmq, name, SystemClock(), delays=SHORT), play) == Depth(2, 0, 0, 0)

@@ -2,24 +2,30 @@
 
     name = "news"
     url = "https://news.example/v0/item/{id}.json"
-    missing = "error.code = 404"     # how it says that there is nothing under an id
-    timestamp = "time"               # when the record came to be: RFC 3339, Unix seconds or milliseconds
-    keep_if = 'type != "job"'        # which records are wanted; without it, all
     id = "id"                        # where a record has its own id, to be compared with the one asked for
+    record_if = "type"               # what is true of records only
+    missing = "error.code = 404"     # how it says that there is nothing under an id
+    timestamp = "time"               # when the record came to be, in any form that `moments.py` reads
+    keep_if = 'type != "job"'        # which records are wanted; without it, all
     headers = { Accept = "application/json" }
 
-`timestamp` and `id` are paths, `missing` and `keep_if` are rules: `json_paths.py` has their grammar.
+`timestamp` and `id` are paths, the others are rules: `json_paths.py` has their grammar.
+
+Many APIs answer an error with a 200, so `id` or `record_if` is required: a 200 that has not that id, or for which the
+rule does not hold, is no record but a failure of that id, and proves nothing about whether there is one.
 
 Without `missing`, a 404, a 410 and a record that is null mean that there is nothing. With it, nothing else does: a 404
 for which it does not hold is an error, since a proxy on the way may say 404 to everything.
+
+A record whose timestamp cannot be read is kept without one, with a remark: it is a record, and of its age nothing is
+known. The head is reckoned from those whose timestamps can be read.
 """
 
 import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Annotated, Self, TypeVar
+from typing import Self, TypeVar
 
 import msgspec
 
@@ -27,23 +33,22 @@ from sanderling.apis.json_paths import UNREADABLE, Path, Rule, is_number
 from sanderling.apis.numbered import Answer, Status
 from sanderling.formats.instance import Instance, Message, encode
 from sanderling.ids import host_of
+from sanderling.moments import moment
 from sanderling.outcome import Code, Outcome
 from sanderling.task import Headers, Reply, Task
 
-KEYS = ("name", "url", "headers", "missing", "timestamp", "keep_if", "id")
+KEYS = ("name", "url", "headers", "id", "record_if", "missing", "timestamp", "keep_if")
 # What 404 and 410 mean to people, so also here, unless there is a rule for it.
 GONE = frozenset({404, 410})
 CODES = {
     Status.SUCCESS: Code.OK,
     Status.SKIPPED: Code.SKIPPED,
     Status.NOT_FOUND: Code.CONTENT_NOT_FOUND,
-    Status.BAD_FORMAT: Code.INVALID_RESPONSE,
     Status.RATE_LIMITED: Code.RATE_LIMITED,
 }
-# A number above is in milliseconds: in seconds it would be the year 5138, in milliseconds it is 1973.
-MILLISECONDS = 1e11
-LATEST = 253_402_300_800  # the year 10000, in seconds
 LONGEST_DETAIL = 200
+LONGEST_SHOWN = 60  # characters of what came instead of a record
+NO_RECORD = "no_record"  # the name of such an answer in metrics
 
 _API_NAME = re.compile(r"[a-z0-9_-]{1,40}")
 _DOCUMENT = msgspec.json.Decoder()
@@ -61,6 +66,7 @@ class JsonIds:
     timestamp: Path | None = None
     keep_if: Rule | None = None
     record_id: Path | None = None
+    record_if: Rule | None = None
 
     def __post_init__(self) -> None:
         if not _API_NAME.fullmatch(self.name):
@@ -73,6 +79,12 @@ class JsonIds:
         if host_of(self.url.replace("{id}", "1")) != host_of(self.url.replace("{id}", "2")):
             raise ValueError(f"url of {self.name}: expected {{id}} behind the host, which is the same for all ids")
         self.task(1, 1)  # raises for what cannot be sent
+        if self.record_id is None and self.record_if is None:
+            raise ValueError(
+                f"nothing tells a record of {self.name} from an error that comes with a 200; expected id, where a "
+                'record has its own id, as in id = "id", or record_if, what is true of records only, as in '
+                'record_if = "created_at"; record_if = "." takes every 200 for a record'
+            )
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, object]) -> Self:
@@ -90,6 +102,7 @@ class JsonIds:
             timestamp=_parsed("timestamp", settings, Path.parse),
             keep_if=_parsed("keep_if", settings, Rule.parse),
             record_id=_parsed("id", settings, Path.parse),
+            record_if=_parsed("record_if", settings, Rule.parse),
         )
 
     def task(self, number: int, attempt: int) -> Task:  # noqa: ARG002 - who serves these knows no way to ask otherwise
@@ -106,26 +119,36 @@ class JsonIds:
         try:
             document = _DOCUMENT.decode(reply.body)
         except UNREADABLE as error:
-            return _answer(Status.BAD_FORMAT, general, f"not JSON: {error}") if served else _failure(general)
+            return _no_record(general, f"not JSON: {error}", reply.body) if served else _failure(general)
         nothing = document is None if self.missing is None else self.missing.holds(document)
         if nothing:
             return _answer(Status.NOT_FOUND, general)
-        return self._record(number, document, reply.body, general, wall) if served else _failure(general)
+        if not served:
+            return _failure(general)
+        why = self._not_a_record(number, document)
+        return (
+            _no_record(general, why, reply.body) if why else self._record(number, document, reply.body, general, wall)
+        )
+
+    def _not_a_record(self, number: int, document: object) -> str:
+        """Why a document is not the record of that id; empty if it is."""
+        if self.record_id is not None and not _is_id(own := self.record_id.find(document), number):
+            return f"{self.record_id} is {_shown(own)}, expected {number}"
+        if self.record_if is not None and not self.record_if.holds(document):
+            return f"{self.record_if.path} is {_shown(self.record_if.path.find(document))}, expected {self.record_if}"
+        return ""
 
     def _record(self, number: int, document: object, body: bytes, general: Outcome, wall: float) -> Answer:
-        if self.record_id is not None and not _is_id(own := self.record_id.find(document), number):
-            return _answer(Status.BAD_FORMAT, general, f"{self.record_id} is {_shown(own)}, expected {number}")
         stamp = self.timestamp.find(document) if self.timestamp else None
-        created = _moment(stamp)
+        created = moment(stamp)
         lag = None if created is None else wall - created
         if self.keep_if is not None and not self.keep_if.holds(document):
             return _answer(Status.SKIPPED, general, lag=lag)
-        if stamp is not None and created is None:
-            wanted = "RFC 3339 with a zone, or Unix seconds or milliseconds"
-            return _answer(Status.BAD_FORMAT, general, f"{self.timestamp} is {_shown(stamp)}, expected {wanted}")
+        unread = stamp is not None and created is None
+        remark = f"{self.timestamp} is {_shown(stamp)}, expected a date or Unix time; kept without it" if unread else ""
         instance = Instance(str(number), date_completed=created)
         message = encode(Message(str(number), self.name, wall, instance, msgspec.Raw(body)))
-        return _answer(Status.SUCCESS, general, lag=lag, message=message)
+        return _answer(Status.SUCCESS, general, remark, lag=lag, message=message)
 
     def availability(self) -> None:
         """It cannot be asked."""
@@ -175,6 +198,13 @@ def _failure(general: Outcome) -> Answer:
     return Answer(Status.ERROR, Outcome(code, general.status, detail, general.retry_after), code.value)
 
 
+def _no_record(general: Outcome, why: str, body: bytes) -> Answer:
+    """A 200 without a record in it. Twenty such in a row, and nothing else, are the host's fault, as 500s would be."""
+    came = body[:LONGEST_SHOWN].decode(errors="replace")
+    detail = f"no record: {why}; the answer begins {came!r}"[:LONGEST_DETAIL]
+    return Answer(Status.ERROR, Outcome(Code.HOST_UNAVAILABLE, general.status, detail, general.retry_after), NO_RECORD)
+
+
 def _is_id(value: object, number: int) -> bool:
     """Whether a number, or a text of its digits, is that id."""
     return value == str(number) or (isinstance(value, int) and is_number(value) and value == number)
@@ -183,16 +213,3 @@ def _is_id(value: object, number: int) -> bool:
 def _shown(value: object) -> str:
     """A value in few words; of lists and objects only that they are some."""
     return repr(value)[:60] if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
-
-
-def _moment(value: object) -> float | None:
-    """The Unix time that a text or a number means; None if it means none."""
-    if isinstance(value, str):
-        try:
-            moment: datetime = msgspec.convert(value, Annotated[datetime, msgspec.Meta(tz=True)])
-        except msgspec.ValidationError:
-            return None
-        value = moment.timestamp()
-    elif is_number(value) and MILLISECONDS <= value < LATEST * 1000:
-        value /= 1000
-    return float(value) if is_number(value) and 0 <= value < LATEST else None

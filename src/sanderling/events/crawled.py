@@ -17,8 +17,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from sanderling.events.fields import first_text, members, moment, platform, shown, text
+from sanderling.events.fields import first_text, members, platform, shown, text
 from sanderling.formats.instance import Instance, Message, MessageError, decode
+from sanderling.moments import moment
 from sanderling.outcome import Code
 
 Item = dict[str, object]

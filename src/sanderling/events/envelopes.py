@@ -28,10 +28,11 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from sanderling.events.fields import LONGEST_NAME, count, id_or, members, moment, platform, shown, text
+from sanderling.events.fields import LONGEST_NAME, count, id_or, members, platform, shown, text
 from sanderling.events.jobs import as_uuid, parse_job
 from sanderling.events.posts import Context
 from sanderling.events.salvage import JsonError, read_json
+from sanderling.moments import moment
 
 MOST_BYTES = 1024 * 1024
 MOST_INDEX = 2**31 - 1

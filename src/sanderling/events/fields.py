@@ -3,7 +3,6 @@
 | what | how it may be written |
 |---|---|
 | count | `1234`, `1234.0`, `"1234"`; below 0 is 0; `"1,2K"`, `true` and what 64 bits cannot hold are no counts |
-| moment | ISO 8601, of UTC if it names no zone; Unix seconds, milli-, micro- or nanoseconds, also as a text |
 | flag | `true`, `1`, `"true"`, `"True"`, `"1"`, `"yes"` are true, all else is false |
 | id | a text, or a whole number of any length; never a fraction, since then its last digits are lost already |
 | link | an address of http or https, or one that names no scheme: `javascript:` must never reach a page |
@@ -12,12 +11,10 @@
 import math
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 LONGEST_ID = 128
 LONGEST_NAME = 256  # characters of names, keywords and job ids; what is longer is cut
 LONGEST_LINK = 2048
-LONGEST_MOMENT = 64
 LONGEST_SPAN = 1e9  # seconds, which are 30 years
 MOST = 2**63 - 1  # what the columns of databases hold
 
@@ -25,17 +22,11 @@ MOST = 2**63 - 1  # what the columns of databases hold
 NOTHING = frozenset({"NULL", "null", "None"})
 TRUE = frozenset({"true", "1", "yes"})
 
-# A number below is before 1973: rather a length of time, or a date without its dashes.
-EARLIEST = 1e8
-LATEST = 253_402_300_800  # the year 10000
-# From where a number is too large for one unit, and how many of the next are a second. Each begins in 1973.
-UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
-
 KINDS = {int: "a very long number", list: "a list", dict: "an object"}
 
 _PLATFORM = re.compile(r"[a-z0-9][a-z0-9_.-]{0,19}", re.ASCII)
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.ASCII | re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]{1,19}(?:\.[0-9]{1,19})?", re.ASCII)
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.ASCII | re.IGNORECASE)
 _EMPTY: dict[str, object] = {}
 
 
@@ -111,40 +102,6 @@ def flag(value: object) -> bool:
     if type(value) is str:
         return value.strip().lower() in TRUE
     return value is True or (type(value) is int and value == 1)
-
-
-def moment(value: object) -> float | None:
-    """The Unix seconds of the moment that a value is; None if it is none, or the zero that some write for none."""
-    if type(value) is not str:
-        return _unix(value) if type(value) is int or type(value) is float else None
-    # The usual spelling first: an item has a dozen of them.
-    if value[4:5] == "-" and value[-1:] == "Z":
-        return _iso(value)
-    if len(value) > LONGEST_MOMENT:
-        return None
-    written = value.strip().upper()
-    if _NUMBER.fullmatch(written):
-        return _unix(float(written))
-    # Go and Ruby write `2025-12-06 10:15:30 +0000 UTC`.
-    return _iso(written.removesuffix("UTC").rstrip())
-
-
-def _iso(written: str) -> float | None:
-    try:
-        found = datetime.fromisoformat(written)
-    except ValueError:
-        return None
-    since = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    return since if 0 < since < LATEST else None
-
-
-def _unix(number: float) -> float | None:
-    if not EARLIEST <= number < 1e20:
-        return None
-    for limit, per_second in UNITS:
-        if number >= limit:
-            return number / per_second
-    return float(number)
 
 
 def platform(value: object) -> str:

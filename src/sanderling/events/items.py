@@ -35,7 +35,6 @@ from sanderling.events.fields import (
     id_or,
     link,
     members,
-    moment,
     platform,
     read_id,
     seconds,
@@ -45,6 +44,7 @@ from sanderling.events.fields import (
 from sanderling.events.posts import Author, Comment, Context, CrawlError, Interaction, Post
 from sanderling.events.salvage import Unreadable
 from sanderling.events.taxonomy import classify
+from sanderling.moments import moment
 from sanderling.outcome import Code
 
 LONGEST_CODE = 50

@@ -20,7 +20,7 @@ from sanderling.fetch.classify import of_error
 from sanderling.limit.hints import retry_after
 from sanderling.observe.alerts_webhook import checked
 from sanderling.stores.polling import Change
-from sanderling.stores.queue import Letter, Queue, QueueError
+from sanderling.stores.queue import Letter, Queue, QueueError, UnfitLetterError
 
 POST_SECONDS = 30.0
 # Most servers take 1 MB without being told to.
@@ -187,9 +187,21 @@ class QueueSink:
         # With leading zeros, so that keys are in the order of their numbers wherever they are sorted as text.
         letters = [Letter(f"{change.seq:020d}", msgspec.json.encode(change)) for change in changes]
         try:
-            await self._queue.publish(letters)
-        except (QueueError, ValueError) as error:  # the latter for a letter that no queue takes
+            await self._publish(letters)
+        except QueueError as error:
             raise SinkError(str(error)) from error
+
+    async def _publish(self, letters: list[Letter]) -> None:
+        """Return when all are durable, those that the queue never takes as dead letters that say so."""
+        while letters:
+            try:
+                await self._queue.publish(letters)
+            except UnfitLetterError as error:
+                instead = msgspec.json.encode({"seq": int(error.key), "not_queued": error.why})
+                await self._queue.publish_dead(Letter(error.key, instead), f"the change {error.why}")
+                letters = [each for each in letters if each.key != error.key]
+            else:
+                return
 
     async def close(self) -> None:
         """Let go of the queue."""

@@ -52,6 +52,7 @@ class Asker:
         # A fetch that sent nothing, or whose body was not to be read, has no answer of the API's.
         answer = answers[-1] if answers and answers[-1].outcome is fetched.outcome else unanswered(fetched.outcome)
         if fetched.requests:
+            self.measures.remark(number, answer)
             self.measures.request(answer, fetched.reply.latency if fetched.reply else self.clock.now() - started)
         return answer
 

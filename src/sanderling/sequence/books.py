@@ -5,15 +5,18 @@ queued once more, and the store, which knows every id, keeps it once.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
 
 from sanderling.clock import Clock
 from sanderling.flow.desk import Desk
 from sanderling.sequence.cursor import Cursor, Position, ranges_of
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.state import Fates, Saved, SequenceState
-from sanderling.stores.queue import Letter, Queue, QueueError
+from sanderling.stores.queue import Letter, Queue, QueueError, UnfitLetterError
 
 EVERY = 0.5  # seconds between writes: what a crash makes us ask again, never what it loses
 BYTES, ENDS = 8 * 2**20, 2000  # a write is due earlier when so much has come in
@@ -131,16 +134,33 @@ class Books:
         self._writing = None
 
     async def _publish(self, letters: list[Letter]) -> None:
-        """Return when all are durable in the queue, however long that takes: to go on without would lose them."""
+        """Return when all are durable in the queue, those that it never takes as dead letters that say so."""
+        while letters:
+            try:
+                await self._until_taken(partial(self.queue.publish, letters))
+            except UnfitLetterError as error:
+                await self._until_taken(partial(self.queue.publish_dead, *self._instead(error)))
+                letters = [each for each in letters if each.key != error.key]
+            else:
+                self.published += len(letters)
+                return
+
+    def _instead(self, unfit: UnfitLetterError) -> tuple[Letter, str]:
+        """What stands among the dead letters for a record that does not fit into any, and why."""
+        body = {"id": unfit.key, "api": self.api, "crawled": self.clock.wall(), "not_queued": unfit.why}
+        why = f"the record {unfit.why}; to ask for it again: sanderling sequence missed import"
+        return Letter(unfit.key, msgspec.json.encode(body)), why
+
+    async def _until_taken(self, give: Callable[[], Awaitable[None]]) -> None:
+        """Return when the queue has taken it, however long that takes: to go on without would lose it."""
         pause = FIRST_PAUSE
         while True:
             try:
-                await self.queue.publish(letters)
+                await give()
             except QueueError as error:
                 self.failures += 1
                 self.trouble = str(error)
             else:
-                self.published += len(letters)
                 self.trouble = ""
                 return
             if self._closing:

@@ -1,8 +1,9 @@
 """The loop: take the next id when there is a worker and leave to ask, read the answer, settle or come back later.
 
-`pump` gives out work whenever something has changed, and never waits: first what is due again, then a few of what was
-missed, then the next id. An id that waits holds no worker: it is in a heap, with its time. The others of this folder
-are told what happens: the window counts, the head is estimated, the lookout decides whether there is anything ahead.
+`pump` gives out work whenever something has changed, and never waits: first what is due again, then the next id. What
+was missed has one permit in ten, and all that are left over. An id that waits holds no worker: it is in a heap, with
+its time. The others of this folder are told what happens: the window counts, the head is estimated, the lookout decides
+whether there is anything ahead.
 
 Some ids fail again and again while their neighbours are fine. Asked in a row, or as the one question by which the
 limiter finds out whether a host is well again, they would shut the host for all. So after each of them come some good
@@ -32,6 +33,9 @@ from sanderling.stores.control_file import NOTHING, Control
 
 SOON = 0.01  # seconds; to look again at a host that is just about to be due
 SHARE = 5  # of this many workers one may ask for what was missed
+# Permits that new ids, and second tries of them, are given before one goes to what was missed. However much that is, it
+# must not hold up what is new; and it must not wait for ever behind a backlog.
+NEW_FIRST = 9
 # Good answers between two questions for what has failed before, or seconds, where there are none.
 OWED, REST = 5, 10.0
 PATIENCE = 30.0  # seconds that an id may be overdue for such a question
@@ -95,6 +99,8 @@ class SequenceCrawl:
         self._owed = 0  # good answers, until one of them may be asked
         self._rested = 0.0  # or until then
         self._from_disk = False  # where the last one of them came from
+        self._since_missed = 0  # permits of the main lane, since what was missed had one
+        self._last_lane = lanes.failed  # of what was missed, which had the last one
         self._timer: Timer | None = None
         self._stopping = False
         self.wanted = NOTHING
@@ -158,21 +164,25 @@ class SequenceCrawl:
         return self._group.open and not busy and not paused and self.lanes.availability.open
 
     def _has_work(self, now: float) -> bool:
-        return self._has_failed(now) or self._has_retry(now) or self._has_check or self._new_in() <= 0
+        return self._has_main(now) or bool(self._lanes_ready(now))
 
-    def _has_failed(self, now: float) -> bool:
-        return (self._has_failed_retry(now) or bool(self.lanes.failed.ready)) and self._may_fail(now)
+    def _has_main(self, now: float) -> bool:
+        return self._has_failed_retry(now) or self._has_retry(now) or self._new_in() <= 0
 
     def _has_failed_retry(self, now: float) -> bool:
-        return bool(self._failed) and self._failed[0].due <= now
+        """Whether one of the main lane that failed may be asked: in turn with those from disk, if there are any."""
+        due = bool(self._failed) and self._failed[0].due <= now
+        return due and self._may_fail(now) and (self._from_disk or not self.lanes.failed.ready)
 
     def _has_retry(self, now: float) -> bool:
         return bool(self._waiting) and self._waiting[0].due <= now
 
-    @property
-    def _has_check(self) -> bool:
-        missed = self.lanes.missed
-        return bool(missed.ready) and missed.inflight < max(1, self.workers // SHARE)
+    def _lanes_ready(self, now: float) -> list[Recheck]:
+        """The lanes of what was missed that have something to ask, and may."""
+        missed, failed = self.lanes.missed, self.lanes.failed
+        has_missed = bool(missed.ready) and missed.inflight < max(1, self.workers // SHARE)
+        has_failed = bool(failed.ready) and self._may_fail(now)
+        return [lane for lane, has in ((missed, has_missed), (failed, has_failed)) if has]
 
     def _may_fail(self, now: float) -> bool:
         return self._owed <= 0 or now >= self._rested
@@ -186,24 +196,34 @@ class SequenceCrawl:
 
     def _start(self, now: float, permit: Permit) -> None:
         self.inflight += 1
-        if self._has_failed(now):
-            self._doubt(now)
-            self._group.create_task(self._ask_failed(now, permit))
-        elif self._has_retry(now):
-            pending = heapq.heappop(self._waiting)
-            self._group.create_task(self._ask(pending.number, pending.tries, permit))
-        elif self._has_check:
-            self._group.create_task(self._check(self.lanes.missed, self.lanes.missed.take(), permit))
-        else:
-            self._group.create_task(self._ask(self.lanes.cursor.take(), Tries(), permit))
+        lane = self._lane(now)
+        self._since_missed = 0 if lane is not None else self._since_missed + 1
+        self._group.create_task(self._ask_main(now, permit) if lane is None else self._ask_missed(lane, now, permit))
 
-    def _ask_failed(self, now: float, permit: Permit) -> Coroutine[Any, Any, None]:
-        """Ask for one that has failed: one of the main lane and one from disk in turn."""
-        self._from_disk = bool(self.lanes.failed.ready) and not (self._from_disk and self._has_failed_retry(now))
-        if self._from_disk:
-            return self._check(self.lanes.failed, self.lanes.failed.take(), permit)
-        pending = heapq.heappop(self._failed)
-        return self._ask(pending.number, pending.tries, permit, failed=True)
+    def _lane(self, now: float) -> Recheck | None:
+        """The lane of what was missed whose turn it is; None if it is that of the main lane."""
+        if self._since_missed < NEW_FIRST and self._has_main(now):
+            return None
+        ready = self._lanes_ready(now)
+        return next((lane for lane in ready if lane is not self._last_lane), ready[0] if ready else None)
+
+    def _ask_missed(self, lane: Recheck, now: float, permit: Permit) -> Coroutine[Any, Any, None]:
+        self._last_lane = lane
+        if lane.failed:
+            self._from_disk = True
+            self._doubt(now)
+        return self._check(lane, lane.take(), permit)
+
+    def _ask_main(self, now: float, permit: Permit) -> Coroutine[Any, Any, None]:
+        if self._has_failed_retry(now):
+            self._from_disk = False
+            self._doubt(now)
+            pending = heapq.heappop(self._failed)
+            return self._ask(pending.number, pending.tries, permit, failed=True)
+        if self._has_retry(now):
+            pending = heapq.heappop(self._waiting)
+            return self._ask(pending.number, pending.tries, permit)
+        return self._ask(self.lanes.cursor.take(), Tries(), permit)
 
     def _give_up_overdue(self, now: float) -> None:
         """The turn of some that failed has not come: on disk, others need not wait for them."""

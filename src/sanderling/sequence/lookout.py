@@ -7,10 +7,10 @@ its tries: whether those ids come later or never is what is being found out.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import count, islice
+from itertools import islice
 from typing import Protocol
 
-from sanderling.apis.numbered import Answer, Status
+from sanderling.apis.numbered import LARGEST_ID, Answer, Status
 from sanderling.clock import Clock
 from sanderling.observe.alerts import Alert
 from sanderling.sequence import messages
@@ -181,10 +181,11 @@ class Lookout:
 
     async def _near(self, last: int) -> Found | Nothing:
         # Not those that fail: asked again and again, they would have the limiter shut the host, for everyone.
-        numbers = list(islice((number for number in count(last + 1) if number not in self._failing), CLOSE_BY))
+        ahead = (number for number in range(last + 1, LARGEST_ID + 1) if number not in self._failing)
+        numbers = list(islice(ahead, CLOSE_BY))
         exist = await self._probe(numbers)
         live = [number for number, exists in zip(numbers, exist, strict=True) if exists]
-        return Found(live[0], last + 1) if live else Nothing(numbers[-1])
+        return Found(live[0], last + 1) if live else Nothing(max(numbers, default=last))
 
     async def _drive(self, last: int) -> Found | Nothing | None:
         """Ask what the search wants asked, until it knows; None if the newest id moved meanwhile."""

@@ -8,6 +8,8 @@ from sanderling.observe.histogram import Histogram
 from sanderling.observe.metrics_sequence import LAG_BUCKETS, REQUEST_BUCKETS
 
 MOST_ATTEMPTS = 6  # more are one label
+# What is worth a remark, if the answer says why: a failure, or a record that is kept in spite of something odd.
+REMARKABLE = (Status.SUCCESS, Status.BAD_FORMAT, Status.ERROR)
 MOST_NAMES = 50  # of errors; a host must not fill our memory with names of its own
 
 
@@ -23,8 +25,14 @@ class Measures:
     decisions: Counter[bool] = field(default_factory=Counter)  # by whether the number of workers changed
     gaps: int = 0
     skipped: int = 0  # ids of gaps
+    remarks: dict[str, str] = field(default_factory=dict)  # the last id of each status with something odd, and what
     took: float = 0.0  # seconds of requests, and how many of them: since the last decision
     sent: int = 0
+
+    def remark(self, number: int, answer: Answer) -> None:
+        """Remember what was odd about an answer, if it says so."""
+        if answer.outcome.detail and answer.status in REMARKABLE:
+            self.remarks[answer.status.value] = f"id {number}: {answer.outcome.detail}"
 
     def request(self, answer: Answer, seconds: float) -> None:
         """Count a request of any lane."""

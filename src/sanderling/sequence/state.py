@@ -91,7 +91,9 @@ class SequenceState:
             self._apply(db, fates)
             db.execute("DELETE FROM crawl")
             opened = msgspec.msgpack.encode(saved.position.open)
-            db.execute("INSERT INTO crawl VALUES (?, ?, ?, ?)", (saved.api, saved.position.next, opened, saved.newest))
+            # SQLite has no larger number: behind the last of all ids, that one is asked for again.
+            following = min(saved.position.next, LARGEST_ID)
+            db.execute("INSERT INTO crawl VALUES (?, ?, ?, ?)", (saved.api, following, opened, saved.newest))
 
     def change(self, fates: Fates) -> None:
         """The same, where the crawl itself has not moved."""

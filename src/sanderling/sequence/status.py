@@ -105,6 +105,7 @@ class SequenceStatus(msgspec.Struct, frozen=True, kw_only=True):
     limiter: HostStatus | None  # None before the first request
     decisions: tuple[DecisionStatus, ...]  # the last ones, oldest first
     paused: bool = False  # whether somebody wants it to rest
+    remarks: dict[str, str] = {}  # by status, the last answer that was odd: its id, what was found and expected
     system: str = "sequence"
 
     @property
@@ -210,6 +211,7 @@ class SequenceWatch:
             limiter=_limiter(system),
             decisions=self._decisions(),
             paused=system.crawl.wanted.paused,
+            remarks=dict(measures.remarks),
         )
 
     def _decisions(self) -> tuple[DecisionStatus, ...]:

@@ -107,12 +107,10 @@ class PostgresInstances:
                 if api != apis[number]:
                     raise another_api(number, apis[number], api, self._place)
 
-    async def latest(self, below: int = 10**11) -> int | None:
-        """The highest id that is stored, among those `below`."""
+    async def latest(self) -> int | None:
+        """The highest id that is stored."""
         with _plainly(self._place):
-            number: int | None = await self._pool.fetchval(
-                "SELECT max(instance_id) FROM instance WHERE instance_id < $1", below
-            )
+            number: int | None = await self._pool.fetchval("SELECT max(instance_id) FROM instance")
         return number
 
     async def counts(self) -> Counts:

@@ -41,6 +41,15 @@ class QueueError(Exception):
     """The queue cannot be used, or not now. The message says where, what was found, and what will happen."""
 
 
+class UnfitLetterError(ValueError):
+    """A letter that the queue will never take, however often it is published; the others may be. `why` says why."""
+
+    def __init__(self, key: str, why: str) -> None:
+        super().__init__(f"letter {key!r:.100} {why}")
+        self.key = key
+        self.why = why
+
+
 class Letter(NamedTuple):
     """What is published."""
 
@@ -88,7 +97,13 @@ class Queue(Protocol):
     """Letters on their way. All methods raise QueueError; all end within seconds, whatever the other side does."""
 
     async def publish(self, letters: Sequence[Letter]) -> None:
-        """Return when all are durable. After an error some may be, so publish them all again."""
+        """Return when all are durable. After an error some may be, so publish them all again.
+
+        Raises UnfitLetterError for one that is never taken: publish the others without it.
+        """
+
+    async def publish_dead(self, letter: Letter, why: str) -> None:
+        """Return when a letter that nobody has taken is durable among the dead letters."""
 
     async def take(self, most: int, wait: float) -> list[Delivery]:
         """Up to `most` letters; waits up to `wait` seconds for the first. No error while a server is away: nothing."""
@@ -163,15 +178,18 @@ def open_queue(
     return queue
 
 
+def too_large(key: str, size: int, most: int) -> UnfitLetterError:
+    """Why a letter of so many bytes is not taken."""
+    return UnfitLetterError(key, f"has {size:,} bytes, at most {most:,} are taken")
+
+
 def checked(letters: Sequence[Letter]) -> dict[str, bytes]:
-    """The bodies by key; of two with one key, the last. Raises ValueError for what no queue takes."""
-    for place, (key, body) in enumerate(letters):
+    """The bodies by key; of two with one key, the last. Raises UnfitLetterError for what no queue takes."""
+    for key, body in letters:
         if not key:
-            raise ValueError(f"letter {place} has an empty key")
+            raise UnfitLetterError(key, "has an empty key")
         if (size := len(key.encode(errors="surrogatepass"))) > LONGEST_KEY or not key.isprintable():
-            raise ValueError(
-                f"letter {place} has a key of {size} bytes, {key[:50]!r}; expected at most {LONGEST_KEY}, all printable"
-            )
+            raise UnfitLetterError(key, f"has a key of {size} bytes; expected at most {LONGEST_KEY}, all printable")
         if len(body) > LARGEST_BODY:
-            raise ValueError(f"letter {key!r} has {len(body)} bytes, at most {LARGEST_BODY} are taken")
+            raise too_large(key, len(body), LARGEST_BODY)
     return dict(letters)

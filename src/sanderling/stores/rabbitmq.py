@@ -36,7 +36,17 @@ from aio_pika import Message
 from aio_pika.abc import AbstractIncomingMessage
 
 from sanderling.clock import Clock
-from sanderling.stores.queue import MOST_PREFETCH, Binding, Dead, Delivery, Depth, Letter, QueueError, checked
+from sanderling.stores.queue import (
+    MOST_PREFETCH,
+    Binding,
+    Dead,
+    Delivery,
+    Depth,
+    Letter,
+    QueueError,
+    checked,
+    too_large,
+)
 from sanderling.stores.rabbitmq_messages import (
     WINDOW,
     Parcel,
@@ -53,6 +63,7 @@ from sanderling.stores.rabbitmq_wire import (
     ANSWER_SECONDS,
     Layout,
     Link,
+    OversizeError,
     Publisher,
     RefusedError,
     broker,
@@ -147,7 +158,16 @@ class RabbitmqQueue:
     async def publish(self, letters: Sequence[Letter]) -> None:
         """Return when the server has them all on disk. After an error it may have some."""
         bodies = checked(letters)
-        await self._send(self._queues.name, [message_of(key, body) for key, body in bodies.items()])
+        try:
+            await self._send(self._queues.name, [message_of(key, body) for key, body in bodies.items()])
+        except OversizeError as error:  # which does not say of which of them
+            largest = max(bodies, key=lambda key: len(bodies[key]))
+            raise too_large(largest, len(bodies[largest]), error.most) from error
+
+    async def publish_dead(self, letter: Letter, why: str) -> None:
+        """Put it among the dead letters. After an error it may be there."""
+        ((key, body),) = checked([letter]).items()
+        await self._send(self._queues.dead, [message_of(key, body, 0, why, self._clock.wall())])
 
     async def take(self, most: int, wait: float) -> list[Delivery]:
         """Up to `most` letters; waits up to `wait` seconds for the first, and longer to reach the server.

@@ -6,6 +6,7 @@ RABBITMQ_PASSWORD, or from the file that RABBITMQ_PASSWORD_FILE names; it is nev
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -42,6 +43,14 @@ AGAIN = "What was confirmed is safe; the rest will be tried again."
 
 class RefusedError(QueueError):
     """The server is there and does not want us. Waiting will not help; somebody has to change something."""
+
+
+class OversizeError(RefusedError):
+    """The server takes no message as large as one of those that were published; at most `most` bytes."""
+
+    def __init__(self, place: str, most: int) -> None:
+        super().__init__(f"RabbitMQ at {place} takes at most {most:,} bytes in a message; see its max_message_size")
+        self.most = most
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,11 +277,7 @@ def plainly(place: str) -> Iterator[None]:
     except (AuthenticationError, ProbableAuthenticationError) as error:
         raise RefusedError(f"RabbitMQ at {place}: user or password are wrong; see RABBITMQ_PASSWORD") from error
     except ChannelPreconditionFailed as error:
-        what = "an exchange" if "for exchange" in str(error) else "a queue"
-        raise RefusedError(
-            f"RabbitMQ at {place} has {what} of that name with other settings ({_reason(error)}). "
-            "Delete that one, or choose another name."
-        ) from error
+        raise _precondition(place, error) from error
     except ChannelAccessRefused as error:
         raise RefusedError(f"RabbitMQ at {place} does not allow that: {_reason(error)}") from error
     except InvalidFrameError as error:
@@ -283,6 +288,15 @@ def plainly(place: str) -> Iterator[None]:
         known = isinstance(error, ChannelNotFoundEntity)
         found = f"RabbitMQ at {place} does not have that" if known else f"no RabbitMQ answers at {place}"
         raise QueueError(f"{found} ({_reason(error)}). {AGAIN}") from error
+
+
+def _precondition(place: str, error: ChannelPreconditionFailed) -> RefusedError:
+    """What a server means that closes the channel for a condition of its own."""
+    if most := re.search(r"larger than (?:configured )?max size (\d+)", str(error)):
+        return OversizeError(place, int(most[1]))
+    what = "an exchange" if "for exchange" in str(error) else "a queue"
+    found = f"RabbitMQ at {place} has {what} of that name with other settings ({_reason(error)})."
+    return RefusedError(f"{found} Delete that one, or choose another name.")
 
 
 def _reason(error: BaseException) -> str:

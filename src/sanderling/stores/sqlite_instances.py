@@ -173,9 +173,9 @@ class SqliteInstances:
         rows = self._db.execute(STATS_OF, (_listed(keys),)) if keys else ()
         return {(row[0], row[1]): StatsRow._make(row) for row in rows}
 
-    async def latest(self, below: int = 10**11) -> int | None:
-        """The highest id that is stored, among those `below`."""
-        (number,) = await self._desk(self._one, "SELECT max(instance_id) FROM instance WHERE instance_id < ?", below)
+    async def latest(self) -> int | None:
+        """The highest id that is stored."""
+        (number,) = await self._desk(self._one, "SELECT max(instance_id) FROM instance")
         return number if number is None else int(number)
 
     async def counts(self) -> Counts:

@@ -4,8 +4,7 @@ Tricky bits:
 
 - A letter that is taken comes back after a **lease**, and at once when its taker is dead: each taker holds a lock on a
   file of its own beside the queue, and the system lets go of that however the process ends.
-- Letters and their bodies are apart. A letter changes its state three times, and SQLite would write a body of 80 kB
-  anew with each.
+- Letters and bodies are apart: a letter changes its state three times, and a body of 80 kB would be written anew.
 - Only what must not be lost waits for the disk: a power cut may undo that a letter was taken, done or delayed, and then
   it is delivered again.
 - Times are of the wall clock, since they outlive the process. When it is set back, what is delayed is set back with it;
@@ -113,6 +112,10 @@ class SqliteQueue:
             await self._desk(self._publish, bodies, self._clock.wall())
             self._news.set()
 
+    async def publish_dead(self, letter: Letter, why: str) -> None:
+        """Put it among the dead letters, in place of one that has its key."""
+        await self._desk(self._publish, checked([letter]), self._clock.wall(), why[:LONGEST_WHY], State.DEAD)
+
     async def take(self, most: int, wait: float) -> list[Delivery]:
         """Up to `most` letters, the oldest first; waits up to `wait` seconds for the first."""
         if most < 1:
@@ -208,11 +211,13 @@ class SqliteQueue:
         self._db.execute("UPDATE book SET next = next + ?", (count,))
         return int(first)
 
-    def _publish(self, bodies: dict[str, bytes], wall: float) -> None:
+    def _publish(self, bodies: dict[str, bytes], wall: float, why: str = "", state: State = State.READY) -> None:
+        same, at = ("state < 2", 0.0) if state is State.READY else ("state = 3", wall)
         with self._change(wall, durable=True) as db:
             first = self._numbers(len(bodies))
-            db.executemany("DELETE FROM letter WHERE key = ? AND state < 2", ((key,) for key in bodies))
-            db.executemany("INSERT INTO letter VALUES (?, ?, 0, 0, 0, 0, 0, '')", enumerate(bodies, first))
+            db.executemany(f"DELETE FROM letter WHERE key = ? AND {same}", ((key,) for key in bodies))  # noqa: S608 - ours
+            rows = ((number, key, state, at, why) for number, key in enumerate(bodies, first))
+            db.executemany("INSERT INTO letter VALUES (?, ?, 0, ?, ?, 0, 0, ?)", rows)
             db.executemany("INSERT INTO body VALUES (?, ?)", enumerate(bodies.values(), first))
 
     def _catch(self, most: int, now: float, wall: float) -> None:

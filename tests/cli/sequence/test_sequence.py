@@ -223,15 +223,26 @@ def test_alerts_go_to_a_webhook_whose_address_nobody_sees(tmp_path: Path, monkey
         (["--without", "sense"], "--without"),
         (["--base", "ftp://a.example"], "--base: base of bungie: expected http://host"),
         (["--base", "https://a.example", "--url", "https://a.example/{id}"], "--base goes with --api bungie"),
-        (["--url", "https://a.example/item"], "--url: url of a-example: expected {id} where the id goes"),
-        (["--url", "nowhere/{id}"], "--url: url of json does not start with http"),
-        (["--url", "http://127.0.0.1:9/{id}"], "; --private allows your own machine and network"),
+        (
+            ["--id-path", "id", "--url", "https://a.example/item"],
+            "--url: url of a-example: expected {id} where the id goes",
+        ),
+        (["--id-path", "id", "--url", "nowhere/{id}"], "--url: url of json does not start with http"),
+        (["--id-path", "id", "--url", "http://127.0.0.1:9/{id}"], "; --private allows your own machine and network"),
         (["--base", "https://[::1]"], "; --private allows your own machine and network"),
         (["--api-file", "HOME"], "HOME: host 10.0.0.7 is an address"),
         (["--missing", "a = 1"], "--missing goes with --url, which is not given"),
-        (["--url", "https://a.example/{id}", "--keep-if", "((("], "--url: setting 'keep_if'"),
-        (["--url", "https://a.example/{id}", "--header", "Authorization: mine"], "Authorization is a secret"),
-        (["--url", "https://a.example/{id}", "--header", "nonsense"], "is not like 'Name: value'"),
+        (["--id-path", "id", "--url", "https://a.example/{id}", "--keep-if", "((("], "--url: setting 'keep_if'"),
+        (
+            ["--id-path", "id", "--url", "https://a.example/{id}", "--header", "Authorization: mine"],
+            "Authorization is a secret",
+        ),
+        (["--id-path", "id", "--url", "https://a.example/{id}", "--header", "nonsense"], "is not like 'Name: value'"),
+        (
+            ["--url", "https://a.example/{id}", "--missing", "error"],
+            "  --id-path id             where a record has its own id",
+        ),
+        (["--api-file", "UNSURE"], "UNSURE: nothing tells a record of a from an error that comes with a 200"),
         (["--url", "https://a.example/{id}", "--api-file", "NONE"], "--url and --api-file both describe an API"),
         (["--api-file", "NONE"], "--api-file: cannot read NONE (FileNotFoundError)"),
         (["--api-file", "BROKEN"], "--api-file: BROKEN is no TOML"),
@@ -252,10 +263,12 @@ def test_bad_usage_says_what_to_do_and_exits_with_2(
     monkeypatch.setenv("BUNGIE_API_KEY", "key")
     (tmp_path / "BROKEN").write_text("not = [toml")
     (tmp_path / "EMPTY").write_text("# nothing")
-    (tmp_path / "HOME").write_text('[api]\nname = "a"\nurl = "https://10.0.0.7/{id}"')
+    (tmp_path / "HOME").write_text('[api]\nname = "a"\nurl = "https://10.0.0.7/{id}"\nid = "id"')
+
+    (tmp_path / "UNSURE").write_text('[api]\nname = "a"\nurl = "https://a.example/{id}"\nmissing = "error"')
 
     def placed(text: str) -> str:
-        return re.sub("NONE|BROKEN|EMPTY|HOME", lambda found: str(tmp_path / found[0]), text)
+        return re.sub("NONE|BROKEN|EMPTY|HOME|UNSURE", lambda found: str(tmp_path / found[0]), text)
 
     done = called("sequence", "crawl", "--out", str(tmp_path / "out"), *map(placed, arguments))
 
@@ -276,7 +289,8 @@ def test_a_folder_that_follows_another_api_is_left_alone(tmp_path: Path) -> None
         async with served() as server:
             await here("sequence", "crawl", *flags(tmp_path, server), *begin(server), "--until", str(server.game.first))
             other = await here(
-                *("sequence", "crawl", "--out", str(tmp_path / "out"), "--url", "https://a.example/{id}")
+                *("sequence", "crawl", "--out", str(tmp_path / "out")),
+                *("--url", "https://a.example/{id}", "--id-path", "id"),
             )
 
         assert (other.code, "this folder follows bungie, not a-example" in other.err) == (2, True)

@@ -37,7 +37,7 @@ def test_a_redirect_is_an_error_and_takes_no_header_along(tmp_path: Path) -> Non
         here = web.Application()
         here.router.add_get("/{path:.*}", moved)
         first, base = await serving(here)
-        upstream = Upstream(url=f"{base}/{{id}}", header_file=tmp_path / "headers", private=True)
+        upstream = Upstream(url=f"{base}/{{id}}", id_path="id", header_file=tmp_path / "headers", private=True)
         gear = Gear.make(Given(upstream=upstream), SystemClock())
         async with gear.http:
             fetched = await gear.fetcher(SystemClock()).fetch(gear.api.task(7, 1))

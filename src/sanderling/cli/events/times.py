@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from sanderling.cli import CommandError
-from sanderling.events.fields import moment
+from sanderling.moments import moment
 
 MINUTE, DAY = 60.0, 86_400.0
 # In one case only: an M may be meant as a month, and what is older than three minutes is nearly everything.

@@ -37,6 +37,11 @@ MOST_BODY = 8 * 2**20  # bytes of a record; the largest reports have some hundre
 FIRST_BYTE, TOTAL = 15.0, 30.0  # seconds; who is slower is asked again later, and holds no worker meanwhile
 SKIP = 4  # ids between two that are asked, in dev mode
 
+# Many APIs answer an error with a 200, which would be stored as a record.
+NO_WAY_TO_TELL = """--url: nothing tells a record from an error that comes with a 200. Expected one of
+  --id-path id             where a record has its own id
+  --record-if created_at   what is true of records only; --record-if . takes every 200 for a record"""
+
 Rule = Literal["one-window", "dead-zone", "slew", "little", "knee", "pacing"]
 Id = Number(gte=0, lte=LARGEST_ID)
 
@@ -68,7 +73,10 @@ class Upstream:
     """With --url: which records to keep, as in 'type = "raid"'; by default all."""
 
     id_path: str | None = None
-    """With --url: where a record has its own id, to be compared."""
+    """With --url: where a record has its own id, to be compared; this or --record-if is required."""
+
+    record_if: str | None = None
+    """With --url: what is true of records only, as in 'created_at' or 'status = "ok"'; '.' takes every 200 for one."""
 
     header: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = ()
     """With --url: a header for each request, 'Name: value'; may be repeated."""
@@ -105,7 +113,8 @@ class Upstream:
 
     def _check(self) -> None:
         described: dict[str, object] = {"--url": self.url, "--missing": self.missing, "--timestamp": self.timestamp}
-        described |= {"--keep-if": self.keep_if, "--id-path": self.id_path, "--header-file": self.header_file}
+        described |= {"--keep-if": self.keep_if, "--id-path": self.id_path, "--record-if": self.record_if}
+        described |= {"--header-file": self.header_file}
         used = [flag for flag, value in described.items() if value is not None] + ["--header"] * bool(self.header)
         if self.api_file is not None and used:
             raise CommandError(f"{used[0]} and --api-file both describe an API; expected one of them", code=2)
@@ -114,6 +123,8 @@ class Upstream:
         known = [flag for flag, value in (("--base", self.base), ("--key-file", self.key_file)) if value is not None]
         if known and (self.url is not None or self.api_file is not None):
             raise CommandError(f"{known[0]} goes with --api {self.api}, and not with another API", code=2)
+        if self.url is not None and self.id_path is None and self.record_if is None:
+            raise CommandError(NO_WAY_TO_TELL, code=2)
 
     def _key(self, environment: Mapping[str, str]) -> str:
         key = secret("--key-file", self.key_file, KEY, environment)
@@ -124,11 +135,10 @@ class Upstream:
     def _settings(self, url: str) -> Iterator[tuple[str, object]]:
         yield "name", _name(url)
         yield "url", url
-        for key, value in (("missing", self.missing), ("timestamp", self.timestamp), ("keep_if", self.keep_if)):
+        rules = {"id": self.id_path, "record_if": self.record_if, "missing": self.missing, "keep_if": self.keep_if}
+        for key, value in {**rules, "timestamp": self.timestamp}.items():
             if value is not None:
                 yield key, value
-        if self.id_path is not None:
-            yield "id", self.id_path
         lines = [] if self.header_file is None else read("--header-file", self.header_file).splitlines()
         for name, _ in map(_header, self.header):
             if is_secret(name):

@@ -8,7 +8,7 @@ import msgspec
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.published_words import line, tell
 from sanderling.cli.sequence.place import USUAL, Place, known_state
-from sanderling.cli.sequence.words import age, answers, kept, missed, position
+from sanderling.cli.sequence.words import age, answers, kept, missed, position, remark
 from sanderling.clock import SystemClock
 from sanderling.sequence.status import DecisionStatus, SequenceStatus, published
 from sanderling.stores.status_file import is_running
@@ -65,6 +65,8 @@ def _numbers(now: SequenceStatus, *, running: bool) -> Iterator[str]:
     yield line("workers", f"{now.plan.workers}, {now.inflight} busy, {now.waiting:,} ids wait for another try")
     yield line("why", f"{now.plan.strategy}: {now.plan.why}")
     yield line("answers", ", ".join(answers(now)))
+    for kind, found in sorted(now.remarks.items()):
+        yield line("lately", remark(kind, found))
     yield line("missed", missed(now.missed))
     if now.gaps:
         yield line("gaps", f"{now.gaps:,} skipped, {count(now.skipped, 'id')}")

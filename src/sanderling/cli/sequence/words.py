@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from sanderling.apis.numbered import Status
 from sanderling.observe.alerts import Alert
 from sanderling.sequence.status import DecisionStatus, SequenceStatus
-from sanderling.words import count, duration
+from sanderling.words import count, duration, printable
 
+# How an answer with something odd about it is called, by its status.
+ODD = {"success": "an odd record", "bad_format": "a malformed record", "error": "a failure"}
 FAILED = (Status.BAD_FORMAT, Status.ERROR)
 # What the reasons for which ids are missed mean to whoever looks at them.
 MEANINGS = {
@@ -66,6 +68,11 @@ def reasons(ids: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {MEANINGS.get(name, name)}" for name, number in ordered)
 
 
+def remark(status: str, found: str) -> str:
+    """An answer with something odd about it."""
+    return printable(f"{ODD.get(status, status)}, {found}")
+
+
 def kept(status: SequenceStatus) -> str:
     """What became of the records that are wanted."""
     parts = [f"{status.published:,} queued"]
@@ -107,6 +114,8 @@ class News:
         for each in now.decisions:
             if each.wall > last and each.workers != each.before:
                 yield f"{each.before} workers become {each.workers}: {_reason(each)}"
+        for status in now.remarks.keys() - before.remarks.keys():
+            yield f"the first time: {remark(status, now.remarks[status])}"
         yield from _ahead(before, now)
         yield from _turned(before.trouble, now.trouble, f"the queue takes nothing: {now.trouble}", "the queue is back")
         if before.store and now.store:
