@@ -12,7 +12,7 @@ pytest.register_assert_rewrite(
     "analytics_killed", "driven", "instances_contract", "letters", "probed_ids", "random_plays"
 )
 
-pytest_plugins = ["services.fixtures", "pytester"]
+pytest_plugins = ["services.fixtures", "query_plans", "pytester"]
 
 # What a shell starts in the background ignores Ctrl-C, and so would every command that the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -1,7 +1,10 @@
 """How polling says that it stands, to the screen and to other processes."""
 
+import asyncio
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -21,9 +24,10 @@ from sanderling.polling.status import (
     published,
     recently,
 )
+from sanderling.polling.watch import PollingWatch
 from sanderling.stores.polling import Change, Counts, Op
 from sanderling.stores.status_file import write_status
-from sanderling.testing import FakeClock
+from sanderling.testing import FakeClock, LoopClock, run_virtual
 
 
 def change(seq: int = 1, **others: Any) -> Change:  # noqa: ANN401 - fields of a change
@@ -147,3 +151,22 @@ LIVE = TargetCounts(all=50, accelerated=2)
 )
 def test_it_is_at_one_thing(changes: dict[str, Any], doing: str) -> None:
     assert status(**changes).doing == doing
+
+
+def test_targets_that_take_long_to_count_are_counted_once_a_minute() -> None:
+    clock, seconds, counted = LoopClock(), iter([0.0, 0.0, 0.3, 0.3, 0.0, 0.0]), list[float]()
+
+    async def count(_: float) -> Counts:
+        counted.append(clock.now())
+        await clock.sleep(next(seconds))
+        return Counts(0, 0, 0, 0, 0, 0)
+
+    async def play() -> None:
+        system: Any = SimpleNamespace(clock=clock, tools=SimpleNamespace(store=SimpleNamespace(count=count)))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(127):
+                await PollingWatch(system).run()
+
+    run_virtual(play())
+
+    assert [moment - counted[0] for moment in counted] == pytest.approx([0, 2, 4, 64.3, 124.6, 126.6])

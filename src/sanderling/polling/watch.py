@@ -20,7 +20,9 @@ from sanderling.polling.status import (
 from sanderling.polling.system import PollingSystem
 from sanderling.stores.polling import Counts, PollingStoreError
 
-EVERY = 2.0  # seconds between counts of all targets, which may be a million
+EVERY = 2.0  # seconds between counts of all targets
+# There may be a million of them, and then each count reads as many rows: so it is made once a minute.
+LONG, SELDOM = 0.05, 60.0
 
 
 class PollingWatch:
@@ -35,9 +37,11 @@ class PollingWatch:
 
     async def run(self) -> None:
         """Count targets now and then, until cancelled."""
+        clock = self._system.clock
         while True:
+            began = clock.now()
             await self.count()
-            await self._system.clock.sleep(EVERY)
+            await clock.sleep(EVERY if clock.now() < began + LONG else SELDOM)
 
     async def count(self) -> None:
         """Count them now; a database that is not to be had leaves the last count."""

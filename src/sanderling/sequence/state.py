@@ -15,6 +15,7 @@ from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import RAREST, Reason
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.sqlite_file import Kind, open_file, transaction
+from sanderling.stores.sqlite_tally import keep_tally, tally
 
 FAILED = f"(reason = '{Reason.ERROR.value}')"  # these are asked apart from all others
 
@@ -63,6 +64,7 @@ class SequenceState:
         with plainly(path):
             # A commit is on disk when it returns; the default of WAL would lose the last ones with the power.
             self._db.execute("PRAGMA synchronous = FULL")
+            keep_tally(self._db, "missed", by="reason", amount="{0}.high - {0}.low + 1")
 
     @contextmanager
     def _alone(self, kind: str | None = None) -> Iterator[sqlite3.Connection]:
@@ -139,10 +141,7 @@ class SequenceState:
     def counts(self) -> dict[Reason, int]:
         """How many ids are missed, by reason."""
         with self._alone() as db:
-            rows = db.execute(
-                "SELECT reason, sum(high - low + 1) FROM missed GROUP BY reason ORDER BY reason"
-            ).fetchall()
-        return {Reason(reason): ids for reason, ids in rows}
+            return {Reason(str(reason)): ids for reason, ids in tally(db, "missed").items()}
 
     def missed(self, after: int = -1, limit: int = 1000, reason: Reason | None = None) -> list[Missed]:
         """A page of what is missed: ranges that begin behind `after`, ascending."""

@@ -109,6 +109,9 @@ OWN = {
     "polling_positions": f"(name {TEXT} PRIMARY KEY, seq bigint NOT NULL)",
 }
 
+BY_EVENT = "CREATE INDEX polling_event ON {0}.polling_targets (event)"
+# What stores of earlier versions lack.
+ADDED = {"polling_touched": f"CREATE TABLE {{0}}.polling_touched {_TOUCHED}", "polling_event": BY_EVENT}
 
 # What is on in a transaction in which we write rows ourselves.
 WRITING = "sanderling.writing"
@@ -129,6 +132,7 @@ def own(schema: str) -> list[str]:
     return [
         *(f"CREATE TABLE {schema}.{name} {columns}" for name, columns in OWN.items()),
         f"CREATE INDEX polling_due ON {schema}.polling_targets (next_due, id) WHERE wanted",
+        BY_EVENT.format(schema),
         note,
         f"REVOKE ALL ON FUNCTION {schema}.polling_note_edit() FROM PUBLIC",
         f"CREATE TRIGGER polling_came_or_went AFTER INSERT OR DELETE {each} {call}",
@@ -187,17 +191,24 @@ async def prepare(db: Any, at: Address, schema: Schema | None, source: str) -> S
         if known is None:
             raise PollingStoreError(f"{at.place} holds no targets to poll: nobody has polled there", transient=False)
         return known
-    if known != schema or "polling_touched" not in await relations(db, at.schema):
+    if known != schema or await _lacking(db, at):
         await db.execute(ALONE, at.schema)
         known = await _known(db, at, source)  # another may have been quicker
         if known is None:
             await _make_own(db, at, source)
-        elif "polling_touched" not in await relations(db, at.schema):  # the store of a version before that
-            await db.execute(f"CREATE TABLE {at.schema}.polling_touched {_TOUCHED}")
-            known = None
+        elif lacking := await _lacking(db, at):
+            for name in lacking:
+                await db.execute(ADDED[name].format(at.schema))
+            known = None if "polling_touched" in lacking else known
         if known != schema:
             await _make_rows(db, at, schema)
     return schema
+
+
+async def _lacking(db: Any, at: Address) -> list[str]:  # noqa: ANN401 - no types
+    """What a store of an earlier version lacks."""
+    there = await relations(db, at.schema)
+    return [name for name in ADDED if name not in there]
 
 
 async def _known(db: Any, at: Address, source: str) -> Schema | None:  # noqa: ANN401 - no types
@@ -216,7 +227,7 @@ async def _known(db: Any, at: Address, source: str) -> Schema | None:  # noqa: A
 
 
 async def _make_own(db: Any, at: Address, source: str) -> None:  # noqa: ANN401 - no types
-    if taken := await relations(db, at.schema) & {*OWN, "polling_due"}:
+    if taken := await relations(db, at.schema) & {*OWN, *ADDED, "polling_due"}:
         raise _taken(at, min(taken))
     if not await db.fetchval("SELECT count(*) FROM pg_namespace WHERE nspname = $1", at.schema):
         await db.execute(f"CREATE SCHEMA {at.schema}")

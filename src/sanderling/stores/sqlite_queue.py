@@ -27,6 +27,7 @@ from sanderling.clock import Clock
 from sanderling.stores.durable import FolderError, Lock, plainly
 from sanderling.stores.queue import LONGEST_WHY, Dead, Delivery, Depth, Letter, QueueError, checked
 from sanderling.stores.sqlite_file import Kind, open_file, transaction
+from sanderling.stores.sqlite_tally import keep_tally, tally
 
 T = TypeVar("T")
 
@@ -104,6 +105,7 @@ class SqliteQueue:
         with self._alone():
             self._db = open_file(path, QUEUE)
             self._db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+            keep_tally(self._db, "letter", by="state")
 
     async def publish(self, letters: Sequence[Letter]) -> None:
         """Return when all are on disk; all are, or none. One that waits under the same key is replaced."""
@@ -329,9 +331,9 @@ class SqliteQueue:
                 (wall, why, *held),
             )
 
-    def _counts(self) -> dict[int, int]:
+    def _counts(self) -> dict[int | str, int]:
         with self._alone():
-            return dict(self._db.execute("SELECT state, count(*) FROM letter GROUP BY state").fetchall())
+            return tally(self._db, "letter")
 
     def _dead(self, limit: int, after: str) -> list[Dead]:
         with self._alone(), transaction(self._db, "DEFERRED"):

@@ -1,0 +1,89 @@
+"""Which statements may read a whole table: those of tables that stay small, and those that few execute.
+
+Whoever adds one says why it runs less than once a minute, or why it reads only a few rows all the same.
+"""
+
+# Tables that have a row, or as many as there are kinds of something, whatever is known, waits or was missed.
+SMALL = {
+    "meta": "pages: one row for each fact of the crawl",
+    "code": "pages: one row for each reason",
+    "book": "queue: one row",
+    "letter_tally": "queue: one row for each state",
+    "missed_tally": "sequence: one row for each reason",
+    "crawl": "sequence, repos: one row",
+    "tally": "repos: one row for each reason",
+    "directory": "repos: one row",
+    "instance_store": "sequence: one row for each version",
+    "polling_meta": "polling: one row for each fact of the store",
+    "polling_settings": "polling: what people have set",
+    "polling_touched": "polling: what people have edited by hand since the last look at it, which removes it",
+    "every": "polling: one row for each kind of target; an index leads from one to the next",
+    "analytics_version": "events: one row",
+    "sqlite_schema": "the tables of a file",
+    "sqlite_master": "the tables of a file",
+}
+
+START = "once, when a crawl begins or a store is opened"
+END = "once, when a crawl ends"
+ASKED = "a person asks, by a command or over the API"
+BOUNDED = "reads no more rows than the LIMIT within it lets through"
+OWN_INDEX = "its index has nothing else, and LIMIT ends it"
+CLOCK = "when the clock was set back, and when a process begins to poll"
+BY_HAND = "when a person has edited rows by hand"
+DISCOVERY = "discovery compares all targets with the list that it has just read from the source"
+SELDOM = "once a minute where there are many targets: PollingWatch"
+
+# By a regular expression that is found in the statement, on one line.
+MAY_READ_ALL = {
+    r"FROM url NOT INDEXED WHERE url.id > \?": "counts what one commit has added",
+    r"SELECT end, code, count\(\*\) FROM url": START,
+    r"FROM url WHERE end = (0|\?) GROUP BY host": START,
+    r"FROM url WHERE end > 0$": START,
+    r"FROM earlier.remembered": START,
+    r"DELETE FROM failure WHERE id IN \(SELECT id FROM url WHERE end = \?\)": START,
+    r"UPDATE url SET end = 0, code = 0 WHERE end = \?": START,
+    r"UPDATE url SET end = 6 WHERE end = 0": END,
+    r"FROM failure JOIN url": END,
+    r"INSERT INTO \w+_tally SELECT": START + ", if it is of a version that had no such counts",
+    r"FROM missed WHERE low > \? AND coalesce": ASKED,
+    r"FROM missed WHERE low >= coalesce\(\(SELECT max\(low\)": "reads at most one range in vain",
+    r"FROM did INDEXED BY did_failed": "a later pass goes once through all that failed, a page at a time",
+    r"FROM missed WHERE coalesce\(\?, reason\) = reason": ASKED,
+    r"FROM part ORDER BY low$": ASKED + " to import ids",
+    r"\(SELECT count\(\*\) FROM instance\)": ASKED,
+    r"FROM sqlite_schema\) FROM pragma": START,
+    r"FROM pg_namespace": START,
+    r'^DELETE FROM ([\w.]+\.)?"?\w+"?$': ASKED + " to remove everything",
+    r"^SELECT \(SELECT count\(\*\) FROM polling_targets": SELDOM,
+    r"^SELECT count\(\*\) FILTER .* FROM polling_targets$": SELDOM,
+    r"SELECT count\(\*\) FROM \(SELECT 1 FROM polling_targets WHERE \w+ = \? LIMIT": BOUNDED,
+    r"FROM polling_targets INDEXED BY polling_targets_(name|event|until) ": ASKED,
+    r"FROM polling_targets WHERE .* ORDER BY next_due, id LIMIT \d": ASKED,
+    r"FROM polling_targets INDEXED BY polling_targets_idle ": ASKED,
+    r"FROM polling_targets INDEXED BY polling_targets_due ": OWN_INDEX,
+    r"FROM polling_targets WHERE event > \?1 ORDER BY event, kind LIMIT 1": BOUNDED,
+    r"FROM polling_targets ORDER BY id$": DISCOVERY,
+    r"SELECT DISTINCT event, kind FROM polling_targets": START,
+    r"SELECT event, kind FROM polling_targets ORDER BY event, kind LIMIT 1": BOUNDED,
+    r"SELECT 1 FROM polling_edits UNION ALL .* LIMIT 1": BOUNDED,
+    r"FROM polling_edits AS edit .* LIMIT": BOUNDED,
+    r"UPDATE polling_targets SET next_due = (next_due \+|:wall WHERE)": CLOCK,
+    r"WHERE next_due - \$1 > greatest": CLOCK,
+    r"FROM polling_targets ORDER BY id FOR NO KEY UPDATE\) AS locked": CLOCK,
+    r"UPDATE polling_targets SET promote = (\?|\$\d+) WHERE": ASKED,
+    r"SET promote = coalesce\(promote, 0\), etag = ''": BY_HAND,
+    r"sum\(octet_length\(.* FROM polling_changes WHERE seq > \$1 ORDER BY seq LIMIT": BOUNDED,
+    r"WHERE event = \$3 AND id > \$1 ORDER BY id LIMIT": ASKED,
+    # No source of ours asks by such a column. For one that does, SQLite gets an index and PostgreSQL has none.
+    r'^SELECT id FROM \S+ WHERE "(name|select)" = ANY': "only sources of the tests",
+    r"^SELECT count\(\*\) FROM (post_analytics|crawl_errors|processed_events) WHERE": ASKED,
+    r"FROM (post_analytics|crawl_errors) WHERE .* LIMIT \S+ OFFSET": ASKED,
+    r"SELECT error_code, count\(\*\) FROM crawl_errors": ASKED,
+    r"SELECT (overall_sentiment, risk_level|keyword, aspect), .*count\(\*\)": ASKED,
+    r"AS day, overall_sentiment, count\(\*\)": ASKED,
+    r"FROM post_comments WHERE post_id = \S+ ORDER BY likes DESC": ASKED,
+    r"^(INSERT INTO outbox|UPDATE processed_events) .* IN \(SELECT event_id FROM processed_events": ASKED,
+    r"^DELETE FROM processed_events .* ORDER BY processed_at, event_id LIMIT": OWN_INDEX,
+    r"FROM \(SELECT \* FROM outbox WHERE number > \S+ ORDER BY number LIMIT": BOUNDED,
+    r"FROM \(SELECT 1 FROM outbox LIMIT \d+\)": BOUNDED,
+}
