@@ -2,11 +2,9 @@
 
 Tricky bits:
 
-- A letter that is taken comes back after a **lease**, and at once when its taker is dead: each taker holds a lock on a
-  file of its own beside the queue, and the system lets go of that however the process ends.
+- A letter that is taken comes back after a **lease**, or once the lock on its taker's file is free: the taker is dead.
 - Letters and bodies are apart: a letter changes its state three times, and a body of 80 kB would be written anew.
-- Only what must not be lost waits for the disk: a power cut may undo that a letter was taken, done or delayed, and then
-  it is delivered again.
+- Only what must not be lost waits for the disk. After a power cut, letters that were done may be delivered again.
 - Times are of the wall clock, since they outlive the process. When it is set back, what is delayed is set back with it;
   by how much is known from the last change, so a letter waits at most twice as long as it should.
 - The file does not shrink: the pages of what is done are used again, and it stays as large as the queue was at most.
