@@ -336,7 +336,7 @@ class FakeHouse:
     def house(self, *, history: bool) -> Json:
         wall = self.clock()
         systems = [self._system(name, wall, history=history) for name in self.systems]
-        return {"wall": wall, "home": "harvest", "version": "0.1.0", "secured": False, "systems": systems}
+        return {"wall": wall, "home": "harvest", "version": "0.2.0", "secured": False, "systems": systems}
 
     def _system(self, name: str, wall: float, *, history: bool) -> Json:
         waves = WAVES[name]
