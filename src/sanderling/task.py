@@ -43,6 +43,7 @@ class Task:
     headers: Headers = ()
     body: bytes | None = None
     attempt: int = 1
+    failed_before: bool = False  # in an earlier fetch: the item is suspect, and its host is not blamed once more
     most: int | None = None  # bytes of the body that are wanted; the rest is left unread and is no error
     # Follows from the url, so it takes no part in comparing; kept because every station of the road asks for it.
     host: Host = field(init=False, compare=False)

@@ -26,6 +26,22 @@ def test_10_a_half_open_circuit_lets_one_of_a_hundred_through() -> None:
     assert all(error.until > 0 for error in refused)
 
 
+def test_10_an_item_that_fails_again_and_again_closes_nobody_out() -> None:
+    """Whatever it fails with; but different items do, and once they have, any failure of a probe is one."""
+
+    async def main() -> list[bool]:
+        clock = LoopClock()
+        limiter = limiter_on(clock)
+        for failure in 20 * [Feedback(500, failed_before=True), Feedback(error="cut", failed_before=True)]:
+            limiter.feedback(await limiter.acquire(HOST), failure)
+        closed = [limiter.is_down(HOST)]
+        await clock.sleep(await tripped(limiter) - clock.now())
+        limiter.feedback(await limiter.acquire(HOST), Feedback(500, failed_before=True))
+        return [*closed, limiter.is_down(HOST), limiter.ready_at(HOST) > clock.now() + 15]
+
+    assert run_virtual(main()) == [False, True, True]
+
+
 async def tripped(limiter: Limiter) -> float:
     """Fail until the circuit opens; until when."""
     while True:

@@ -11,6 +11,7 @@ from typing import Protocol
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import aiohttp
+import msgspec
 
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.classify import BadEncoding, RedirectLoop, TooLarge, feedback, of_error, of_reply, retry_soon
@@ -25,6 +26,8 @@ MOST_HOPS = 10  # as browsers have it, halved
 LONGEST_WAIT = 5.0  # seconds; a retry that is due later is somebody else's to schedule
 # What a host, or the way to it, can make a client raise. Anything else is a bug of ours, and loud.
 EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, TooLarge, BadEncoding)
+# Nothing was sent, so the item cannot be what is wrong, however often it failed before.
+UNREACHED = frozenset({Code.DNS_ERROR, Code.CONNECTION_REFUSED, Code.TLS_ERROR})
 # Headers that must not follow a redirect to another host: they were meant for the first one only.
 PRIVATE = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
 
@@ -140,7 +143,10 @@ class Fetcher:
         except BaseException:
             permit.release(sent=True)
             raise
-        self._limiter.feedback(permit, self._lesson(outcome, reply, self._clock.now() - started))
+        lesson = self._lesson(outcome, reply, self._clock.now() - started)
+        if task.failed_before and outcome.code not in UNREACHED:
+            lesson = msgspec.structs.replace(lesson, failed_before=True)
+        self._limiter.feedback(permit, lesson)
         return outcome, reply, True
 
     def _lesson(self, outcome: Outcome, reply: Reply | None, took: float) -> Feedback:

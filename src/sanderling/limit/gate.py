@@ -37,6 +37,7 @@ class Feedback(msgspec.Struct, frozen=True):
     retry_after: float | None = None  # seconds, from the header of that name
     quota: Quota | None = None  # what rate headers said
     scope: str | None = None  # the kind of scope a refusal speaks of ("credential"), if not of the host
+    failed_before: bool = False  # the same item had failed already: that it fails again says nothing of the host
 
     @property
     def is_plain(self) -> bool:
@@ -296,7 +297,11 @@ class Gate(Lane):
         if feedback.error is None and status < 500 and status != 429:
             return self._served(strategy, feedback, now, fresh=fresh)
         bare_503 = status != 429 and wait is None
-        if status in REFUSALS and feedback.error is None and (strategy.trusts_503 or not bare_503):
+        refused = status in REFUSALS and feedback.error is None
+        told_before = feedback.failed_before and (bare_503 or not refused)
+        if told_before and self.state is State.CLOSED and not strategy.single:
+            return False
+        if refused and (strategy.trusts_503 or not bare_503):
             self.rejected += 1
             # A directed refusal is the host steering us, not failing; neither is one the strategy learns from.
             if wait is None and (strategy.counts_refusals or bare_503) and self._opened_by_failure(now):
