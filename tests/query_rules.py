@@ -45,6 +45,7 @@ MAY_READ_ALL = {
     r"UPDATE url SET end = 0, code = 0 WHERE end = \?": START,
     r"UPDATE url SET end = 6 WHERE end = 0": END,
     r"FROM failure JOIN url": END,
+    r"FROM aside JOIN host": END,
     r"INSERT INTO \w+_tally SELECT": START + ", if it is of a version that had no such counts",
     r"FROM missed WHERE low > \? AND coalesce": ASKED,
     r"FROM missed WHERE low >= coalesce\(\(SELECT max\(low\)": "reads at most one range in vain",

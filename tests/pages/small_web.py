@@ -83,6 +83,7 @@ class Crawled:
     failed: list[dict[str, Any]]
     seconds: float
     crawl: Crawl
+    reasons: dict[str, str]  # by host: why what waits for it was left to the next run
 
     def row(self, url: str) -> dict[str, Any]:
         """The one row of a URL."""
@@ -135,7 +136,9 @@ def crawl(
             rows, failed = lines(folder / "pages.jsonl"), lines(folder / "failed.jsonl")
             assert_adds_up(one.counts, opened.ledger.counts())
             assert not complete or not opened.ledger.counts()[End.WAITING]
-            return Crawled(complete, one.counts, rows, failed, seconds, one)
+            aside = opened.ledger.aside()
+            assert one.set_aside == sum(each.waiting for each in aside)
+            return Crawled(complete, one.counts, rows, failed, seconds, one, {each.host: each.code for each in aside})
 
     return run_virtual(main())
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from small_web import Crawled, Web, crawl, page, reply, twice, web
 
+from sanderling.fetch.guard import Refused
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.pages import books
 from sanderling.pages.ends import End
@@ -132,7 +133,7 @@ def test_at_the_end_nothing_waits_for_more(tmp_path: Path) -> None:
 def test_a_host_that_is_given_up_is_handed_on_url_by_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(books, "ROWS", 10)
     names = [f"{B}/{number}" for number in range(35)]
-    site = web(**{f"{A}/": page(*names), f"{B}/robots.txt": ConnectionRefusedError()})
+    site = web(**{f"{A}/": page(*names), f"{B}/robots.txt": Refused("private")})
     hands = Hands(tmp_path / "out")
 
     done = crawl(tmp_path / "out", site, f"{A}/", allow=["b.example"], onward=hands)
@@ -158,7 +159,7 @@ def test_what_is_not_taken_has_not_ended_and_comes_again(tmp_path: Path) -> None
 
 
 def test_a_host_is_not_given_up_if_nobody_takes_that(tmp_path: Path) -> None:
-    site = web(**{f"{B}/": page(), f"{B}/robots.txt": ConnectionRefusedError()})
+    site = web(**{f"{B}/": page(), f"{B}/robots.txt": Refused("private")})
     hands = Hands(tmp_path / "out", seconds=100.0, until=50.0)
 
     done = crawl(tmp_path / "out", site, f"{B}/", onward=hands, stop_after=50.0)

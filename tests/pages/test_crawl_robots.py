@@ -63,7 +63,7 @@ def test_if_it_is_never_to_be_had_the_host_is_given_up(tmp_path: Path) -> None:
     done = crawl(tmp_path / "out", site, f"{A}/", rules=CrawlRules(patience=60))
 
     assert site.urls == []
-    assert "robots.txt" in done.row(f"{A}/")["detail"]
+    assert (done.complete, done.reasons) == (False, {"a.example": Code.HOST_UNAVAILABLE})
 
 
 def test_a_host_that_our_own_guard_refuses_is_not_waited_for(tmp_path: Path) -> None:

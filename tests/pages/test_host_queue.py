@@ -4,7 +4,7 @@ import pytest
 
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.ends import Queued
-from sanderling.pages.hosts import HostQueue
+from sanderling.pages.hosts import MOST_BEHIND, HostQueue
 
 
 def queued(number: int) -> Queued:
@@ -30,14 +30,31 @@ def test_what_is_put_back_is_first_again() -> None:
     assert host.take(0) == queued(1)
 
 
-def test_what_is_put_off_waits_and_then_goes_first() -> None:
+def test_what_is_put_off_comes_behind_what_was_not() -> None:
     host = HostQueue("a.example")
     host.put([queued(1), queued(2)])
     host.put_off(queued(9), until=5)
 
-    assert host.take(4.9) == queued(1)
-    assert host.take(5) == queued(9)
+    assert host.take(5) == queued(1)
     assert host.take(5) == queued(2)
+    assert host.take(4.9) is None
+    assert host.take(5) == queued(9)
+
+
+def test_of_what_is_put_off_there_are_not_ever_more() -> None:
+    host = HostQueue("a.example")
+    host.put([queued(1)])
+    for number in range(MOST_BEHIND):
+        host.put_off(queued(10 + number), until=5)
+
+    assert [host.take(5), host.take(5)] == [queued(10), queued(1)]
+
+
+def test_a_probe_comes_from_the_far_end() -> None:
+    host = HostQueue("a.example")
+    host.put([queued(1), queued(2), queued(3)])
+
+    assert host.take(0, probe=True) == queued(3)
 
 
 def test_it_is_due_when_there_is_something_to_take() -> None:

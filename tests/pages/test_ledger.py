@@ -14,7 +14,7 @@ from kept import FINE, GONE, HOSTS, MEMORY, failed, fetched, found, fresh, url
 
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import ledger_file
-from sanderling.pages.ends import KEPT, REOPENABLE, UNFETCHED, Found
+from sanderling.pages.ends import KEPT, REOPENABLE, UNFETCHED, Aside, Found
 from sanderling.pages.ledger import Body, End, Ended, Ledger, Queued
 from sanderling.pages.ledger_file import Meta
 from sanderling.stores.durable import FolderError
@@ -129,6 +129,23 @@ def test_a_host_is_given_up_whole(path: Path) -> None:
         (url(number), "TIMEOUT", "connect ?") for number in (0, 3, 6)
     ]
     assert ledger.give_up("never.example", GONE) == 0
+
+
+def test_what_waits_for_a_host_that_is_set_aside_goes_on_waiting(path: Path) -> None:
+    """Also in a ledger of a version that did not know of it; and whoever reads that finds nothing set aside."""
+    Ledger(path).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DROP TABLE aside")
+        assert ledger_file.aside(db) == []
+    ledger = Ledger(path)
+    ledger.commit([], found(*range(9)), 0)
+
+    ledger.set_aside("a.example", Outcome(Code.TIMEOUT, detail="connect \udcff"))
+    assert ledger.aside() == [Aside("a.example", 3, "TIMEOUT", 0, "connect ?")]
+    assert (ledger.leave(), ledger.waiting(), list(ledger.failed())) == (6, {"a.example": 3}, [])
+
+    ledger.clear_aside()
+    assert (ledger.aside(), ledger.leave()) == ([], 3)
 
 
 def test_what_was_kept_cannot_be_reopened(path: Path) -> None:

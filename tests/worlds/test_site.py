@@ -44,7 +44,7 @@ class Walk:
     def visit(self, host: SiteHost, path: str, url: str) -> tuple[End, list[str]]:
         rules = self.rules[host.name]
         if rules is None or not host.character.listens:
-            return End.FAILED, []
+            return End.WAITING, []
         if not rules.can_fetch(url, "sanderling"):
             return End.REFUSED, []
         # Every site's sitemaps are known as soon as its robots.txt is.

@@ -198,6 +198,8 @@ async def crawled(world: World, network: SiteNetwork, clock: LoopClock) -> dict[
             fetched = await fetcher.fetch(Task(f"http://{name}{path}"))
         if fetched.reply is not None and moves(fetched.reply):
             return End.MOVED  # those of a loop too: no single answer shows one
+        if name == "dead.example":
+            return End.WAITING  # its robots.txt would not be answered either
         return End.FETCHED if fetched.outcome.ok else End.FAILED
 
     async def some(name: str, paths: list[str]) -> None:

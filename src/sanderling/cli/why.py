@@ -118,6 +118,7 @@ def _words(crawl: Published, host: HostStatus, since: float, *, running: bool) -
         yield f"{host.view.host} was {mood(host).value} {then}, in the crawl in {where}, which does not run any more."
     yield explain(host.view)
     if host.queued:
-        yield f"{count(host.queued, 'URL')} of it still to be asked for."
+        when = ", by the next run: this one has set the host aside" if host.given_up else ""
+        yield f"{count(host.queued, 'URL')} of it still to be asked for{when}."
     if host.trouble is not None:
         yield f"The last thing it said instead of a good answer: {host.trouble}"

@@ -29,6 +29,10 @@ class Memory:
             self._changed.clear()
             await self._changed.wait()
 
+    def held(self, who: str) -> int:
+        """How many bytes `who` holds, or waits to hold."""
+        return self._held.get(who, 0)
+
     def release(self, who: str) -> None:
         """`who` holds nothing any more; it may be said of who never did."""
         size = self._held.pop(who, None)

@@ -189,6 +189,10 @@ class Books:
                 return 0
             return await self._desk(self.folder.ledger.give_up, host.name, outcome)
 
+    async def set_aside(self, host: HostQueue, outcome: Outcome) -> None:
+        """Leave all that waits for a host of which nothing is in flight to the next run."""
+        await self._desk(self.folder.ledger.set_aside, host.name, outcome)
+
     async def _given_up(self, onward: Onward, host: str, outcome: Outcome) -> bool:
         """Hand on that all that waits for a host has failed; there may be a great many."""
         after = 0

@@ -8,10 +8,8 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass
 
-import msgspec
-
 from sanderling.clock import Clock, Timer
-from sanderling.fetch.attempts import MOST_HOPS, Fetched, Fetcher, Sends, moves
+from sanderling.fetch.attempts import Fetched, Fetcher, Sends, moves
 from sanderling.fetch.classify import retry_soon
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
@@ -21,20 +19,21 @@ from sanderling.ids import host_of
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
+from sanderling.pages.asking import Asking
 from sanderling.pages.books import Books
+from sanderling.pages.deciding import Deciding
 from sanderling.pages.discovery import Discovery
 from sanderling.pages.ends import End, Queued
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.hosts import HostQueue
 from sanderling.pages.permissions import Permissions
-from sanderling.pages.robots import LONGEST_DELAY, Robots
+from sanderling.pages.robots import Robots
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import origin_of
 from sanderling.stores.control_file import NOTHING, Control
-from sanderling.task import Reply, Task
 
 NOT_NOW = frozenset({Code.RATE_LIMITED, Code.DEFERRED})  # the host will take it later: neither a try nor a failure
-BIG = 2**20  # bytes of a body
+MOST_HELD = 512  # URLs of one host in memory, those that were put off among them
 SOON = 0.01  # seconds; to look again at a host whose own retries stand in line
 
 
@@ -59,14 +58,14 @@ class Crawl:
         self.books = Books(folder, hands.desk, clock)
         self.hosts: dict[str, HostQueue] = {}
         self.inflight = 0
-        self.bytes = 0
         self.counts = Counter(folder.ledger.counts())
         self.clock = clock
         self._memory = hands.memory
-        self._fetcher = Fetcher(http, limiter, clock=clock, follow=False)
         follower = Fetcher(http, limiter, clock=clock)
         self.permissions = Permissions(follower, self.books, hands.memory, clock, rules.robots_held)
+        self._asking = Asking(http, limiter, self.permissions, hands.memory, clock)
         self._discovery = Discovery(folder, self.books)
+        self._deciding = Deciding(self.books, self._discovery, clock, self.counts)
         self._turns: Turns[HostQueue] = Turns()
         self._timer: Timer | None = None
         self._stopping = False
@@ -81,6 +80,7 @@ class Crawl:
                 self.books.offer(url, host_of(url), 0)
         if self.rules.leave_out is not None:
             self.counts[End.LEFT_OUT] -= sum(self.folder.ledger.reopen(End.LEFT_OUT).values())
+        self.folder.ledger.clear_aside()
         self._welcome(self.folder.ledger.waiting())
         async with asyncio.TaskGroup() as keeping:
             keeping.create_task(self.books.keep(self._welcome, self._refilled))
@@ -93,7 +93,7 @@ class Crawl:
         left = self._limit_reached and not self._stopping
         if left:
             self.counts[End.LEFT] += await self.books.ask(self.folder.ledger.leave)
-        return (left or not self._stopping) and not self.books.unhanded
+        return (left or not self._stopping) and not self.books.unhanded and not self.set_aside
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
@@ -108,9 +108,19 @@ class Crawl:
         self._pump()
 
     @property
+    def bytes(self) -> int:
+        """How many bytes of documents this run has read."""
+        return self._deciding.bytes
+
+    @property
     def waiting(self) -> int:
         """How many URLs are still to be asked for, as far as they are known."""
-        return sum(host.held + host.on_disk for host in self.hosts.values())
+        return sum(host.held + host.on_disk for host in self.hosts.values()) + self.set_aside
+
+    @property
+    def set_aside(self) -> int:
+        """How many URLs wait for hosts that did not answer; the next run asks for them."""
+        return sum(host.aside for host in self.hosts.values())
 
     # Giving out work.
 
@@ -120,8 +130,11 @@ class Crawl:
             host = self.hosts.get(name)
             if host is None:
                 host = self.hosts[name] = HostQueue(name)
+            if host.given_up:
+                host.aside += number
+                continue
             host.on_disk += number
-            if host.turn is None and not host.held:
+            if not host.fresh:
                 self.books.want(host)
         self.books.sharing = max(1, len(self._turns))
         self._pump()
@@ -129,6 +142,8 @@ class Crawl:
     def _refilled(self, hosts: list[HostQueue]) -> None:
         now = self.clock.now()
         for host in hosts:
+            if host.fresh:
+                self._turns.hasten(host, now)  # it may have had nothing but what was put off
             self._line_up(host, now)
         self._pump()
 
@@ -171,14 +186,14 @@ class Crawl:
 
     def _serve(self, host: HostQueue, now: float) -> None:
         """It is this host's turn: ask for one URL of it, if one may be asked for."""
-        if host.name in self.wanted.hosts:
-            return  # it is given a turn again when it is let go
-        if self._hopeless(host, now):
-            if not host.asking and not host.loading:  # whoever comes back last sees to it
-                host.closed = True
-                self._group.create_task(self._give_up(host))
+        if host.name in self.wanted.hosts or self._is_hopeless(host, now):
+            return  # it is given a turn again when it is let go, or when what is in flight comes back
+        closed = self.limiter.is_down(host.name)
+        if host.good is not None and (closed or host.doubtful):
+            self._probe(host, host.good, now)
             return
-        queued = self._next_allowed(host, now)
+        full = host.asking >= self.rules.per_host
+        queued = None if full else self._next_allowed(host, now, probe=closed)
         if queued is None:
             self._line_up(host, now)
             return
@@ -196,48 +211,80 @@ class Crawl:
         self._group.create_task(self._ask(host, queued, permit))
         self._line_up(host, now)
 
-    def _next_allowed(self, host: HostQueue, now: float) -> Queued | None:
+    def _is_hopeless(self, host: HostQueue, now: float) -> bool:
+        """Whether nothing more is asked of the host in this run; then what waits for it is seen to."""
+        wait = self.limiter.ready_at(host.name) - now
+        if not host.hopeless(wait, self.rules):
+            return False
+        if host.asking or host.loading:
+            # What is in flight may take minutes, in which the host may recover, unless it has told us to stay away.
+            return wait > self.rules.patience
+        host.closed = True
+        self._group.create_task(self._give_up(host))
+        return True
+
+    def _probe(self, host: HostQueue, url: str, now: float) -> None:
+        """Ask a closed host for what it has answered before: what closed it may be broken for good."""
+        permit = self.limiter.try_acquire(host.name)
+        if permit is None:
+            self._turns.add(host, max(self.limiter.ready_at(host.name), now + SOON))
+            return
+        self.inflight += 1
+        host.asking += 1
+        host.strikes = 0
+        self._group.create_task(self._ask_probe(host, url, permit))
+        self._line_up(host, now)
+
+    def _next_allowed(self, host: HostQueue, now: float, *, probe: bool) -> Queued | None:
         """The next URL that nothing known forbids: neither our own list nor robots.txt. Those it does are decided."""
-        while (queued := host.take(now)) is not None:
+        while (queued := host.take(now, probe=probe)) is not None:
             if self.rules.leave_out is not None and (why := self.rules.leave_out.why(queued.url, host.name)):
-                self._end(host, queued, Outcome(Code.REFUSED, detail=f"left out: {why}"[:200]), End.LEFT_OUT)
+                self._deciding.end(host, queued, Outcome(Code.REFUSED, detail=f"left out: {why}"[:200]), End.LEFT_OUT)
                 continue
-            known = self.permissions.known(origin_of(queued.url))
+            origin = origin_of(queued.url)
+            if host.withholds(queued, origin, now):
+                continue
+            known = self.permissions.known(origin)
             if known is None or known.allows(queued.url):
                 return queued
-            self._refuse(host, queued, known)
+            self._deciding.refuse(host, queued, known)
         return None
 
     def _line_up(self, host: HostQueue, now: float) -> None:
         """Give the host its next turn, if it has something to ask for and is not busy enough."""
-        if host.on_disk and host.held < 16:
+        if host.on_disk and host.fresh < 16 and host.held < MOST_HELD:
             self.books.want(host)
         due = host.due()
-        if due is not None and host.asking < self.rules.per_host and not host.closed:
+        if due is None or host.closed:
+            return
+        if host.asking < self.rules.per_host:
             self._turns.add(host, max(due, now))
+        elif host.fresh and host.turn is None:
+            self._turns.add(host, self._asking.make_room(host, self.rules.per_host))
 
     # Asking.
 
     async def _ask(self, host: HostQueue, queued: Queued, permit: Permit) -> None:
-        fetched = await self._fetcher.fetch(Task(queued.url, headers=record.conditions(queued)), permit)
-        for _ in range(MOST_HOPS):
-            if (same := self._with_session(queued, fetched.reply)) is None:
-                break
-            fetched = await self._fetcher.fetch(Task(same))
+        fetched = await self._asking.ask(host, queued, permit)
         await self._settle(host, queued, fetched)
+        self._returned(host, fetched)
+
+    async def _ask_probe(self, host: HostQueue, url: str, permit: Permit) -> None:
+        fetched = await self._asking.probe(url, permit)
+        host.probed(fetched.outcome, self.clock.now())
+        self._returned(host, fetched)
+
+    def _returned(self, host: HostQueue, fetched: Fetched) -> None:
+        """Let go of the reply; the host may be asked for something else."""
         if fetched.reply is not None:
             self._memory.release(fetched.reply.url)
         host.asking -= 1
         if host.turn is not None:
             # While a probe is out nobody knows when the host may be asked; its answer says so.
-            self._turns.hasten(host, self.limiter.ready_at(host.name))
+            ready = self.limiter.ready_at(host.name)
+            hopeless = not host.asking and host.hopeless(ready - self.clock.now(), self.rules)
+            self._turns.hasten(host, self.clock.now() if hopeless else ready)
         self._back(host)
-
-    def _with_session(self, queued: Queued, reply: Reply | None) -> str | None:
-        """Where the reply leads, if that is this very URL with a session in it: as a URL of its own it were a loop."""
-        same = None if reply is None else record.respelled(queued, reply)
-        known = None if same is None else self.permissions.known(origin_of(queued.url))
-        return same if same is None or known is None or known.allows(same) else None
 
     def _back(self, host: HostQueue) -> None:
         """A request has come to its end."""
@@ -250,85 +297,50 @@ class Crawl:
         outcome, reply, now = fetched.outcome, fetched.reply, self.clock.now()
         if reply is not None and moves(reply):
             host.spoke(now)
-            await self._move(host, queued, reply)
+            await self._deciding.move(host, queued, reply)
         elif reply is not None and (outcome.code is Code.OK or record.confirmed(queued, outcome)):
             host.spoke(now)
-            await self._keep(host, queued, outcome, reply)
+            await self._deciding.keep(host, queued, outcome, reply)
         elif outcome.code in NOT_NOW:
-            host.failed(outcome, now)
-            host.put_back(queued)
+            if outcome.code is Code.RATE_LIMITED:
+                host.failed(outcome, now)
+            host.put_off(queued, now)
         elif retry_soon(outcome):
-            host.failed(outcome, now)
+            if not host.has_failed(queued):
+                host.failed(outcome, now)
+                host.strikes += 1
             self._try_again(host, queued, outcome, now)
         else:
             if outcome.status:
                 host.spoke(now)  # a 404 is an answer
-            self._end(host, queued, outcome, End.FAILED)
+            self._deciding.end(host, queued, outcome, End.FAILED)
 
     def _try_again(self, host: HostQueue, queued: Queued, outcome: Outcome, now: float) -> None:
         """Later, unless it was tried often enough and is itself to blame."""
-        tries, delays = host.tried(queued, now), self.rules.again
+        tries, delays = host.tried(queued, now, slow=outcome.code is Code.TIMEOUT), self.rules.again
         if tries > len(delays) and host.blames(queued):
-            self._end(host, queued, outcome, End.FAILED)
+            self._deciding.end(host, queued, outcome, End.FAILED)
         else:
             host.put_off(queued, now + delays[min(tries, len(delays)) - 1])
-
-    async def _keep(self, host: HostQueue, queued: Queued, outcome: Outcome, reply: Reply) -> None:
-        wall = self.clock.wall()
-        self.bytes += len(reply.body)
-        if outcome.code is Code.NOT_MODIFIED:
-            ended = record.unchanged(queued, outcome, reply, wall)
-        else:
-            # A page takes a moment to read, what a stranger makes of 30 MB may take seconds: not on the loop.
-            big = len(reply.body) > BIG
-            read = self.books.ask(record.read, queued, outcome, reply, wall) if big else None
-            ended, links = record.read(queued, outcome, reply, wall) if read is None else await read
-            follow = self._discovery.follow(links, queued.url, queued.depth)
-            if follow and (ended.etag or ended.modified):
-                ended = msgspec.structs.replace(ended, links=tuple(follow))
-        self.counts[ended.end] += 1
-        self._decided(host, queued)
-        self.books.note(ended)
-
-    def _decided(self, host: HostQueue, queued: Queued) -> None:
-        host.ended(queued)
-        self._discovery.ended(queued.url)
-
-    async def _move(self, host: HostQueue, queued: Queued, reply: Reply) -> None:
-        moved = await self._discovery.move(queued, reply)
-        if isinstance(moved, Outcome):
-            self._end(host, queued, moved, End.FAILED)
-            return
-        self.counts[End.MOVED] += 1
-        self._decided(host, queued)
-        self.books.note(record.moved(queued, reply, moved.target, moved.detail, self.clock.wall()))
-
-    def _end(self, host: HostQueue, queued: Queued, outcome: Outcome, end: End) -> None:
-        """Decide a URL that was not fetched."""
-        self.counts[end] += 1
-        self._decided(host, queued)
-        self.books.note(record.unfetched(queued, outcome, end))
-
-    def _refuse(self, host: HostQueue, queued: Queued, known: Robots) -> None:
-        """Decide a URL that robots.txt forbids."""
-        self._end(host, queued, Outcome(Code.REFUSED, detail=known.why(queued.url)[:200]), End.REFUSED)
 
     # robots.txt, and hosts that do not answer.
 
     async def _learn_robots(self, host: HostQueue, queued: Queued, permit: Permit) -> None:
         """Find out what the host allows. If that was in the ledger, the permit is good for the URL itself."""
-        learned, now = await self.permissions.learn(origin_of(queued.url), permit), self.clock.now()
+        origin = origin_of(queued.url)
+        learned, now = await self.permissions.learn(origin, permit), self.clock.now()
         if isinstance(learned, Outcome):
             host.put_back(queued)
             host.failed(learned, now)
             if learned.code is Code.REFUSED:  # by our own guard, which does not change its mind
                 await self._give_up(host)
-            else:
-                self._turns.add(host, self._next_knock(host))
+            elif host.shut_out(origin, now, self.rules):
+                await self.books.set_aside(host, learned)
             host.closed = False
             self._back(host)
             return
         host.closed = False
+        host.let_in(origin)
         self._heed(host, queued, learned, asked=not permit.live)
         if permit.live and learned.allows(queued.url):
             host.asking += 1
@@ -337,15 +349,10 @@ class Crawl:
             return
         if permit.live:
             permit.release()
-            self._refuse(host, queued, learned)  # at once: these rules may soon have to make room for others
+            self._deciding.refuse(host, queued, learned)  # at once: these rules may soon have to make room for others
         else:
             host.put_back(queued)
         self._back(host)
-
-    def _next_knock(self, host: HostQueue) -> float:
-        """When to ask for robots.txt again: the longer it was not to be had, the later."""
-        now = self.clock.now()
-        return now + max(self.rules.again[0], (now - (host.silent_since or now)) / 2)
 
     def _heed(self, host: HostQueue, queued: Queued, known: Robots, *, asked: bool) -> None:
         """Take notice of what robots.txt says beside its rules, when it was asked for, or met for the first time."""
@@ -362,22 +369,15 @@ class Crawl:
             self.limiter.cap(host.name, 1 / known.delay, asks)
         self._discovery.follow(known.sitemaps, f"{scheme}://{host.name}/", 0)
 
-    def _hopeless(self, host: HostQueue, now: float) -> bool:
-        """Whether it failed for as long as we are prepared to wait, or has asked us to wait for longer than that.
-
-        What counts is when it last failed, so that a host that was left alone for long is asked once more before.
-        """
-        rules, wait = self.rules, self.limiter.ready_at(host.name) - now
-        if host.silent_since is None:
-            # It may have said so in an earlier run. A delay that robots.txt asks for is none of this.
-            return wait > max(rules.patience, LONGEST_DELAY)
-        patience = min(rules.patience, rules.first_patience) if host.answered is None else rules.patience
-        return host.failed_at - host.silent_since > patience or wait > rules.patience
-
     async def _give_up(self, host: HostQueue) -> None:
-        """Decide all that waits for a host that does not answer; it can be asked for again with `failed --retry`."""
+        """Leave what waits for a host that does not answer to the next run; if it never will answer, decide it."""
         asked = Outcome(Code.RATE_LIMITED, detail="asked to be left alone, in an earlier run")
-        self.counts[End.FAILED] += await self.books.give_up(host, host.trouble or asked)
-        host.drop()  # what was taken from the ledger before it was decided there
+        reason = host.trouble or asked
+        if reason.final:
+            self.counts[End.FAILED] += await self.books.give_up(host, reason)
+            host.drop()  # what was taken from the ledger before it was decided there
+        else:
+            await self.books.set_aside(host, reason)
+            host.set_aside()
         host.closed = False
         self._pump()

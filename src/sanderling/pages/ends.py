@@ -114,6 +114,16 @@ class Failed(NamedTuple):
     detail: str
 
 
+class Aside(NamedTuple):
+    """A host that did not answer, how many URLs wait for it, and why."""
+
+    host: str
+    waiting: int
+    code: str
+    status: int
+    detail: str
+
+
 class Robots(NamedTuple):
     """What an origin answered when it was asked for its robots.txt."""
 

@@ -17,7 +17,7 @@ import msgspec
 
 from sanderling.outcome import Outcome
 from sanderling.pages import ledger_file, remembered
-from sanderling.pages.ends import KEPT, REOPENABLE, UNFETCHED, Body, End, Ended, Failed, Found, Queued, Robots
+from sanderling.pages.ends import KEPT, REOPENABLE, UNFETCHED, Aside, Body, End, Ended, Failed, Found, Queued, Robots
 from sanderling.pages.ledger_file import Meta, key_of
 from sanderling.stores.durable import FolderError, plainly
 
@@ -65,6 +65,11 @@ class Ledger:
     def waiting(self) -> dict[str, int]:
         """The hosts with URLs that wait, and how many."""
         return self._by_host("WHERE end = 0")
+
+    def aside(self) -> list[Aside]:
+        """The hosts that were set aside, those with most URLs that wait first."""
+        with plainly(self._path):
+            return ledger_file.aside(self._db)
 
     def take(self, wants: Sequence[tuple[str, int, int]]) -> list[list[Queued]]:
         """For each (host, id, n): the first n URLs that wait there and have a higher id, in order of discovery."""
@@ -147,10 +152,23 @@ class Ledger:
             tally[End.WAITING, ""] -= number
         return number
 
+    def set_aside(self, host: str, outcome: Outcome) -> None:
+        """Note why the host does not answer: what waits for it goes on waiting."""
+        with self._transaction():
+            self._db.execute(
+                "INSERT OR REPLACE INTO aside SELECT id, ?, ?, ? FROM host WHERE name = ?",
+                (self._codes[outcome.code], outcome.status, _plain(outcome.detail), host),
+            )
+
+    def clear_aside(self) -> None:
+        """A new run asks every host again."""
+        with self._transaction():
+            self._db.execute("DELETE FROM aside")
+
     def leave(self) -> int:
-        """Every URL that waits ends LEFT, for a run that may ask for more; how many that were."""
+        """Every URL that waits for a host that answers ends LEFT, for a run that may ask for more; how many."""
         with self._transaction() as tally:
-            number = self._change("SET end = 6 WHERE end = 0")
+            number = self._change("SET end = 6 WHERE end = 0 AND host NOT IN (SELECT host FROM aside)")
             tally[End.LEFT, ""] += number
             tally[End.WAITING, ""] -= number
         return number

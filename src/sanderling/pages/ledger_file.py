@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from sanderling.outcome import Code
-from sanderling.pages.ends import End, Failed
+from sanderling.pages.ends import Aside, End, Failed
 from sanderling.stores.durable import FolderError, plainly
 
 VERSION = 2  # 2: URLs may be left out
@@ -30,6 +30,8 @@ CACHE = 32_000
 # so moving it late is moving it once: 4 times the log made 1.35 times the speed, twice that again 1.1 times.
 LOG = 16_000
 
+ASIDE = """CREATE TABLE IF NOT EXISTS aside (
+        host INTEGER PRIMARY KEY, code INTEGER NOT NULL, status INTEGER NOT NULL, detail TEXT NOT NULL)"""
 TABLES = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID",
     "CREATE TABLE host (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
@@ -45,6 +47,8 @@ TABLES = (
     # Every index ends with the id, so this is the queue of each host in order.
     "CREATE INDEX url_waiting ON url (host) WHERE end = 0",
     "CREATE TABLE failure (id INTEGER PRIMARY KEY, status INTEGER NOT NULL, detail TEXT NOT NULL)",
+    # Hosts that did not answer in the last run, and why; what waits for them still waits.
+    ASIDE,
     "CREATE TABLE moved (key BLOB PRIMARY KEY, target TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE remembered (key BLOB NOT NULL UNIQUE, etag TEXT, modified TEXT, links BLOB NOT NULL)",
     """CREATE TABLE robots (
@@ -108,6 +112,7 @@ def connect(path: Path) -> sqlite3.Connection:
             # What is deleted needs no wiping: nothing here is secret.
             db.execute("PRAGMA secure_delete = OFF")
             _upgrade(db)
+            db.execute(ASIDE)  # which an earlier version did not make, and does not mind
             _check_whole(db, path)
             db.executemany("INSERT OR IGNORE INTO code (id, name) VALUES (?, ?)", [(0, ""), (1, Code.OK)])
             db.executemany("INSERT OR IGNORE INTO code (name) VALUES (?)", [(code,) for code in Code])
@@ -176,6 +181,18 @@ def failed(db: sqlite3.Connection) -> Iterator[Failed]:
     )
     for row in rows:
         yield Failed._make((*row[:4], End(row[4]), *row[5:]))
+
+
+def aside(db: sqlite3.Connection) -> list[Aside]:
+    """The hosts that were set aside, those with most URLs that wait first."""
+    if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'aside'").fetchone():
+        return []  # of an earlier version
+    rows = db.execute(
+        """SELECT host.name, (SELECT count(*) FROM url WHERE url.host = aside.host AND url.end = 0) AS waiting,
+        code.name, status, detail FROM aside JOIN host ON host.id = aside.host JOIN code ON code.id = aside.code
+        WHERE waiting > 0 ORDER BY waiting DESC, host.id"""
+    )
+    return [Aside._make(row) for row in rows]
 
 
 def check_ours(db: sqlite3.Connection, path: Path) -> None:

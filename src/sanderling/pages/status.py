@@ -20,6 +20,7 @@ class HostStatus(msgspec.Struct, frozen=True):
     view: HostView
     queued: int
     trouble: str | None  # the last thing it said instead of a good answer, if that was the last thing it said
+    given_up: bool = False  # for this run: what waits for it is asked for by the next one
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -78,7 +79,8 @@ def _host(crawl: Crawl, view: HostView) -> HostStatus:
     host = crawl.hosts.get(view.host)
     if host is None:
         return HostStatus(view, 0, None)
-    return HostStatus(view, host.held + host.on_disk, None if host.trouble is None else _said(host.trouble))
+    trouble = None if host.trouble is None else _said(host.trouble)
+    return HostStatus(view, host.held + host.on_disk + host.aside, trouble, host.given_up)
 
 
 def _said(outcome: Outcome) -> str:

@@ -17,7 +17,7 @@ import msgspec
 from sanderling.extras import load
 from sanderling.pages import ledger_file, parquet
 from sanderling.pages.earlier import LEDGER, NEXT
-from sanderling.pages.ends import KEPT, UNFETCHED, End
+from sanderling.pages.ends import KEPT, UNFETCHED, Aside, End
 from sanderling.pages.ledger_file import Meta
 from sanderling.pages.output import FAILED, PAGES, SEEN
 from sanderling.stores.durable import FolderError, plainly
@@ -37,6 +37,7 @@ class Proof:
     problems: tuple[str, ...]  # the first hundred
     wrong: int  # how many problems there are in all
     unproven: tuple[str, ...]  # what could not be looked at, and why
+    aside: tuple[Aside, ...]  # hosts that did not answer; of what waits, this is why
 
     @property
     def known(self) -> int:
@@ -86,6 +87,7 @@ class _Inspection:
         self._counts = dict.fromkeys(End, 0)
         self._rows = self._bodies = self._wrong = 0
         self._meta = Meta()
+        self._aside: tuple[Aside, ...] = ()
         self._problems: list[str] = []
         self._unproven: list[str] = []
 
@@ -98,13 +100,15 @@ class _Inspection:
     def proof(self) -> Proof:
         """All that was found."""
         problems, unproven = tuple(self._problems), tuple(self._unproven)
-        return Proof(self._counts, self._rows, self._bodies, self._meta.finished, problems, self._wrong, unproven)
+        counted = self._counts, self._rows, self._bodies
+        return Proof(*counted, self._meta.finished, problems, self._wrong, unproven, self._aside)
 
     def inspect(self, db: sqlite3.Connection) -> None:
         """Look at everything, the ledger first: the rest is measured by it."""
         self._meta = ledger_file.read_meta(db, self._folder / LEDGER)
         if not self._ledger(db):
             return
+        self._aside = tuple(ledger_file.aside(db))
         ends = ledger_file.ends(db, sum(self._counts.values()))
         self._rows = self._lines(db, ends, PAGES, self._meta.watermark)
         self._body_files()

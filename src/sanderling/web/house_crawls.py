@@ -45,7 +45,7 @@ def pages_told(status: PagesStatus) -> Told:
     counts = status.counts
     kept = counts.get("fetched", 0) + counts.get("unchanged", 0)
     ended = sum(counts.get(end, 0) for end in ASKED_FOR)
-    failing = [host for host in status.hosts if host.view.state != "closed"]
+    failing = [host for host in status.hosts if host.view.state != "closed" or (host.given_up and host.queued)]
     throttled = [host.view.host for host in status.hosts if host.view.state == "closed" and host.view.not_before > 0]
     troubles = [f"{each.view.host}: {each.trouble or each.view.why}" for each in failing]
     return Told(

@@ -78,7 +78,7 @@ class SiteHost:
         Sitemaps are among them, robots.txt is not.
         """
         if self.character.shut or not self.character.listens:
-            yield "/", End.FAILED
+            yield "/", End.WAITING  # for a later run: it was never asked for
             return
         for number in range(self.tree.size):
             yield self.tree.path(number), End.FETCHED

@@ -25,12 +25,13 @@ from command_line import (
     site,
 )
 
-from sanderling.testing.scripted import ScriptedServer, answer
+from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 
 KEYS = [
     *("complete", "crawl", "seconds", "known", "fetched", "unchanged", "moved", "refused", "left_out", "failed"),
     *("left", "waiting"),
     *("bytes", "hosts", "seeds_fetched", "out", "failed_by"),
+    *("set_aside", "set_aside_by"),
 ]
 
 
@@ -288,13 +289,54 @@ def test_a_host_that_asked_for_quiet_has_it_from_the_next_run_too(tmp_path: Path
 
     async def main() -> None:
         async with ScriptedServer(script) as server:
-            crawl = ("pages", "crawl", server.url(), "--out", str(tmp_path / "out"), *QUICK, "--patience", "1")
+            crawl = ("pages", "crawl", server.url(), "--out", str(tmp_path / "out"), "--patience=1", "--json", *QUICK)
             await here(*crawl)
             before = len(server.requests)
-            again = await here("pages", "failed", str(tmp_path / "out"), "--retry", "--private", "--json")
+            again = await here(*crawl)
 
-        assert len(server.requests) == before
-        assert json.loads(again.out)["failed_by"] == {"RATE_LIMITED": 1}
+        assert (len(server.requests), again.code) == (before, 3)
+        assert json.loads(again.out)["set_aside_by"] == {"RATE_LIMITED": 1}
+
+    run(main)
+
+
+def test_broken_pages_do_not_keep_the_others_from_being_fetched(tmp_path: Path) -> None:
+    """Two bodies that are cut short, and what is linked behind them; as the command is given, at its usual pace."""
+    good = [f"/{number}" for number in range(6)]
+    cut: list[bytes | list[Step]] = [[answer(200, b"<p>half of", Content_Length="1000"), reset]]
+    script: Script = {"/": [page("/cut", "/cut-too", *good)], "/cut": cut, "/cut-too": cut}
+    script |= {name: [page()] for name in good}
+
+    async def main() -> None:
+        async with ScriptedServer(script) as server:
+            # The broken ones are tried again for a minute and more, behind all others.
+            crawl = ("pages", "crawl", server.url(), "--out", str(tmp_path / "out"), *QUICK, "--max-pages", "7")
+            done = await sanderling(*crawl, "--json")
+
+        assert (done.code, json.loads(done.out)["failed"]) == (0, 0)
+        assert paths(tmp_path / "out") == sorted(["/", *good])
+
+    run(main)
+
+
+def test_what_waits_for_a_host_that_does_not_answer_has_not_failed(tmp_path: Path) -> None:
+    """The exit code is 3, every command says what waits and why, and the same command asks for it again."""
+    out = str(tmp_path / "out")
+
+    async def main() -> None:
+        async with ScriptedServer({**site(), "/robots.txt": [[reset]]}) as server:
+            crawl = ("pages", "crawl", server.url(), "--out", out, *QUICK, "--patience", "1")
+            done = await here(*crawl)
+            told = [await here("pages", verb, out) for verb in ("status", "failed", "verify")]
+            server.script["/robots.txt"] = [answer(404)]
+            (tmp_path / "out" / "limiter.json").unlink()  # else the host is left alone for 15 seconds more
+            again = await here(*crawl)
+
+        assert (done.code, [each.code for each in told], again.code) == (3, [0, 0, 0], 0)
+        assert all("1 URL, the connection was cut: robots.txt" in each.out for each in (done, *told[1:]))
+        assert "set aside  1 of hosts that did not answer: 1 the connection was cut" in told[0].out
+        assert "Nothing failed in " in told[1].out
+        assert paths(tmp_path / "out") == ["/", "/0"]
 
     run(main)
 

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from sanderling.cli.pages.summary import MEANINGS, Summary, meaning, reasons, words
+from sanderling.pages.ends import Aside
 
 SUMMARY = Summary(
     complete=True,
@@ -23,6 +24,9 @@ SUMMARY = Summary(
     seeds_fetched=True,
     out="a crawl",
     failed_by={},
+    set_aside=0,
+    set_aside_by={},
+    aside=(),
     resumed=False,
     files=("pages.jsonl",),
     again="sanderling pages crawl --resume --out 'a crawl' --rps 2",
@@ -53,6 +57,10 @@ def told(**changes: object) -> str:
         (
             {"waiting": 8, "complete": False},
             f"8 URLs still to ask for. Nothing is lost; go on where it stopped with:\n\n{RESUME}\n",
+        ),
+        (
+            {"set_aside": 8, "aside": (Aside("b.example", 8, "CONNECTION_REFUSED", 0, "robots.txt: ECONNREFUSED"),)},
+            "their hosts did not answer.\n\n    b.example  8 URLs, nobody listens there: robots.txt: ECONNREFUSED\n",
         ),
         ({"left": 1}, f"1 URL left because of --max-pages. Ask for them as well with:\n\n{RESUME}\n"),
         ({"files": ("pages.jsonl", "bodies")}, "The output:\n\n    'a crawl/pages.jsonl'\n    'a crawl/bodies'\n"),

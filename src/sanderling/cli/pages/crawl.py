@@ -45,6 +45,7 @@ from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.status_file import write_status
 
 NO_PARQUET = missing("pyarrow", "Parquet")
+UNFINISHED = 3  # the exit code if hosts did not answer, so that URLs still wait
 SHOWN = 100  # hosts that a screen chooses from, four times a second
 
 
@@ -161,6 +162,8 @@ def run_crawl(
     screen.end([*words(summary), *ran.onward, *notes], summary.as_json())
     if ran.stopped:
         sys.exit(130)
+    if summary.set_aside:
+        sys.exit(UNFINISHED)
     if summary.failed or not summary.seeds_fetched:
         sys.exit(1)
 

@@ -16,6 +16,7 @@ BAD = 0.5  # and from which the host is failing, even if its circuit is still cl
 class Mood(Enum):
     """What a host is like right now, in the word that people see. The worst come first."""
 
+    SET_ASIDE = "set aside"
     FAILING = "failing"
     FAILED = "failed"
     THROTTLED = "throttled"
@@ -39,6 +40,14 @@ def mood(host: HostStatus) -> Mood:
     view = host.view
     if not (host.queued or view.inflight or view.waiting):
         return Mood.DONE if host.trouble is None else Mood.FAILED
+    if host.given_up:
+        return Mood.SET_ASIDE
+    return _busy(host)
+
+
+def _busy(host: HostStatus) -> Mood:
+    """The mood of a host that is being asked."""
+    view = host.view
     if view.state != "closed" or (host.trouble is not None and view.error_rate >= BAD):
         return Mood.FAILING
     queues = view.learned is not None and view.learned.startswith("latency")

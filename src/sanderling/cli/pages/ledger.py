@@ -16,7 +16,7 @@ from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.pages.crawl import USUAL, Network, make_tools, open_folder, run_crawl
 from sanderling.cli.pages.status import check_crawl
-from sanderling.cli.pages.summary import meaning
+from sanderling.cli.pages.summary import by_reason, hosts_aside, meaning
 from sanderling.clock import SystemClock
 from sanderling.pages import ledger_file
 from sanderling.pages.earlier import LEDGER
@@ -69,6 +69,8 @@ def failed(
     else:
         for line in _grouped(folder, _failures(folder), again("pages failed", folder, "--retry", network, onward)):
             print(line)
+        for line in _not_asked(folder, again("pages crawl", "--resume", "--out", folder, network, onward)):
+            print(line)
 
 
 def _failures(folder: Path) -> Iterator[Failed]:
@@ -84,11 +86,32 @@ def _failures(folder: Path) -> Iterator[Failed]:
 def _retry(folder: Path, network: Network, onward: Onward, options: Options, *, as_json: bool) -> None:
     if next(_failures(folder), None) is None and not as_json:
         print(f"Nothing failed in {printable(str(folder))}.")
+        for line in _not_asked(folder, again("pages crawl", "--resume", "--out", folder, network, onward)):
+            print(line)
         return
     tools, clock = make_tools(network), SystemClock()
     with open_folder(folder, None, resume=True, clock=clock) as crawl:
         crawl.ledger.reopen(End.FAILED)
         run_crawl(crawl, tools, network, options, as_json=as_json, onward=onward)
+
+
+def _not_asked(folder: Path, go_on: str) -> Iterator[str]:
+    """What has not failed, and waits for hosts that did not answer."""
+    path = folder / LEDGER
+    try:
+        with plainly(path), closing(ledger_file.connect_to_read(path)) as db:
+            aside = ledger_file.aside(db)
+    except FolderError as error:
+        raise CommandError(str(error), code=2) from None
+    if aside:
+        yield f"{count(sum(each.waiting for each in aside), 'URL')} did not fail, and could not be asked for:"
+        yield ""
+        yield from (f"    {each}" for each in hosts_aside(aside))
+        yield ""
+        yield "To ask for them once more:"
+        yield ""
+        yield f"    {go_on}"
+        yield ""
 
 
 def _described(failed: Failed) -> dict[str, object]:
@@ -140,6 +163,8 @@ def _as_json(folder: Path, proof: Proof) -> dict[str, object]:
         "wrong": proof.wrong,
         "problems": list(proof.problems),
         "unproven": list(proof.unproven),
+        "set_aside": sum(each.waiting for each in proof.aside),
+        "set_aside_by": by_reason(proof.aside),
     }
 
 
@@ -152,6 +177,11 @@ def _table(folder: Path, proof: Proof) -> Iterator[str]:
     yield f"  {'':<10}{'-' * 12}"
     yield f"  {'known':<10}{proof.known:>12,}  URLs; {count(proof.rows, 'row')} and {count(proof.bodies, 'file')} kept"
     yield ""
+    if proof.aside:
+        waiting = count(sum(each.waiting for each in proof.aside), "URL")
+        yield f"  {waiting} still to be asked for, of hosts that did not answer:"
+        yield from (f"    {each}" for each in hosts_aside(proof.aside))
+        yield ""
     for problem in proof.problems:
         yield f"  wrong: {printable(problem)}"
     if proof.wrong > len(proof.problems):

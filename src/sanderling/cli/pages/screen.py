@@ -23,6 +23,7 @@ WIDEST = 180
 NAMED = 3  # troubled hosts that a plain line names
 SAY_EVERY = 5.0  # seconds between plain lines
 STYLES = {
+    Mood.SET_ASIDE: "red",
     Mood.FAILING: "bold red",
     Mood.FAILED: "red",
     Mood.THROTTLED: "yellow",

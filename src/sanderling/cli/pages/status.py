@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.pages.hosts import mood, ranked, words_of
-from sanderling.cli.pages.summary import reasons
+from sanderling.cli.pages.summary import by_reason, reasons
 from sanderling.cli.published_words import line, tell
 from sanderling.cli.why import crawls_in
 from sanderling.clock import SystemClock
@@ -40,6 +40,8 @@ class Kept(msgspec.Struct, frozen=True):
     known: int
     counts: dict[str, int]  # URLs by end, in lower case
     failed_by: dict[str, int]  # those that failed, by code, the most frequent first
+    set_aside: int = 0  # of those that wait, the ones of hosts that did not answer in the last run
+    set_aside_by: dict[str, int] = {}  # by code
 
 
 def status(
@@ -82,12 +84,20 @@ def kept_in(folder: Path) -> Kept:
     try:
         with plainly(path), closing(ledger_file.connect_to_read(path)) as db:
             db.execute("BEGIN")  # one state of the ledger, whatever a crawl does meanwhile
-            meta, tally = ledger_file.read_meta(db, path), ledger_file.tally(db)
+            meta, tally, aside = ledger_file.read_meta(db, path), ledger_file.tally(db), ledger_file.aside(db)
     except FolderError as error:
         raise CommandError(str(error)) from None
     counts = {end.name.lower(): sum(each for (of, _), each in tally.items() if of is end) for end in End}
     failed = Counter({code: each for (end, code), each in tally.items() if end is End.FAILED})
-    return Kept(meta.crawl, meta.finished, sum(counts.values()), counts, dict(failed.most_common()))
+    return Kept(
+        meta.crawl,
+        meta.finished,
+        sum(counts.values()),
+        counts,
+        dict(failed.most_common()),
+        sum(each.waiting for each in aside),
+        by_reason(aside),
+    )
 
 
 def words(kept: Kept, found: Status | None, wall: float) -> Iterator[str]:
@@ -96,6 +106,8 @@ def words(kept: Kept, found: Status | None, wall: float) -> Iterator[str]:
     also = ((counts["unchanged"], "unchanged"), (counts["moved"], "moved elsewhere"))
     yield line("pages", f"{counts['fetched']:,} fetched" + "".join(f", {n:,} {what}" for n, what in also if n))
     yield line("urls", f"{kept.known:,} known, {_waiting(kept)}")
+    if kept.set_aside:
+        yield line("set aside", f"{kept.set_aside:,} of hosts that did not answer: {reasons(kept.set_aside_by)}")
     if counts["failed"]:
         yield line("failed", f"{counts['failed']:,}: {reasons(kept.failed_by)}")
     for end, why in NOT_ASKED.items():

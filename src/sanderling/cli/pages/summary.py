@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,10 @@ import msgspec
 
 from sanderling.cli import command_line
 from sanderling.outcome import Code, code_of
-from sanderling.pages.ends import KEPT, End
+from sanderling.pages.ends import KEPT, Aside, End
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.status import Status
-from sanderling.words import count, duration, size
+from sanderling.words import count, duration, printable, size
 
 REASONS = 5  # that are told in words; the others are counted together
 # What the codes mean to whoever has to do something about it; those that are not here speak for themselves.
@@ -59,6 +59,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     seeds_fetched: bool  # whether there is a row for every first address that was not left out
     out: str
     failed_by: dict[str, int]
+    set_aside: int  # of those that wait, the ones of hosts that did not answer
+    set_aside_by: dict[str, int]
+    aside: tuple[Aside, ...]
     resumed: bool
     files: tuple[str, ...]  # of the output that are there
     again: str  # the command to go on with
@@ -67,7 +70,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
         shown: dict[str, Any] = msgspec.to_builtins(self)
-        for name in ("resumed", "files", "again", "retry"):
+        for name in ("aside", "resumed", "files", "again", "retry"):
             del shown[name]
         return shown
 
@@ -76,7 +79,7 @@ def summarise(
     folder: CrawlFolder, last: Status, *, complete: bool, again: str = "", given: Iterable[object] = ()
 ) -> Summary:
     """The summary of a run that ended with `last`, and goes on with `again`; what failed is asked for as `given`."""
-    counts = folder.ledger.counts()
+    counts, aside = folder.ledger.counts(), folder.ledger.aside()
     ends = folder.ledger.ends()[
         1 : 1 + len(folder.plan.seeds)
     ]  # the first ids are theirs, in the order they were given
@@ -98,6 +101,9 @@ def summarise(
         seeds_fetched=len(ends) == len(folder.plan.seeds) and all(end in KEPT or end == End.LEFT_OUT for end in ends),
         out=str(folder.path),
         failed_by=failed_by(folder),
+        set_aside=sum(each.waiting for each in aside),
+        set_aside_by=by_reason(aside),
+        aside=tuple(aside),
         resumed=folder.state is State.RESUMED,
         files=tuple(_files(folder.path)),
         again=again,
@@ -109,6 +115,23 @@ def failed_by(folder: CrawlFolder) -> dict[str, int]:
     """How many URLs failed for each reason, the most frequent first."""
     by_code = Counter({code: number for (end, code), number in folder.ledger.by_code().items() if end is End.FAILED})
     return dict(by_code.most_common())
+
+
+def by_reason(aside: Iterable[Aside]) -> dict[str, int]:
+    """How many URLs wait for hosts that did not answer, for each reason, the most frequent first."""
+    by_code: Counter[str] = Counter()
+    for each in aside:
+        by_code[each.code] += each.waiting
+    return dict(by_code.most_common())
+
+
+def hosts_aside(aside: Sequence[Aside]) -> Iterator[str]:
+    """Hosts that did not answer, how many URLs wait for each, and why; those with most first."""
+    for each in aside[:REASONS]:
+        said = f": {each.detail}" if each.detail else ""
+        yield printable(f"{each.host}  {count(each.waiting, 'URL')}, {meaning(each.code)}{said}")
+    if len(aside) > REASONS:
+        yield f"and {count(len(aside) - REASONS, 'more host')}"
 
 
 def _files(path: Path) -> Iterator[str]:
@@ -166,6 +189,9 @@ def meaning(code: str) -> str:
 
 def _next(summary: Summary) -> Iterator[str]:
     out = shlex.quote(summary.out)
+    if summary.aside:
+        yield f"{count(summary.set_aside, 'URL')} could not be asked for: their hosts did not answer."
+        yield from _indented(*hosts_aside(summary.aside))
     if summary.waiting:
         yield f"{count(summary.waiting, 'URL')} still to ask for. Nothing is lost; go on where it stopped with:"
         yield from _indented(summary.again)
