@@ -1,14 +1,18 @@
 """What robots.txt and sitemaps do to a crawl."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import pytest
 from small_web import Web, crawl, page, reply, web
 
 from sanderling.fetch.guard import Refused
 from sanderling.outcome import Code
 from sanderling.pages.ends import End
 from sanderling.pages.rules import CrawlRules
+from sanderling.task import Reply, Task
 
 A = "http://a.example"
 
@@ -112,6 +116,65 @@ def test_sitemaps_it_names_are_read(tmp_path: Path) -> None:
     done = crawl(tmp_path / "out", site, f"{A}/")
 
     assert done.row(f"{A}/hidden")["outcome"] == Code.OK
+
+
+def listing(kind: str, *urls: str) -> Reply:
+    entries = "".join(f"<{kind}><loc>{url}</loc></{kind}>" for url in urls)
+    root = "sitemapindex" if kind == "sitemap" else "urlset"
+    return reply(200, f"<{root}>{entries}</{root}>".encode(), Content_Type="application/xml", ETag='"1"')
+
+
+def unchanging(**answers: Any) -> Web:  # noqa: ANN401 - answers, as for `web`
+    """A web that says of all it has given an ETag that it has not changed."""
+
+    class Unchanging(Web):
+        async def send(self, task: Task) -> Reply:
+            answer = await super().send(task)
+            return replace(answer, status=304, body=b"") if dict(task.headers).get("If-None-Match") else answer
+
+    return Unchanging({url: [answer] for url, answer in answers.items()})
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("named", ["in robots.txt", "by a redirect", "as the first address"])
+def test_sitemaps_are_no_links_on_the_way_to_what_they_list(tmp_path: Path, depth: int, named: str) -> None:
+    """A listed page is one link from the beginning, by however many indexes; also when all is crawled once more."""
+    first = f"{A}/old.xml" if named == "by a redirect" else f"{A}/map.xml"
+    seed = first if named == "as the first address" else f"{A}/"
+    parts = [f"{A}/part{number}.xml" for number in range(3)]
+    pages = [f"{A}/{number}" for number in range(9)]
+    site = unchanging(
+        **robots("" if seed == first else f"Sitemap: {first}\n"),
+        **{f"{A}/": page(), f"{A}/old.xml": reply(301, Location="/map.xml")},
+        **{
+            f"{A}/map.xml": listing("sitemap", f"{A}/inner.xml"),
+            f"{A}/inner.xml": listing("sitemap", *parts, f"{A}/l.txt"),
+        },
+        **{part: listing("url", *pages[2 * number : 2 * number + 2]) for number, part in enumerate(parts)},
+        **{f"{A}/l.txt": reply(200, "\n".join(pages[6:]).encode(), Content_Type="text/plain")},
+        **{url: page(f"{url}-deeper") for url in pages},
+        **{f"{url}-deeper": page() for url in pages},
+    )
+
+    for _ in range(2):
+        done = crawl(tmp_path / "out", site, seed, depth=depth)
+
+        assert {row["url"]: row["depth"] for row in done.rows if row["url"] in pages} == dict.fromkeys(pages, 1)
+        assert sum("deeper" in url for url in done.fetched) == 9 * (depth - 1)
+
+
+def test_sitemaps_that_list_ever_more_sitemaps_come_to_an_end(tmp_path: Path) -> None:
+    class Endless(Web):
+        async def send(self, task: Task) -> Reply:
+            number = len(self.asked)
+            self.answers[task.url] = self.answers.get(task.url) or [listing("sitemap", f"{A}/{number}.xml")]
+            return await super().send(task)
+
+    site = Endless({f"{A}/robots.txt": [reply(200, f"Sitemap: {A}/map.xml\n".encode())], f"{A}/": [page()]})
+
+    done = crawl(tmp_path / "out", site, f"{A}/")
+
+    assert (done.complete, len(site.urls)) == (True, 6)
 
 
 def test_sitemaps_are_not_read_when_no_links_are_to_be_followed(tmp_path: Path) -> None:

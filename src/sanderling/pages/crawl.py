@@ -367,7 +367,7 @@ class Crawl:
         if known.delay:
             asks = f"robots.txt asks for {known.delay:g} s between requests"
             self.limiter.cap(host.name, 1 / known.delay, asks)
-        self._discovery.follow(known.sitemaps, f"{scheme}://{host.name}/", 0)
+        self._discovery.announce(known.sitemaps, f"{scheme}://{host.name}/", 0)
 
     async def _give_up(self, host: HostQueue) -> None:
         """Leave what waits for a host that does not answer to the next run; if it never will answer, decide it."""

@@ -36,10 +36,14 @@ class Deciding:
             ended = record.unchanged(queued, outcome, reply, wall)
         else:
             # A page takes a moment to read, what a stranger makes of 30 MB may take seconds: not on the loop.
+            given = queued, outcome, reply, wall, self._discovery.announced(queued.url)
             big = len(reply.body) > BIG
-            read = self._books.ask(record.read, queued, outcome, reply, wall) if big else None
-            ended, links = record.read(queued, outcome, reply, wall) if read is None else await read
-            follow = self._discovery.follow(links, queued.url, queued.depth)
+            ended, links, sitemap = await self._books.ask(record.read, *given) if big else record.read(*given)
+            if sitemap is not None:
+                self._discovery.follow_sitemap(sitemap, queued.url, queued.depth)
+                follow = []
+            else:
+                follow = self._discovery.follow(links, queued.url, queued.depth)
             if follow and (ended.etag or ended.modified):
                 ended = msgspec.structs.replace(ended, links=tuple(follow))
         self._counts[ended.end] += 1

@@ -9,12 +9,17 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages.books import Books
 from sanderling.pages.ends import Queued
 from sanderling.pages.folder import CrawlFolder
+from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import Scope, UrlError, normalise, trap
 from sanderling.task import Reply
 
-# URLs of which it is known how many redirects led there. One that had its end before never comes to it again, so there
-# would be ever more of them; what is forgotten is counted anew.
+# URLs of which it is known how many redirects or sitemaps led there. One that had its end before never comes to it
+# again, so there would be ever more of them; what is forgotten is counted anew.
 MOST_COUNTED = 10_000
+
+
+# Sitemaps on the way from robots.txt to a sitemap. The protocol allows one index; some sites nest two.
+MOST_NESTED = 4
 
 
 class Moved(NamedTuple):
@@ -33,6 +38,7 @@ class Discovery:
         self._folder = folder
         self._books = books
         self._hops: dict[str, int] = {}  # redirects on the way to a URL that waits
+        self._nested: dict[str, int] = {}  # sitemaps on the way to a sitemap that waits
 
     def follow(self, links: Iterable[str], page: str, depth: int) -> list[str]:
         """Offer the links of a page that belong to the crawl; which those are."""
@@ -49,6 +55,22 @@ class Discovery:
                 followed.append(url)
                 self._books.offer(url, host, depth + 1)
         return followed
+
+    def announce(self, sitemaps: Iterable[str], page: str, depth: int, nested: int = 0) -> None:
+        """Offer sitemaps that a page, robots.txt or another sitemap names as such."""
+        for url in self.follow(sitemaps, page, depth):
+            _count(self._nested, url, nested)
+
+    def announced(self, url: str) -> bool:
+        """Whether the URL, which waits, was named as a sitemap."""
+        return url in self._nested
+
+    def follow_sitemap(self, listed: Sitemap, url: str, depth: int) -> None:
+        """Offer what a sitemap lists, as deep as the sitemap is itself, but one deep at least: it is no link."""
+        above, nested = max(0, depth - 1), self._nested.get(url, 0) + 1
+        if nested <= MOST_NESTED:
+            self.announce(listed.sitemaps, url, above, nested)
+        self.follow(listed.pages, url, above)
 
     async def move(self, queued: Queued, reply: Reply) -> Moved | Outcome:
         """Offer the target of a redirect, a URL of its own, unless it leads out of the crawl; or why it leads nowhere.
@@ -71,18 +93,16 @@ class Discovery:
             await self._books.ask(self._folder.allow_moved, host)
         if not self.scope.allows(host):
             return Moved(target, "moved out of the crawl")
-        self._count(target, hops)
+        _count(self._hops, target, hops)
+        if queued.url in self._nested:
+            _count(self._nested, target, self._nested[queued.url])
         self._books.offer(target, host, queued.depth)
         return Moved(target, "moved")
 
     def ended(self, url: str) -> None:
         """The URL is decided."""
         self._hops.pop(url, None)
-
-    def _count(self, target: str, hops: int) -> None:
-        if len(self._hops) >= MOST_COUNTED:
-            del self._hops[next(iter(self._hops))]
-        self._hops[target] = hops
+        self._nested.pop(url, None)
 
     async def _leads_to(self, start: str, goal: str) -> bool:
         """Whether the redirects that are known lead from `start` to `goal`, or on for too long to be meant."""
@@ -95,3 +115,9 @@ class Discovery:
                 return False
             at = following
         return True
+
+
+def _count(counts: dict[str, int], url: str, number: int) -> None:
+    if len(counts) >= MOST_COUNTED:
+        del counts[next(iter(counts))]
+    counts[url] = number

@@ -15,6 +15,7 @@ from sanderling.pages import sitemaps
 from sanderling.pages.ends import Body, End, Ended, Queued
 from sanderling.pages.extract import extract
 from sanderling.pages.kinds import Kind, kind_of
+from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import normalise
 from sanderling.task import Headers, Reply
 
@@ -55,10 +56,11 @@ _SITEMAP = re.compile(rb"<(?:[\w-]+:)?(?:urlset|sitemapindex)[\s>]")
 
 
 class Read(NamedTuple):
-    """What became of a URL, and where it leads."""
+    """What became of a URL, and where it leads; if it is a sitemap, what that lists."""
 
     ended: Ended
     links: tuple[str, ...]
+    sitemap: Sitemap | None
 
 
 def respelled(queued: Queued, reply: Reply) -> str | None:
@@ -83,12 +85,20 @@ def conditions(queued: Queued) -> Headers:
     return tuple((name, value) for name, value in pairs if value)
 
 
-def read(queued: Queued, outcome: Outcome, reply: Reply, wall: float) -> Read:
-    """A reply that is good: what to keep of it."""
+# By position, since that is how a thread is handed its work.
+def read(queued: Queued, outcome: Outcome, reply: Reply, wall: float, announced: bool = False) -> Read:  # noqa: FBT001, FBT002
+    """A reply that is good: what to keep of it. What is `announced` as a sitemap may be a plain list or a feed."""
     row = _row(queued, outcome, reply, wall)
-    body, links = _fill(row, reply)
     row.etag, row.last_modified = reply.header("ETag"), reply.header("Last-Modified")
-    return Read(_ended(queued, outcome, End.FETCHED, row, body), links)
+    kind = kind_of(row.content_type, reply.body)
+    if kind is not Kind.HTML and (announced or _is_sitemap(reply.body)):
+        listed = sitemaps.read(reply.body, reply.url)
+        row.links, row.detail = (*listed.sitemaps, *listed.pages), listed.problem
+        # It comes whole each time: of one that has not changed nobody would know what on its list is a sitemap.
+        ended = msgspec.structs.replace(_ended(queued, outcome, End.FETCHED, row), etag=None, modified=None)
+        return Read(ended, row.links, listed)
+    body, links = _fill(row, reply, kind)
+    return Read(_ended(queued, outcome, End.FETCHED, row, body), links, None)
 
 
 def unchanged(queued: Queued, outcome: Outcome, reply: Reply, wall: float) -> Ended:
@@ -142,13 +152,8 @@ def _ended(queued: Queued, outcome: Outcome, end: End, row: Row, body: Body | No
     )
 
 
-def _fill(row: Row, reply: Reply) -> tuple[Body | None, tuple[str, ...]]:
+def _fill(row: Row, reply: Reply, kind: Kind) -> tuple[Body | None, tuple[str, ...]]:
     """Read the body into the row by its kind; the file to keep beside it, if it is one, and where it leads."""
-    kind = kind_of(row.content_type, reply.body)
-    if kind is not Kind.HTML and _is_sitemap(reply.body):
-        listed = sitemaps.read(reply.body, reply.url)
-        row.links, row.detail = (*listed.sitemaps, *listed.pages), listed.problem
-        return None, row.links
     if kind is Kind.JSON and _is_json(row, reply.body):
         return None, ()
     if kind is Kind.OTHER:
