@@ -88,11 +88,11 @@ class Limiter:
 
     def try_acquire(self, host: str) -> Permit | None:
         """A permit if `host` may be called this instant and nobody waits for it; else None, and nothing is taken."""
-        gate, now = self._gates.get(host), self._now()
-        if gate is not None and gate.plain and gate.ready <= now:
+        gate = self._gates.get(host)
+        if gate is not None and gate.plain and gate.ready <= (now := self._now()):
             self.granted += 1
             return Permit(self, gate, gate.take(now))
-        gate = self._hosts.gate(host)
+        gate, now = self._hosts.gate(host), self._now()  # in this order: a host that is met now is ready now
         if gate.line or gate.refusal(now) is not None or gate.due(now) > now:
             return None
         self.granted += 1
