@@ -331,7 +331,7 @@ def test_a_target_of_an_unknown_kind_fails_alone(tmp_path: Path) -> None:
 def insert_by_hand(path: Path, kind: str, source_id: str, event: str) -> None:
     import sqlite3  # noqa: PLC0415 - as an admin would
 
-    with sqlite3.connect(path, timeout=10) as db:
+    with sqlite3.connect(path, timeout=300) as db:
         db.execute(
             "INSERT INTO polling_targets (kind, source_id, event, seconds, next_due) VALUES (?, ?, ?, 5, 0)",
             (kind, source_id, event),
