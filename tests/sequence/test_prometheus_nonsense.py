@@ -77,7 +77,7 @@ def test_a_prometheus_that_talks_nonsense_changes_no_plan_and_stops_no_crawl(tmp
         out, alone = tmp_path / name, ("--workers", "1", "--min-workers", "1", "--max-rps", "15", "--no-store")
         flags = crawl_flags(server, out, server.game.first + FAR, *alone, "--prometheus", f"{base}/{name}")
         async with running(*flags):
-            status = await status_with(out, lambda status: status.decisions, 60)
+            status = await status_with(out, lambda status: status.decisions)
             (decision,) = status.decisions[:1]
             assert decision.held[0].startswith("no readings, so the plan stays")
             assert NONSENSE[name][1] in decision.held[0]
