@@ -22,7 +22,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ.setdefault("SSL_CERT_FILE", os.devnull)
 
 # No deadline: the machine may be busy with something else. The same examples every time where nobody watches.
-settings.register_profile("suite", deadline=None, derandomize="CI" in os.environ)
+settings.register_profile("suite", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.register_profile("brief", settings.get_profile("suite"), max_examples=10)  # for what is run a second time
 settings.load_profile("suite")
 

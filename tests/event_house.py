@@ -62,7 +62,7 @@ class House:
             bucket, _, key = batch.path.removeprefix("minio://").lstrip("/").partition("/")
             await self.objects.put(bucket, key, batch.body, batch.metadata)
 
-    async def consume(self, seconds: float = 60.0) -> None:
+    async def consume(self, seconds: float = 300.0) -> None:
         """Until nothing is left to do."""
 
         async def watch() -> None:

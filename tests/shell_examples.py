@@ -203,7 +203,7 @@ class Running:
         """Ask it to stop, and say with which code it ended."""
         self._process.send_signal(signal.SIGTERM)
         try:
-            return self._process.wait(60)
+            return self._process.wait(300)
         finally:
             self.kill()
 
@@ -229,7 +229,7 @@ def served(world: AbstractAsyncContextManager[object]) -> Iterator[None]:
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
     try:
-        assert up.wait(30)
+        assert up.wait(300)
         yield
     finally:
         loop.call_soon_threadsafe(over.set)

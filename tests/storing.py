@@ -28,7 +28,7 @@ async def store_letters(queue: SqliteQueue, url: str, letters: int, raw: RawInst
     store = await open_instances(url)
     rules = StoreRules(batch=BATCH, wait=0.2, gather=0.0, first_pause=0.05, depth=DepthRules(start=1))
     workers = StoreWorkers(queue, store, raw, SystemClock(), rules)
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(300), asyncio.TaskGroup() as group:
         group.create_task(workers.run())
         while workers.tally.stored + workers.tally.duplicates < letters:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.02)

@@ -135,7 +135,7 @@ def flags_of(*command: str) -> set[str]:
     asked = [sys.executable, "-m", "sanderling", *command, "--help"]
     # As wide as it takes: a flag that is broken at the end of a line would be another.
     said = subprocess.run(  # noqa: S603 - our own command
-        asked, capture_output=True, text=True, timeout=60, check=True, env={**os.environ, "COLUMNS": "250"}
+        asked, capture_output=True, text=True, timeout=300, check=True, env={**os.environ, "COLUMNS": "250"}
     ).stdout
     return {flag for flag in re.findall(r"--[a-z-]+", said) if not flag.startswith("--no-")}
 

@@ -29,7 +29,7 @@ async def ran(folder: Path, name: str, *arguments: str) -> tuple[str, str]:
     """What an example says, in a folder of its own, with warnings as errors."""
     command = (sys.executable, "-W", "error", str(FOLDER / name), *arguments)
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, cwd=folder)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         out, err = await process.communicate()
     assert process.returncode == 0, err.decode()
     return out.decode(), err.decode()

@@ -28,13 +28,13 @@ def shell(line: str, folder: Path, **environment: str) -> subprocess.CompletedPr
     """What comes of a line in which `sanderling` is ours."""
     line = f'sanderling() {{ "{sys.executable}" -m sanderling "$@"; }}; {line}'
     known = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"} | environment
-    return subprocess.run(["sh", "-c", line], cwd=folder, env=known, capture_output=True, text=True, timeout=60)  # noqa: PLW1510, S603, S607
+    return subprocess.run(["sh", "-c", line], cwd=folder, env=known, capture_output=True, text=True, timeout=300)  # noqa: PLW1510, S603, S607
 
 
 @pytest.mark.parametrize("module", ["cyclopts", "sanderling.cli.everywhere", "msgspec", "uvloop"])
 def test_ctrl_c_ends_it_without_a_word_while_it_is_loaded(module: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", INTERRUPTED, module, "status", "--home", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603
 
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
@@ -44,7 +44,7 @@ def test_who_ignores_ctrl_c_goes_on_to(tmp_path: Path) -> None:
     command = [sys.executable, "-c", INTERRUPTED, "cyclopts", "--version"]
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -74,7 +74,7 @@ def test_a_segment_is_written_anew_without_a_repo(tmp_path: Path) -> None:
     (tmp_path / "without.py").write_text(CODE)
 
     command = [sys.executable, "-W", "error", "without.py", str(segment), DIDS[1]]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=60)  # noqa: S603 - our own code
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=300)  # noqa: S603 - our own code
 
     with segment.open("rb") as file:
         reader = RcaReader(file)
@@ -94,7 +94,7 @@ def test_rows_of_pages_are_cut_out_and_the_next_run_asks_for_them_unless_they_ar
     (tmp_path / "cut.py").write_text(CUT)
 
     command = [sys.executable, "-W", "error", "cut.py", "example", urls[1]]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=60)  # noqa: S603 - our own code
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=300)  # noqa: S603 - our own code
 
     with CrawlFolder.open(tmp_path / "example", plan, resume=False, wall=0) as folder:
         ((*waiting,),) = folder.ledger.take([("example.org", 0, 10)])

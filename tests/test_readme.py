@@ -63,7 +63,7 @@ def visited(first: int = 200, **headers: str) -> Iterator[Visits]:
 def run_code(folder: Path, *urls: str) -> list[str]:
     (folder / "fetch.py").write_text(CODE)
     command = [sys.executable, "-W", "error", str(folder / "fetch.py"), *urls]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 

@@ -88,7 +88,7 @@ async def publish_and_receive(url: str, queue_name: str) -> bytes:
         channel = await connection.channel()
         queue = await channel.declare_queue(queue_name, exclusive=True)
         await channel.default_exchange.publish(aio_pika.Message(b"sanderling"), routing_key=queue_name)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(300):
             message = await queue.get()
             await message.ack()
         await queue.delete()
@@ -215,7 +215,7 @@ def test_a_port_that_says_nothing_is_not_taken_for_a_service(service: Service) -
         with pytest.raises(Unreachable):
             service.hello(url, 0.5)
 
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 60, "it would wait for ever"
 
 
 class Stranger(socketserver.StreamRequestHandler):
@@ -237,9 +237,9 @@ def test_all_usual_places_together_get_one_bounded_time() -> None:
         silent = PLACE["postgres"].format(port=listener.getsockname()[1])
         began = time.monotonic()
 
-        assert guess(replace(POSTGRES, usual=(silent,) * 20), seconds=0.5) is None
+        assert guess(replace(POSTGRES, usual=(silent,) * 600), seconds=0.5) is None
 
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 100, "half a second for each would be 300"
 
 
 # --- private ones, even where shared ones run ---

@@ -58,7 +58,7 @@ async def start(*arguments: str) -> Process:
 
 async def finish(process: Process) -> Done:
     """What comes of it, within a minute."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         out, err = await process.communicate()
     return Done(process.returncode or 0, out.decode(), err.decode())
 
@@ -137,7 +137,7 @@ class Arrival(asyncio.Event):
 
     async def came(self) -> None:
         """Return when it has."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             await self.wait()
 
 

@@ -34,7 +34,7 @@ from sanderling.worlds.social_envelopes import BUCKET
 from sanderling.worlds.social_truth import BatchTruth, Fate
 
 QUEUE, ROUTING_KEY = "analytics.data.collected", "data.collected"
-SECONDS = 100  # for whatever is waited for: the machine may be busy
+SECONDS = 300  # for whatever is waited for: the machine may be busy
 POSTS = "SELECT coalesce(project_id, ''), platform, post_id, event_id FROM post_analytics"
 ERRORS = "SELECT event_id, item_index, error_code FROM crawl_errors"
 DONE = "SELECT event_id FROM processed_events"
@@ -92,7 +92,7 @@ class Place:
     async def _rows_here(self, question: str) -> list[Row]:
         if not (path := self.out / "events.db").exists():
             return []
-        with closing(sqlite3.connect(path, timeout=30)) as db:
+        with closing(sqlite3.connect(path, timeout=300)) as db:
             try:
                 return db.execute(question).fetchall()
             except sqlite3.OperationalError as error:
@@ -206,7 +206,7 @@ async def _removed(place: Place, s3: S3) -> None:
     await db.execute(f"DROP SCHEMA IF EXISTS {place.name} CASCADE")
     await db.close()
     later = (f"{place.name}.later.{seconds:g}s" for seconds in DELAYS)
-    async with asyncio.timeout(30), await aio_pika.connect(place.queue) as connection:
+    async with asyncio.timeout(300), await aio_pika.connect(place.queue) as connection:
         channel = await connection.channel()
         for each in (place.name, f"{place.name}.dead", *later):
             await channel.queue_delete(each, if_unused=False, if_empty=False)

@@ -72,7 +72,7 @@ def at_broker(url: str, folder: Path, *, bound: bool = False) -> Iterator[Queued
 
 
 async def _delete(url: str, name: str) -> None:
-    async with asyncio.timeout(20), await aio_pika.connect(url) as connection:
+    async with asyncio.timeout(300), await aio_pika.connect(url) as connection:
         channel = await connection.channel()
         await channel.exchange_delete(name)
         for each in (name, f"{name}.dead", *(f"{name}.later.{seconds:g}s" for seconds in DELAYS)):

@@ -47,7 +47,7 @@ def begin(server: GameServer) -> list[str]:
 
 async def asked(server: GameServer, number: int) -> None:
     """Return when the game was asked so many times."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while server.tally.asked < number:  # noqa: ASYNC110 - a number
             await asyncio.sleep(0.02)
 

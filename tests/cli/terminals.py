@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-SECONDS = 90.0  # for words to appear: the machine may be busy
+SECONDS = 300.0  # for words to appear: the machine may be busy
 
 
 class Terminal:

@@ -43,7 +43,7 @@ async def served(*flags: str) -> AsyncIterator[tuple[str, asyncio.subprocess.Pro
     """The address of a dashboard that runs, as it prints it."""
     async with running("dashboard", "--port", "0", *flags) as process:
         assert process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             address = (await process.stdout.readline()).decode().strip()
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address), await finish(process)
         yield address, process
@@ -103,7 +103,7 @@ async def test_beside_a_command_it_is_there_while_the_block_runs(tmp_path: Path)
     a_crawl(tmp_path)
     said: list[str] = []
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(300),
         ClientSession() as session,
         dashboard_beside(0, tmp_path, say=said.append) as address,
     ):
@@ -118,7 +118,7 @@ async def test_with_a_token_in_a_file_only_its_holder_is_served(tmp_path: Path) 
     a_crawl(tmp_path)
     (tmp_path / "ops.token").write_text(f"{TOKEN}\n")
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(300),
         ClientSession() as session,
         dashboard_beside(0, tmp_path, token_file=tmp_path / "ops.token") as address,
     ):
@@ -167,7 +167,7 @@ async def test_a_home_that_goes_away_ends_nothing(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     a_crawl(home)
-    async with asyncio.timeout(30), ClientSession() as session, dashboard_beside(0, home) as address:
+    async with asyncio.timeout(300), ClientSession() as session, dashboard_beside(0, home) as address:
         home.rename(tmp_path / "moved")
         while (await get(session, f"{address}/api/house"))["systems"]:  # noqa: ASYNC110 - over HTTP
             await asyncio.sleep(0.05)
@@ -183,7 +183,7 @@ async def test_it_is_quick_to_help() -> None:
 
 
 async def finish_output(process: asyncio.subprocess.Process) -> str:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         out, _ = await process.communicate()
     return out.decode()
 

@@ -17,7 +17,7 @@ async def code_of(url: str) -> int:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         return await process.wait()
 
 

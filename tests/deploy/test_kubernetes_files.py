@@ -221,7 +221,7 @@ def test_kubectl_can_put_it_together() -> None:
         pytest.skip("there is no kubectl on this machine")
 
     command = [kubectl, "kustomize", str(KUBERNETES)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - ours
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603 - ours
 
     assert done.returncode == 0, done.stderr
     built = list(yaml.safe_load_all(done.stdout))

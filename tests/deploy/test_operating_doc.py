@@ -76,8 +76,8 @@ def test_a_copy_of_sqlite_as_the_manual_makes_it_is_whole_while_somebody_writes(
     writing = Thread(target=write)
     writing.start()
     try:
-        assert begun.wait(30)
-        subprocess.run(command, check=True, capture_output=True, timeout=60)  # noqa: S603 - from our own manual
+        assert begun.wait(300)
+        subprocess.run(command, check=True, capture_output=True, timeout=300)  # noqa: S603 - from our own manual
     finally:
         enough.set()
         writing.join()

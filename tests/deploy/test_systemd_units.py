@@ -73,7 +73,7 @@ def analyse(*arguments: str) -> "subprocess.CompletedProcess[str]":
     if program is None:
         pytest.skip("there is no systemd-analyze on this machine")
     command = [program, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - ours
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603 - ours
 
 
 @pytest.fixture

@@ -208,7 +208,7 @@ def test_the_analysis_passes_with_the_python_twins_too() -> None:
         cwd=here.parents[1],
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=300,
         check=False,
     )
 

@@ -190,7 +190,7 @@ async def test_to_stop_during_an_outage_leaves_the_messages_to_others(tmp_path: 
             await asyncio.sleep(0.5)
             here.system.stop()
 
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             await here.system.run(stop())
         here.store.keep = keep  # type: ignore[method-assign]
         assert not posts_of(here)

@@ -49,7 +49,7 @@ async def batches(here: House) -> int:
 
 
 async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         while not true():  # noqa: ASYNC110 - whatever it is
             await asyncio.sleep(0.01)
 
@@ -205,7 +205,7 @@ async def stopped_when(here: House, true: Callable[[], object]) -> None:
         await until(true)
         here.system.stop()
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         await here.system.run(stop())
 
 

@@ -88,7 +88,7 @@ async def test_while_it_is_paused_nothing_is_taken_and_afterwards_everything(tmp
                 await asyncio.sleep(0.02)
             at.system.stop()
 
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             await at.system.run(rest())
         after = watch.status()
 
@@ -107,5 +107,5 @@ async def test_one_that_is_paused_ends_when_it_is_stopped(tmp_path: Path) -> Non
         async def stop() -> None:
             at.system.stop()
 
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             await at.system.run(stop())

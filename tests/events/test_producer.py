@@ -226,7 +226,7 @@ def test_a_batch_without_its_event_is_written_again_under_the_same_name() -> Non
     play.outbox.fails = lambda: True
 
     async def hand() -> None:
-        async with asyncio.timeout(100):
+        async with asyncio.timeout(300):
             for number in range(3):
                 await play.sink.add(item(number))
 

@@ -40,7 +40,7 @@ def outcome_of(*steps: Step, rules: HttpRules | None = None) -> tuple[Code, str]
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
     async def bounded() -> T:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             return await main()
 
     return asyncio.run(bounded())

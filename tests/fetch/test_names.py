@@ -94,5 +94,5 @@ def test_who_closes_the_client_ends_its_threads() -> None:
 
     assert threads
     for each in threads:
-        each.join(10)
+        each.join(300)
         assert not each.is_alive()

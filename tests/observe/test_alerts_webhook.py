@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
     async def bounded() -> T:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             return await main()
 
     return asyncio.run(bounded())

@@ -69,7 +69,7 @@ def value(found: Series, name: str, **labels: str) -> float:
 
 def get(url: str) -> str:
     # Our own server, a moment ago.
-    with urlopen(url, timeout=10) as answer:  # noqa: S310
+    with urlopen(url, timeout=300) as answer:  # noqa: S310
         return str(answer.read(), "utf-8")
 
 

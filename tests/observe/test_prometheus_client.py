@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
     async def bounded() -> T:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             return await main()
 
     return asyncio.run(bounded())

@@ -56,7 +56,7 @@ def crawl(folder: Path, script: Script, limits: LimiterRules = FAST, http: HttpR
         clock, limiter = SystemClock(), Limiter(limits)
         with ThreadPoolExecutor(1) as thread:
             desk, memory = desk_in(thread), Memory(2**20)
-            async with asyncio.timeout(60), ScriptedServer(script) as server, Http(http, OWN, memory=memory) as client:
+            async with asyncio.timeout(300), ScriptedServer(script) as server, Http(http, OWN, memory=memory) as client:
                 plan = Plan((server.url("/"),), (), 16)
                 with CrawlFolder.open(folder, plan, resume=False, wall=clock.wall()) as opened:
                     one = Crawl(opened, client, limiter, rules=SOON, clock=clock, hands=Hands(desk, memory))

@@ -199,29 +199,28 @@ def test_what_is_edited_in_the_database_by_hand_is_heard(tmp_path: Path) -> None
     polled(tmp_path, script)
 
 
-@pytest.mark.parametrize(
-    ("table", "edit"),
-    [
-        ("rounds", "UPDATE rounds SET name = 'edited'"),
-        ("races", "UPDATE races SET end_text = NULL, end_local = NULL"),
-        ("pilots", "UPDATE pilots SET name = NULL"),
-        ("laps", "DELETE FROM laps"),
-    ],
-)
-def test_rows_that_are_edited_by_hand_are_put_right_within_seconds_and_that_is_told(
-    tmp_path: Path, table: str, edit: str
-) -> None:
+EDITS = {
+    "rounds": "UPDATE rounds SET name = 'edited'",
+    "races": "UPDATE races SET end_text = NULL, end_local = NULL",
+    "pilots": "UPDATE pilots SET name = NULL",
+    "laps": "DELETE FROM laps",
+}
+
+
+def test_rows_that_are_edited_by_hand_are_put_right_within_seconds_and_that_is_told(tmp_path: Path) -> None:
     async def script(polling: Polling) -> None:
         await polling.clock.sleep(polling.day.over + 70.0)
-        before, seq = await stored(polling), (await polling.store.span()).newest
-        with closing(sqlite3.connect(polling.path)) as db, db:
-            edited = db.execute(edit).rowcount
-        assert edited > 0
-        await polling.clock.sleep(3.0)
+        before = await stored(polling)
+        for table, edit in EDITS.items():
+            seq = (await polling.store.span()).newest
+            with closing(sqlite3.connect(polling.path)) as db, db:
+                edited = db.execute(edit).rowcount
+            assert edited > 0, table
+            await polling.clock.sleep(3.0)
 
-        assert await stored(polling) == before
-        told = await polling.store.changes(seq, 1000)
-        assert [each.table for each in told] == [table] * edited
+            assert await stored(polling) == before, table
+            told = await polling.store.changes(seq, 1000)
+            assert [each.table for each in told] == [table] * edited
 
     polled(tmp_path, script)
 
@@ -252,7 +251,7 @@ def test_a_purge_empties_everything_and_polling_finds_it_again(tmp_path: Path) -
     polled(tmp_path, script, RaceRules(replace(demo().day, removed=0)))
 
 
-@pytest.mark.parametrize("jump", [3600.0, -3600.0, 86_400.0 * 365])
+@pytest.mark.parametrize("jump", [-3600.0, 86_400.0 * 365])
 def test_a_wall_clock_that_jumps_changes_nothing(tmp_path: Path, jump: float) -> None:
     async def script(polling: Polling) -> None:
         await polling.clock.sleep(12.0)
@@ -331,7 +330,7 @@ def test_a_target_of_an_unknown_kind_fails_alone(tmp_path: Path) -> None:
 def insert_by_hand(path: Path, kind: str, source_id: str, event: str) -> None:
     import sqlite3  # noqa: PLC0415 - as an admin would
 
-    with sqlite3.connect(path, timeout=10) as db:
+    with sqlite3.connect(path, timeout=300) as db:
         db.execute(
             "INSERT INTO polling_targets (kind, source_id, event, seconds, next_due) VALUES (?, ?, ?, 5, 0)",
             (kind, source_id, event),

@@ -140,12 +140,11 @@ def test_what_is_unchanged_writes_nothing(tmp_path: Path) -> None:
     play(script())
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_hostile_day_ends_right_all_the_same(tmp_path: Path, seed: int) -> None:
+def test_a_hostile_day_ends_right_all_the_same(tmp_path: Path) -> None:
     """Errors, hangs, half-written and empty files, wrong types, 500 MB, resets, a quota."""
     rules = hostile()
     calm = replace(rules, day=replace(rules.day, pilots=8, late=1, removed=1, rounds=2, aborted=1))
-    polling = Polling(tmp_path, calm, seed=seed)
+    polling = Polling(tmp_path, calm, seed=1)
 
     async def script() -> None:
         await polling.open()
@@ -160,7 +159,7 @@ def test_a_hostile_day_ends_right_all_the_same(tmp_path: Path, seed: int) -> Non
     assert polling.day.tally.statuses[500] > 5
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_killed_in_the_middle_of_races_no_change_is_lost_and_no_number_is_there_twice(
     tmp_path: Path, seed: int
 ) -> None:

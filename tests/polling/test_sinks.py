@@ -77,7 +77,7 @@ async def receiving(certificate: ssl.SSLContext | None = None) -> AsyncIterator[
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
     async def bounded() -> T:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             return await main()
 
     return asyncio.run(bounded())

@@ -103,7 +103,7 @@ def name(rabbitmq: str) -> Iterator[str]:
 
 
 async def delete(url: str, name: str) -> None:
-    async with asyncio.timeout(20), await aio_pika.connect(url) as connection:
+    async with asyncio.timeout(300), await aio_pika.connect(url) as connection:
         channel = await connection.channel()
         for each in (name, f"{name}.dead", *(f"{name}.later.{seconds:g}s" for seconds in DELAYS)):
             await channel.queue_delete(each, if_unused=False, if_empty=False)
@@ -193,7 +193,7 @@ def test_every_change_reaches_a_broker_whose_connections_are_cut(rabbitmq: str, 
 
     async def main() -> tuple[Relay, set[str]]:
         relay = Relay(rabbitmq, rng)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             await publish(relay)
             return relay, await drain()
 

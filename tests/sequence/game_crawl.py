@@ -37,7 +37,7 @@ from sanderling.worlds.game_schedule import Piece, ScheduleRules
 
 T = TypeVar("T")
 
-RATE = 5.0  # ids a second
+RATE = 3.0  # ids a second: enough for every rule, and each costs a play some time
 HISTORY = 60.0  # seconds of them when a crawl begins
 MOST_RPS = 200.0
 # Decisions every minute or so, and few workers: a small game.

@@ -24,7 +24,7 @@ class Record:
 class Upstream:
     """Makes `rate` ids a second, whose times scatter by `scatter` around their turn. Times are of the story."""
 
-    rate: Callable[[float], float] = lambda _: 20.0
+    rate: Callable[[float], float] = lambda _: 10.0
     scatter: float = 2.0
     delay: Callable[[float, Random], float] = lambda _, rng: rng.uniform(1, 6)
     holes: float = 0.0

@@ -50,10 +50,10 @@ def rules(*, raids: float = 0.25, hole_every: int = 0, holes: tuple[Hole, ...] =
 
 
 @asynccontextmanager
-async def playing(rules: GameRules) -> AsyncIterator[GameServer]:
+async def playing(rules: GameRules, kind: type[Game] = Game) -> AsyncIterator[GameServer]:
     """A game over HTTP, served by the test's own loop."""
     clock = SystemClock()
-    async with GameServer(Game(rules, seed=1, began=clock.wall()), clock) as server:
+    async with GameServer(kind(rules, seed=1, began=clock.wall()), clock) as server:
         yield server
 
 
@@ -92,7 +92,7 @@ async def _last_words(process: Process) -> str:
     return (err + out).decode() or f"nothing, and ended with {process.returncode}"
 
 
-async def finished(process: Process, seconds: float = 60.0) -> Done:
+async def finished(process: Process, seconds: float = 300.0) -> Done:
     """What comes of it."""
     async with asyncio.timeout(seconds):
         out, err = await process.communicate()
@@ -112,7 +112,7 @@ def crawl_flags(server: GameServer, out: Path, until: int, *more: str) -> list[s
     return ["crawl", "--base", server.url(), "--private", "--out", str(out), "--until", str(until), *begin, *more]
 
 
-async def eventually(look: Callable[[], T | None], seconds: float = 40.0) -> T:
+async def eventually(look: Callable[[], T | None], seconds: float = 300.0) -> T:
     """What `look` finds, as soon as it finds something; other processes tell us nothing by themselves."""
     async with asyncio.timeout(seconds):
         while not (found := look()):  # noqa: ASYNC110 - the same
@@ -120,7 +120,7 @@ async def eventually(look: Callable[[], T | None], seconds: float = 40.0) -> T:
     return found
 
 
-async def status_with(out: Path, holds: Callable[[SequenceStatus], object], seconds: float = 40.0) -> SequenceStatus:
+async def status_with(out: Path, holds: Callable[[SequenceStatus], object], seconds: float = 300.0) -> SequenceStatus:
     """The first status.json of which that holds."""
 
     def look() -> SequenceStatus | None:
@@ -242,7 +242,7 @@ class Own:
         finally:
             await db.close()
 
-    async def stores_at_least(self, instances: int, seconds: float = 40.0) -> None:
+    async def stores_at_least(self, instances: int, seconds: float = 300.0) -> None:
         """Return when so many are stored."""
         until = SystemClock.now() + seconds
         while (stored := await self.count()) < instances:
@@ -256,7 +256,7 @@ class Own:
         table = f"{self.name}.player_stats"
         waiting = f"SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{table}'::regclass"  # noqa: S608 - ours
         try:
-            async with db.transaction(), asyncio.timeout(40):
+            async with db.transaction(), asyncio.timeout(300):
                 await db.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
                 while not await db.fetchval(waiting):  # noqa: ASYNC110 - the same
                     await asyncio.sleep(0.02)
@@ -270,7 +270,7 @@ class Own:
         await db.execute(f"DROP SCHEMA IF EXISTS {self.name} CASCADE")
         await db.close()
         later = (f"{self.name}.later.{seconds:g}s" for seconds in DELAYS)
-        async with asyncio.timeout(20), await aio_pika.connect(self.rabbitmq) as connection:
+        async with asyncio.timeout(300), await aio_pika.connect(self.rabbitmq) as connection:
             channel = await connection.channel()
             for each in (self.name, f"{self.name}.dead", *later):
                 await channel.queue_delete(each, if_unused=False, if_empty=False)

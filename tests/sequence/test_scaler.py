@@ -21,7 +21,7 @@ from sanderling.worlds.game_schedule import Hole, Piece
 from sanderling.worlds.game_weather import Slowness, WeatherRules
 
 # A decision after so many ids: every 50 seconds at the usual rate, or sooner while workers are on the rise.
-OFTEN = ScaleRules(min_workers=2, workers=8, max_workers=40, period=250, max_period=250)
+OFTEN = ScaleRules(min_workers=2, workers=8, max_workers=40, period=150, max_period=150)
 RULES = SequenceRules(scale=OFTEN)
 RULE_NAMES = ("one_window", "dead_zone", "slew", "little", "knee", "pacing")
 
@@ -67,7 +67,7 @@ def reading_from(source: Source, seconds: float) -> Script:
 def test_without_readings_the_plan_stays_and_the_crawl_goes_on(tmp_path: Path) -> None:
     source = Broken()
 
-    crawled = play(tmp_path, game(), reading_from(source, 150), RULES)
+    crawled = play(tmp_path, game(), reading_from(source, 210), RULES)
 
     assert source.asked == len(made(crawled)) >= 4
     assert {each.decision.plan for each in made(crawled)} == {OFTEN.first_plan()}
@@ -80,7 +80,7 @@ def test_when_they_are_back_they_count_and_not_what_was_counted_here(tmp_path: P
     """The source says that we are far behind, which we are not."""
     rules = replace(RULES, guard=GuardRules(little=False, pacing=False, knee=False))
 
-    crawled = play(tmp_path, game(), reading_from(Broken(until=3), 150), rules)
+    crawled = play(tmp_path, game(), reading_from(Broken(until=2), 210), rules)
 
     first = next(each for each in made(crawled) if each.readings)
     assert first.readings is not None
@@ -124,7 +124,7 @@ def test_without_one_of_its_rules_the_guard_loses_nothing_either(tmp_path: Path,
     guard = replace(GuardRules(), **{name: False})
     rules = replace(RULES, guard=guard, look=LookRules(pacing=guard.pacing))
 
-    crawled = play(tmp_path, game(schedule=schedule(rate=5.0, history=120.0)), 90, rules)
+    crawled = play(tmp_path, game(schedule=schedule(history=120.0)), 90, rules)
 
     assert crawled.without_fate() == []
     assert crawled.not_ended(45.0) == []
@@ -148,9 +148,9 @@ def test_without_all_of_them_the_policy_has_its_way(tmp_path: Path) -> None:
 def test_limit_1_small_changes_of_what_is_seen_do_not_change_the_workers(tmp_path: Path) -> None:
     """Some ids never exist, now a few more and now a few less: the policy by itself would change them every time."""
     rules = game(schedule=schedule(rate=20.0, hole_every=100), weather=WeatherRules(latency=1.0))
-    scale = replace(OFTEN, workers=28, period=500, max_period=500)
+    scale = replace(OFTEN, workers=28, period=300, max_period=300)
 
-    crawled = play(tmp_path, rules, 300, SequenceRules(scale=scale))
+    crawled = play(tmp_path, rules, 200, SequenceRules(scale=scale))
 
     decisions = made(crawled)
     settled = [each for each in decisions if each.wall > crawled.game.began + 60]
@@ -165,7 +165,7 @@ def test_limit_2_looking_for_a_gap_changes_neither_readings_nor_workers(tmp_path
     plain = schedule()
     hole = Hole(born_at(60.0, plain), 5000)
 
-    crawled = play(tmp_path, game(schedule=replace(plain, holes=(hole,))), 300, RULES)
+    crawled = play(tmp_path, game(schedule=replace(plain, holes=(hole,))), 240, RULES)
 
     measures = crawled.system.measures
     assert measures.probes.total() > 50
@@ -179,7 +179,7 @@ def test_limit_2_looking_for_a_gap_changes_neither_readings_nor_workers(tmp_path
 
 
 def test_limit_3_all_readings_are_of_one_window_and_every_answer_is_in_one(tmp_path: Path) -> None:
-    crawled = play(tmp_path, game(schedule=schedule(hole_every=20)), 240, RULES)
+    crawled = play(tmp_path, game(schedule=schedule(hole_every=20)), 200, RULES)
 
     decisions = made(crawled)
     for earlier, later in pairwise(decisions):
@@ -211,9 +211,9 @@ def test_limit_4_a_rise_that_brings_nothing_is_taken_back(tmp_path: Path) -> Non
 @pytest.mark.parametrize("factor", [1.0, 3.0])
 def test_limit_5_there_are_as_many_workers_as_rate_and_latency_need(tmp_path: Path, factor: float) -> None:
     """What one worker gets done in a second is known: one request in the time that a request takes."""
-    rate, latency = 20.0, 0.4
+    rate, latency = 10.0, 0.8
     weather = WeatherRules(latency=latency, slow=(Slowness(0.0, inf, factor),))
-    scale = replace(OFTEN, workers=12, period=400, max_period=400)
+    scale = replace(OFTEN, workers=12, period=200, max_period=200)
 
     crawled = play(
         tmp_path, game(schedule=schedule(rate=rate, history=20.0), weather=weather), 200, SequenceRules(scale=scale)

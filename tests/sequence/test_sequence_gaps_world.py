@@ -94,9 +94,9 @@ def test_a_gap_that_opens_during_a_pause_is_skipped_when_the_game_goes_on(tmp_pa
 
 
 def test_holes_that_are_small_are_walked_through_and_not_skipped(tmp_path: Path) -> None:
-    holes = tuple(Hole(born_at(at, schedule()) + round(at) % 7, 60) for at in (10.0, 30.0, 50.0))
+    holes = tuple(Hole(born_at(at, schedule(rate=5.0)) + round(at) % 7, 60) for at in (10.0, 30.0, 50.0))
 
-    crawled = play(tmp_path, game(schedule=schedule(holes=holes)), 120)
+    crawled = play(tmp_path, game(schedule=schedule(rate=5.0, holes=holes)), 120)
 
     assert crawled.system.measures.gaps == 0
     assert crawled.not_ended(SETTLED) == []
@@ -124,7 +124,7 @@ def passed(tmp_path_factory: pytest.TempPathFactory) -> Passed:
         async def look() -> None:
             while True:
                 seen.append((crawled.system.readings(StoreReadings()), crawled.network.inflight))
-                await crawled.true.sleep(0.05)
+                await crawled.true.sleep(0.2)
 
         await crawled.run(240, look())
 

@@ -39,7 +39,7 @@ FILED = {
 
 
 def test_each_kind_of_spoilt_answer_is_filed_and_everyone_else_is_stored(tmp_path: Path) -> None:
-    places = {FIRST + 100 + 50 * place: kind for place, kind in enumerate(FILED)}
+    places = {FIRST + 100 + 20 * place: kind for place, kind in enumerate(FILED)}
 
     crawled = play(tmp_path, game(raids=1.0, hostile=places), 120)
 
@@ -53,7 +53,7 @@ def test_each_kind_of_spoilt_answer_is_filed_and_everyone_else_is_stored(tmp_pat
 
 def test_spoilt_answers_are_asked_in_other_words_and_ever_more_rarely(tmp_path: Path) -> None:
     """No cache should give the same again; and what is spoilt for good costs a dozen questions, not a thousand."""
-    crawled = play(tmp_path, game(schedule=schedule(rate=3.0), hostile={FIRST + 50: Hostile.NULL}), 900)
+    crawled = play(tmp_path, game(schedule=schedule(rate=1.0), hostile={FIRST + 50: Hostile.NULL}), 900)
 
     asked = crawled.game.tally.ids
     assert asked is not None
@@ -67,10 +67,10 @@ def test_ids_that_fail_for_hours_do_not_shut_the_host_for_the_others(tmp_path: P
     """Of a hundred ids eight fail all the time. They come again and again, but never in a row."""
     weather = WeatherRules(troubles=(Trouble(20.0, 300.0, 0.08),))
 
-    crawled = play(tmp_path, game(schedule=schedule(rate=20.0), weather=weather), 300)
+    crawled = play(tmp_path, game(schedule=schedule(rate=8.0), weather=weather), 300)
 
     failing = crawled.game.tally.kinds[Kind.TROUBLED]
-    assert failing > 300
+    assert failing > 120
     assert crawled.without_fate() == []
     assert crawled.behind() < 10
     left = crawled.not_ended(60.0)
@@ -92,7 +92,7 @@ def test_ids_that_fail_for_hours_do_not_shut_the_host_for_the_others(tmp_path: P
 def test_when_the_trouble_is_over_all_of_them_are_stored(tmp_path: Path) -> None:
     weather = WeatherRules(troubles=(Trouble(20.0, 60.0, 0.05),))
 
-    crawled = play(tmp_path, game(schedule=schedule(rate=10.0), weather=weather), 400)
+    crawled = play(tmp_path, game(schedule=schedule(rate=10.0), weather=weather), 330)
 
     assert crawled.state.given_up[Reason.ERROR] > 10
     assert crawled.not_ended(SETTLED) == []
@@ -152,7 +152,7 @@ async def _jump(crawled: GameCrawl, seconds: float, at: float, back: float | Non
     await crawled.true.sleep(1e6)
 
 
-@pytest.mark.parametrize("seconds", [3600.0, -3600.0, 86_400.0, -86_400.0])
+@pytest.mark.parametrize("seconds", [86_400.0, -3600.0])
 def test_a_clock_that_somebody_sets_costs_a_minute_and_no_id(tmp_path: Path, seconds: float) -> None:
     crawled = play(tmp_path, game(), lambda crawled: crawled.run(240, _jump(crawled, seconds, 60.0)))
 
@@ -217,7 +217,7 @@ def test_a_queue_that_stays_away_does_not_fill_the_memory(tmp_path: Path, monkey
             crawled.queue.down = ""
             await crawled.true.sleep(1e6)
 
-        await crawled.run(300, outage())
+        await crawled.run(210, outage())
 
     asked: list[int] = []
     crawled = play(tmp_path, game(raids=1.0), script)

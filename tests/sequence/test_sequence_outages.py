@@ -4,12 +4,11 @@ import asyncio
 import signal
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from service_crawl import (
-    CALM,
+    FAR,
     Own,
     Wire,
     crawl_flags,
@@ -26,8 +25,8 @@ from service_crawl import (
 
 from sanderling.sequence.state import SequenceState
 from sanderling.sequence.status import published
-from sanderling.worlds.game import Game
-from sanderling.worlds.game_weather import Trouble
+from sanderling.worlds.game import Game, GameRules
+from sanderling.worlds.game_answers import TROUBLED, GameAnswer
 
 
 @pytest.fixture
@@ -124,17 +123,34 @@ def test_a_database_that_goes_in_the_middle_of_a_batch_has_each_raid_once_when_i
     asyncio.run(main())
 
 
+class FailsAtFirst(Game):
+    """Answers with an error the first time it is asked for one id in ten, until it is mended."""
+
+    mended = False
+
+    def __init__(self, rules: GameRules, seed: int, began: float) -> None:
+        super().__init__(rules, seed, began)
+        self._failed: set[int] = set()
+
+    def _found(self, number: int, now: float) -> GameAnswer:
+        if not self.mended and number % 10 == 3 and number not in self._failed:
+            self._failed.add(number)
+            return TROUBLED
+        return super()._found(number, now)
+
+
 def test_after_kill_9_of_both_each_raid_is_stored_once(own: Own, tmp_path: Path) -> None:
-    # For a while some ids fail, so that the crawl is killed with ids that wait for another try.
-    game_rules = replace(rules(raids=0.5), weather=replace(CALM, troubles=(Trouble(0.0, 7.0, 0.1),)))
+    """The crawl has no end until it is killed, and at all times some of its ids wait for another try."""
 
     async def main() -> None:
         out = tmp_path / "out"
-        async with playing(game_rules) as server:
-            until = server.game.first + 299
+        async with playing(rules(raids=0.5), FailsAtFirst) as server:
+            game = server.game
+            assert isinstance(game, FailsAtFirst)
             store = ["store", "--out", str(tmp_path / "store"), "--batch", "5", *own.queue(), *own.rows()]
+            keeping = ("--max-rps", "20", "--no-store", *own.queue())
             async with running(*store) as storing:
-                async with running(*crawl_flags(server, out, until, "--no-store", *own.queue())) as crawling:
+                async with running(*crawl_flags(server, out, server.game.first + FAR, *keeping)) as crawling:
                     await own.stores_at_least(10)
                     async with own.batch_in_the_middle():
                         await killed(storing)
@@ -144,9 +160,10 @@ def test_after_kill_9_of_both_each_raid_is_stored_once(own: Own, tmp_path: Path)
                     saved = state.load()
                 assert saved is not None
                 assert saved.position.open, "ids that wait for another try"
-                assert saved.position.low <= until
+            game.mended = True
             async with running(*store) as storing:
-                async with running(*crawl_flags(server, out, until, "--no-store", *own.queue())) as crawling:
+                until = saved.position.next + 50
+                async with running(*crawl_flags(server, out, until, *keeping)) as crawling:
                     crawled = await finished(crawling)
                 assert (crawled.code, crawled.said["complete"], crawled.said["missed"]) == (0, True, {})
                 await assert_stored_once(own, server.game, out)

@@ -40,7 +40,7 @@ def test_what_prometheus_scraped_drives_the_workers_and_without_it_the_plan_stay
             few = ("--workers", "3", "--min-workers", "2", "--metrics-port", str(port))
             by = ("--prometheus", url, "--prometheus-match", MATCH)
             async with running(*crawl_flags(server, out, server.game.first + FAR, *few, *by)):
-                status = await status_with(out, lambda status: decided(status, by_readings=True), 70)
+                status = await status_with(out, lambda status: decided(status, by_readings=True))
                 decision = decided(status, by_readings=True)
                 assert decision is not None
                 await assert_read_there(url, decision)
@@ -49,7 +49,7 @@ def test_what_prometheus_scraped_drives_the_workers_and_without_it_the_plan_stay
                 assert decision.workers > decision.before
 
                 await asyncio.to_thread(servers.close)
-                held = await status_with(out, lambda status: "no readings" in "".join(status.decisions[-1].held), 70)
+                held = await status_with(out, lambda status: "no readings" in "".join(status.decisions[-1].held))
                 last = held.decisions[-1]
                 assert last.held[0].startswith(f"{NO_READINGS}: Prometheus: {url}")
                 assert last.workers == last.before == held.plan.workers

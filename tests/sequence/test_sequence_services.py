@@ -32,7 +32,7 @@ from sanderling.stores.clickhouse_raw import ClickhouseRaw
 from sanderling.worlds.game_schedule import Hole
 from sanderling.worlds.game_server import GameServer
 
-IDS = 400
+IDS = 200
 
 
 @pytest.fixture

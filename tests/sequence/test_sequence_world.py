@@ -30,7 +30,7 @@ def assert_nothing_lost(crawled: GameCrawl) -> None:
 
 
 def test_at_the_head_every_id_gets_its_fate_and_every_raid_is_queued_once(tmp_path: Path) -> None:
-    crawled = play(tmp_path, game(schedule=schedule(hole_every=100)), 300)
+    crawled = play(tmp_path, game(schedule=schedule(hole_every=100)), 200)
 
     assert_nothing_lost(crawled)
     assert crawled.not_ended(SETTLED) == []
@@ -41,7 +41,7 @@ def test_at_the_head_every_id_gets_its_fate_and_every_raid_is_queued_once(tmp_pa
 
 
 def test_at_the_head_records_are_young_and_few_questions_come_too_early(tmp_path: Path) -> None:
-    crawled = play(tmp_path, game(), 300)
+    crawled = play(tmp_path, game(), 200)
 
     later = [number for number in crawled.live(SETTLED) if crawled.game.visible(number) > crawled.game.began + 60]
     late = sorted(crawled.state.ended[number] - crawled.game.visible(number) for number in later)
@@ -51,7 +51,7 @@ def test_at_the_head_records_are_young_and_few_questions_come_too_early(tmp_path
 
 
 def test_without_pacing_nothing_is_lost_either(tmp_path: Path) -> None:
-    crawled = play(tmp_path, game(), 120, replace(SMALL, look=LookRules(pacing=False)))
+    crawled = play(tmp_path, game(), 90, replace(SMALL, look=LookRules(pacing=False)))
 
     assert_nothing_lost(crawled)
     assert crawled.not_ended(SETTLED) == []
@@ -61,7 +61,7 @@ def test_what_is_in_the_queue_is_what_the_game_said(tmp_path: Path) -> None:
     crawled = play(tmp_path, game(), 60)
 
     bodies = crawled.queue.bodies()
-    assert len(bodies) > 50
+    assert len(bodies) > 30
     for key, body in bodies.items():
         message = decode(body)
         assert (message.id, message.instance.instance_id) == (key, key)
@@ -71,10 +71,10 @@ def test_what_is_in_the_queue_is_what_the_game_said(tmp_path: Path) -> None:
 
 
 def test_a_backlog_under_a_quota_is_caught_up_and_nothing_is_diverted(tmp_path: Path) -> None:
-    """Five minutes behind, with twice the quota it takes to keep up: nobody could do it in less than five."""
-    rules = game(schedule=schedule(rate=10.0, history=300.0), weather=WeatherRules(quota=20.0, window=10.0))
+    """Two minutes behind, with twice the quota it takes to keep up: nobody could do it in less than two."""
+    rules = game(schedule=schedule(rate=10.0, history=120.0), weather=WeatherRules(quota=20.0, window=10.0))
 
-    crawled = play(tmp_path, rules, 400)
+    crawled = play(tmp_path, rules, 180)
 
     assert_nothing_lost(crawled)
     assert crawled.behind() < 10
@@ -96,7 +96,7 @@ def test_there_are_never_more_requests_in_flight_than_workers(tmp_path: Path) ->
 # A pause.
 
 
-PAUSED = Span(60.0, 1200.0)
+PAUSED = Span(60.0, 600.0)
 PAUSE = schedule(pieces=(Piece(-60.0, 60.0 + PAUSED.start, RATE), Piece(PAUSED.end, inf, RATE)))
 
 
@@ -105,38 +105,38 @@ def paused(tmp_path_factory: pytest.TempPathFactory) -> GameCrawl:
     return play(tmp_path_factory.mktemp("paused"), game(schedule=PAUSE), PAUSED.end + 120)
 
 
-def test_in_a_pause_of_twenty_minutes_nothing_is_skipped_and_little_is_asked(paused: GameCrawl) -> None:
+def test_in_a_pause_of_ten_minutes_nothing_is_skipped_and_little_is_asked(paused: GameCrawl) -> None:
     assert_nothing_lost(paused)
     assert paused.system.measures.skipped == 0
     assert paused.not_ended(SETTLED) == []
     assert paused.missed == []
-    assert paused.game.tally.kinds[Kind.MISSING] < 10_000
+    assert paused.game.tally.kinds[Kind.MISSING] < 5_000
     assert paused.said("runaway") == []
 
 
 def test_after_a_pause_it_goes_on_within_seconds(paused: GameCrawl) -> None:
     first = paused.first + round(RATE * (60.0 + PAUSED.start))
     assert paused.game.born(first - 1) < paused.game.began + PAUSED.start < paused.game.born(first)
-    waited = [paused.state.ended[number] - paused.game.visible(number) for number in range(first, first + 200)]
+    waited = [paused.state.ended[number] - paused.game.visible(number) for number in range(first, first + 150)]
     assert min(waited) < 20
     assert max(waited) < 60
 
 
 def test_a_pause_that_lasts_is_told_once(tmp_path: Path) -> None:
-    look = LookRules(wait=WaitRules(runaway=300.0))
+    look = LookRules(wait=WaitRules(runaway=150.0))
 
     crawled = play(tmp_path, game(schedule=PAUSE), PAUSED.end + 60, replace(SMALL, look=look))
 
     (told,) = crawled.said("runaway")
-    assert PAUSED.start + 300 < told < PAUSED.start + 600
+    assert PAUSED.start + 150 < told < PAUSED.start + 450
     assert crawled.not_ended(SETTLED) == []
 
 
 def test_records_that_come_in_bursts_are_all_stored(tmp_path: Path) -> None:
     """Nothing can be seen for four minutes, and then all of it, again and again."""
-    holds = tuple(Span(start, 240.0) for start in (30.0, 270.0, 510.0))
+    holds = tuple(Span(start, 240.0) for start in (30.0, 270.0))
 
-    crawled = play(tmp_path, game(schedule=schedule(rate=5.0, holds=holds)), 840)
+    crawled = play(tmp_path, game(schedule=schedule(holds=holds)), 600)
 
     assert_nothing_lost(crawled)
     assert crawled.system.measures.skipped == 0
@@ -164,10 +164,10 @@ def test_while_the_api_is_switched_off_hardly_anyone_asks(tmp_path: Path) -> Non
 
 def test_maintenance_during_a_look_ahead_ends_neither(tmp_path: Path) -> None:
     """Nothing is born, so there is a wait at the head; meanwhile the API is switched off, and on again."""
-    pieces = (Piece(-60.0, 120.0, RATE), Piece(300.0, inf, RATE))
+    pieces = (Piece(-60.0, 120.0, RATE), Piece(240.0, inf, RATE))
     weather = WeatherRules(maintenance=(Span(150.0, 60.0),))
 
-    crawled = play(tmp_path, game(schedule=schedule(pieces=pieces), weather=weather), 420)
+    crawled = play(tmp_path, game(schedule=schedule(pieces=pieces), weather=weather), 330)
 
     assert_nothing_lost(crawled)
     assert crawled.not_ended(SETTLED) == []
@@ -199,7 +199,7 @@ def test_hidden_raids_wait_among_the_missed_and_all_come_when_it_opens(tmp_path:
 
 
 def test_a_report_that_is_not_whole_at_first_is_stored_whole(tmp_path: Path) -> None:
-    rules = game(late=0.2, late_seconds=40.0)
+    rules = game(raids=0.25, late=0.2, late_seconds=40.0)
 
     crawled = play(tmp_path, rules, 240)
 
@@ -230,7 +230,7 @@ def test_an_id_that_answers_otherwise_the_second_time_is_stored(tmp_path: Path) 
 
 
 def test_an_id_whose_report_is_replaced_later_is_stored_as_it_was(tmp_path: Path) -> None:
-    crawled = play(tmp_path, game(changed=1.0, changed_seconds=60.0), 180)
+    crawled = play(tmp_path, game(changed=1.0, changed_seconds=60.0), 120)
 
     assert_nothing_lost(crawled)
     assert crawled.not_ended(SETTLED) == []

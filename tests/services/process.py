@@ -16,9 +16,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 # RabbitMQ is the slowest: 5 to 8 s on an idle machine of two cores.
-START_SECONDS = 40.0
+START_SECONDS = 240.0
 # SeaweedFS takes 2 s to stop, RabbitMQ 1 s.
-STOP_SECONDS = 15.0
+STOP_SECONDS = 60.0
 # Below the range from which Linux takes ports for outgoing connections (32768 and up), also after adding 10000.
 PORTS = range(10_001, 22_000)
 

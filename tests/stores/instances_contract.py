@@ -334,7 +334,7 @@ class InstancesContract:
 
         upwards = [everything[low : low + 30] for low in range(0, 100, 10)]
         downwards = [batch[::-1] for batch in upwards[::-1]]
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(300), asyncio.TaskGroup() as group:
             tasks = [group.create_task(store(batches)) for batches in (upwards, downwards, upwards)]
 
         assert sum(task.result() for task in tasks) == 120

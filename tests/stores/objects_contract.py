@@ -74,7 +74,7 @@ KEYS = st.text(
 ).filter(lambda key: key not in (".", "..") and not key.endswith(".meta.json"))
 
 
-def played(opens: Opens, play: Callable[[Objects], Awaitable[T]], seconds: float = 60) -> T:
+def played(opens: Opens, play: Callable[[Objects], Awaitable[T]], seconds: float = 300) -> T:
     """Open a store, and close it afterwards."""
 
     async def run() -> T:

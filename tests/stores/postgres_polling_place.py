@@ -46,7 +46,7 @@ async def polling(url: str) -> AsyncIterator[PostgresPolling]:
 
 
 async def until_waiting(db: Any, process: int) -> None:  # noqa: ANN401 - asyncpg has no types
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         while not await db.fetchval(WAITING, process):  # noqa: ASYNC110 - the server tells nobody
             await asyncio.sleep(0.01)
 

@@ -36,7 +36,7 @@ DELAY = 0.2
 EMPTY = Depth(0, 0, 0, 0)
 
 
-def played(opens: Opens, play: Callable[[WholeQueue], Awaitable[T]], seconds: float = 60) -> T:
+def played(opens: Opens, play: Callable[[WholeQueue], Awaitable[T]], seconds: float = 300) -> T:
     """Open a queue, and close it afterwards."""
 
     async def run() -> T:

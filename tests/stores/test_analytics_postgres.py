@@ -96,7 +96,7 @@ async def outcome(store: AnalyticsStore) -> Kept | AnalyticsError:
 
 async def waiting(db: Any, behind: int = 0) -> int:  # noqa: ANN401 - no types
     """The server's process that waits for us, as soon as one does."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         while not (process := await db.fetchval(WAITING, behind)):  # noqa: ASYNC110 - the server tells nobody
             await asyncio.sleep(0.01)
     return int(process)
@@ -263,7 +263,7 @@ def test_kill_9_in_the_middle_of_a_replay_leaves_whole_events(place: Place, post
 async def until_idle(place: Place) -> None:
     """The server takes its time to notice that somebody was killed, and ends what it was told to end."""
     held = "SELECT pid FROM pg_locks WHERE relation = 'processed_events'::regclass"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         while await place.sql(held):  # noqa: ASYNC110 - the server tells nobody
             await asyncio.sleep(0.01)
 
@@ -277,7 +277,7 @@ async def test_whoever_replays_waits_for_nobody_who_has_an_event_in_hand(
             await store.keep(batch(name, message=name.encode()))
         async with db.transaction():
             await db.execute("SELECT FROM processed_events WHERE event_id = 'b' FOR UPDATE")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(300):
                 assert await store.replay(ALL, exchange="x", routing_key="k") == 2
                 assert await store.forget_events(2e9) == 0
         assert await store.replay(ALL, exchange="x", routing_key="k") == 1

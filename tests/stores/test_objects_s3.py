@@ -147,7 +147,7 @@ Play = Callable[[Objects, Odd], Awaitable[None]]
 def with_odd(play: Play) -> None:
     async def run() -> None:
         odd = Odd()
-        async with asyncio.timeout(60), odd.opened() as url:
+        async with asyncio.timeout(300), odd.opened() as url:
             objects = open_objects(url, NOBODY)
             try:
                 await play(objects, odd)
@@ -416,7 +416,7 @@ def test_a_server_that_is_stopped_and_started_under_load_loses_nothing() -> None
     async def play(folder: Path) -> None:
         objects = open_objects(f"s3+http://sanderling:{secret}@127.0.0.1:{ports[3]}", NOBODY)
         load = Load(objects)
-        async with asyncio.timeout(100), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(300), asyncio.TaskGroup() as group:
             async with alive(folder, ports, secret):
                 for name in ("a", "b", "c"):
                     group.create_task(load.run(name))
@@ -550,5 +550,5 @@ def test_a_process_that_used_it_ends_well(s3: S3) -> None:
         "asyncio.run(main())\n"
     )
     for _ in range(3):
-        ended = subprocess.run([sys.executable, "-c", script, url_of(s3)], timeout=60, check=False)  # noqa: S603 - ours
+        ended = subprocess.run([sys.executable, "-c", script, url_of(s3)], timeout=300, check=False)  # noqa: S603 - ours
         assert ended.returncode == 0

@@ -86,7 +86,7 @@ class TestPostgresInstances(InstancesContract):
 
 async def stuck(db: Any, schema: str) -> int:  # noqa: ANN401 - no types
     """The process of the server whose batch waits for the lock that we hold: all its rows are in, and not committed."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         while True:
             if pid := await db.fetchval(WAITING, schema):
                 return int(pid)
@@ -308,7 +308,7 @@ async def keep_both(
         await db.execute(lock)
         for store, batch in zip(stores, batches, strict=True):
             group.create_task(store.keep(batch))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while await watch.fetchval(waiting, schema) < 2:  # noqa: ASYNC110 - the server tells nobody
                 await asyncio.sleep(0.01)
         await transaction.rollback()

@@ -54,7 +54,7 @@ def name(rabbitmq: str) -> Iterator[str]:
 
 async def delete(url: str, name: str) -> None:
     later = (f"{name}.later.{seconds:g}s" for seconds in (*SHORT, *DELAYS))
-    async with asyncio.timeout(20), await aio_pika.connect(url) as connection:
+    async with asyncio.timeout(300), await aio_pika.connect(url) as connection:
         channel = await connection.channel()
         for each in (name, f"{name}.dead", *later):
             await channel.queue_delete(each, if_unused=False, if_empty=False)
@@ -86,7 +86,7 @@ def weather(rabbitmq: str, name: str) -> Callable[[Play], None]:
     """Play with a queue behind a proxy."""
 
     async def run(play: Play) -> None:
-        async with asyncio.timeout(60), Proxy(rabbitmq) as proxy:
+        async with asyncio.timeout(300), Proxy(rabbitmq) as proxy:
             queue = RabbitmqQueue(proxy.url, name, SystemClock(), delays=SHORT)
             try:
                 await play(queue, proxy)
@@ -507,7 +507,7 @@ def exchange(rabbitmq: str) -> Iterator[str]:
 
 
 async def delete_exchange(url: str, exchange: str) -> None:
-    async with asyncio.timeout(20), await aio_pika.connect(url) as connection:
+    async with asyncio.timeout(300), await aio_pika.connect(url) as connection:
         await (await connection.channel()).exchange_delete(exchange)
 
 

@@ -44,7 +44,7 @@ def exchange(rabbitmq: str) -> Iterator[str]:
 
 
 async def delete(url: str, exchange: str) -> None:
-    async with asyncio.timeout(20), await aio_pika.connect(url) as connection:
+    async with asyncio.timeout(300), await aio_pika.connect(url) as connection:
         await (await connection.channel()).exchange_delete(exchange)
 
 
@@ -70,7 +70,7 @@ class Receiver:
 
 @asynccontextmanager
 async def receiver(url: str) -> AsyncIterator[Receiver]:
-    async with asyncio.timeout(60), await aio_pika.connect(url) as connection:
+    async with asyncio.timeout(300), await aio_pika.connect(url) as connection:
         yield Receiver(await connection.channel())
 
 

@@ -47,7 +47,7 @@ def test_processes_that_make_the_same_file_at_once_all_get_it(tmp_path: Path) ->
             assert [opener.stdout.readline() for opener in openers if opener.stdout] == ["1\n"] * 3
     finally:
         for opener in openers:
-            opener.communicate(timeout=20)
+            opener.communicate(timeout=300)
 
 
 def test_a_file_of_another_kind_is_left_alone(tmp_path: Path) -> None:

@@ -343,7 +343,7 @@ def test_processes_that_make_the_same_file_at_once_all_get_it(tmp_path: Path) ->
             assert [opener.stdout.readline() for opener in openers if opener.stdout] == [f"{PAGE_BYTES} 0\n"] * 3
     finally:
         for opener in openers:
-            opener.communicate(timeout=20)
+            opener.communicate(timeout=300)
 
 
 # --- tables of the source ---

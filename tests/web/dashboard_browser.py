@@ -22,7 +22,7 @@ from sanderling.web.house_reach import Reach
 T = TypeVar("T")
 # Without the moving waves, which cost more than all the rest where there is no graphics card.
 USUAL: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"}
-SECONDS = 20.0  # that anything may take, on a machine that is busy with something else
+SECONDS = 120.0  # that anything may take, on a machine that is busy with something else
 
 
 @contextmanager

@@ -114,7 +114,7 @@ async def dashboard(
     asking, door, streams = Asking(reach, clock), Door(Access(known, clock), clock, NAME), Streams(SystemClock())
     headers = {"Authorization": f"Bearer {token}"} if token and bearer else {}
     jar = aiohttp.CookieJar(unsafe=True)  # of an address
-    async with asyncio.timeout(60), Live(home, asking, clock, "1.2.3", secured=token is not None) as live:
+    async with asyncio.timeout(300), Live(home, asking, clock, "1.2.3", secured=token is not None) as live:
         actions = Actions(live, reach, Audit(home), clock)
         behind = Behind(live, actions, door, streams, assets or Assets())
         async with (

@@ -245,7 +245,7 @@ async def house(
     made = polling_app(control, clock, opened, SNAPSHOT, app)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(300),
         serving(made, "127.0.0.1", 0, Token(token) if token else None, serve) as address,
         aiohttp.ClientSession(headers=headers) as session,
     ):

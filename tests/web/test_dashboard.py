@@ -277,7 +277,7 @@ async def test_requests_that_make_no_sense_are_answered_with_a_problem(tmp_path:
 async def test_the_dashboard_is_opened_as_a_whole(tmp_path: Path) -> None:
     a_home(tmp_path)
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(300),
         served(Opening(tmp_path, port=0, token=Token(TOKEN)), Reach(), SystemClock()) as address,
     ):
         reader, writer = await asyncio.open_connection(address.host, address.port)

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -28,9 +29,13 @@ from polling_house import TOKEN
 from sanderling.stores.analytics import AnalyticsStore
 from sanderling.stores.queue import Letter
 
-schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 
-WRONG = schemathesis.GenerationMode.NEGATIVE
+@cache
+def tool() -> Any:  # noqa: ANN401 - the tool has types of its own
+    """Loaded by who uses it: it takes every worker a second."""
+    return pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+
+
 TOO_LARGE = 413  # which the tool does not take for a refusal
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 # What is well described and refused all the same: dates in the wrong order and pages that are too deep, and letters
@@ -100,10 +105,10 @@ def served(folder: Path, token: str | None) -> Iterator[str]:
     thread = threading.Thread(target=loop.run_until_complete, args=(main(),))
     thread.start()
     try:
-        yield address.result(30)
+        yield address.result(300)
     finally:
-        loop.call_soon_threadsafe(closing.result(30).set)
-        thread.join(30)
+        loop.call_soon_threadsafe(closing.result(300).set)
+        thread.join(300)
         loop.close()
 
 
@@ -121,7 +126,7 @@ def url(folder: Path) -> Iterator[str]:
 
 
 def operations(url: str) -> Iterator[tuple[str, Any]]:
-    described = schemathesis.openapi.from_url(f"{url}/openapi.json", headers=HEADERS)
+    described = tool().openapi.from_url(f"{url}/openapi.json", headers=HEADERS)
     for found in described.get_all_operations():
         operation = found.ok()
         yield operation.definition.raw["operationId"], operation
@@ -141,7 +146,7 @@ def ask(operation: Any, refused: set[int]) -> None:  # noqa: ANN401 - the tool's
     @given(operation.as_strategy())
     def check(case: Any) -> None:  # noqa: ANN401 - the tool's own
         answer = case.call(headers=HEADERS)
-        accepting = schemathesis.checks.CHECKS.get_one("positive_data_acceptance")
+        accepting = tool().checks.CHECKS.get_one("positive_data_acceptance")
         case.validate_response(answer, excluded_checks=[accepting] if answer.status_code in refused else [])
 
     check()
@@ -181,17 +186,19 @@ def test_what_is_not_as_it_is_described_is_refused(folder: Path) -> None:
     with served(folder, None) as opened:
         for name, operation in operations(opened):
             if name not in EASY:
-                refuse(operation.as_strategy(generation_mode=WRONG))
+                refuse(operation.as_strategy(generation_mode=tool().GenerationMode.NEGATIVE))
 
 
 def refuse(cases: Any) -> None:  # noqa: ANN401 - the tool's own
+    wrong = tool().GenerationMode.NEGATIVE
+
     @settings(max_examples=5, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None)
     @given(cases)
     def check(case: Any) -> None:  # noqa: ANN401 - the tool's own
         # No header is wrong here: an id that cannot be used is not.
-        assume(any(info.mode is WRONG for where, info in case.meta.components.items() if where != "header"))
+        assume(any(info.mode is wrong for where, info in case.meta.components.items() if where != "header"))
         answer = case.call()
-        rejecting = schemathesis.checks.CHECKS.get_one("negative_data_rejection")
+        rejecting = tool().checks.CHECKS.get_one("negative_data_rejection")
         case.validate_response(answer, excluded_checks=[rejecting] if answer.status_code == TOO_LARGE else [])
 
     check()

@@ -60,7 +60,7 @@ def put(body: bytes, *headers: str) -> bytes:
 )
 @in_loop
 async def test_paths_and_queries_that_are_none_of_ours_are_refused(path: str, status: int) -> None:
-    async with events_house() as opened, asyncio.timeout(30):
+    async with events_house() as opened, asyncio.timeout(300):
         answer = parsed(await raw(opened.address, head(f"GET {ANALYTICS}{path} HTTP/1.1")))
         assert await stands(opened)
 
@@ -92,7 +92,7 @@ async def test_paths_and_queries_that_are_none_of_ours_are_refused(path: str, st
 )
 @in_loop
 async def test_bodies_that_are_not_as_described_are_refused_and_switch_nothing(body: bytes, status: int) -> None:
-    async with events_house() as opened, asyncio.timeout(30):
+    async with events_house() as opened, asyncio.timeout(300):
         answer = parsed(await raw(opened.address, put(body)))
         wrong_type = parsed(await raw(opened.address, put(GIVEN, "Content-Type: text/plain")))
         assert await stands(opened)
@@ -104,7 +104,7 @@ async def test_bodies_that_are_not_as_described_are_refused_and_switch_nothing(b
 @in_loop
 async def test_half_a_character_is_no_key() -> None:
     letters = FakeLetters(Dead("k", b"", "", 1, 0.0))
-    async with events_house(letters=letters) as opened, asyncio.timeout(30):
+    async with events_house(letters=letters) as opened, asyncio.timeout(300):
         body = b'{"keys":["\\ud800"]}'
         asked = head(f"POST {EVENTS}/dead/replay HTTP/1.1", f"Content-Length: {len(body)}", JSON) + body
         answer = parsed(await raw(opened.address, asked))

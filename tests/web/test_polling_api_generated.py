@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from functools import cache
 from typing import Any
 
 import pytest
@@ -12,7 +13,12 @@ from polling_house import TOKEN, FakeControl, a_target, house
 
 from sanderling.stores.documents import Row
 
-schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+
+@cache
+def tool() -> Any:  # noqa: ANN401 - the tool has types of its own
+    """Loaded by who uses it: it takes every worker a second."""
+    return pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+
 
 # What is well described and refused all the same: cursors, numbers of changes and settings that there are not, and a
 # whole number that is written with a fraction of nothing.
@@ -46,16 +52,16 @@ def url() -> Iterator[str]:
     thread = threading.Thread(target=loop.run_until_complete, args=(main(),))
     thread.start()
     try:
-        yield address.result(30)
+        yield address.result(300)
     finally:
-        loop.call_soon_threadsafe(closing.result(30).set)
-        thread.join(30)
+        loop.call_soon_threadsafe(closing.result(300).set)
+        thread.join(300)
         loop.close()
 
 
 def test_the_api_is_as_it_is_described(url: str) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    described = schemathesis.openapi.from_url(f"{url}/openapi.json", headers=headers)
+    described = tool().openapi.from_url(f"{url}/openapi.json", headers=headers)
     asked = []
     for found in described.get_all_operations():
         operation = found.ok()
@@ -72,7 +78,7 @@ def ask(operation: Any, headers: dict[str, str], refused: set[int]) -> None:  # 
     @given(operation.as_strategy())
     def check(case: Any) -> None:  # noqa: ANN401 - the tool's own
         answer = case.call(headers=headers)
-        accepting = schemathesis.checks.CHECKS.get_one("positive_data_acceptance")
+        accepting = tool().checks.CHECKS.get_one("positive_data_acceptance")
         case.validate_response(answer, excluded_checks=[accepting] if answer.status_code in refused else [])
 
     check()

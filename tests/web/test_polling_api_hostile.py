@@ -109,7 +109,7 @@ async def test_any_text_is_an_id_in_every_route(source_id: str) -> None:
 )
 @in_loop
 async def test_paths_and_queries_that_are_none_of_ours_are_refused(path: str, status: int) -> None:
-    async with house() as opened, asyncio.timeout(30):
+    async with house() as opened, asyncio.timeout(300):
         answer = parsed(await raw(opened.address, head(f"GET {path} HTTP/1.1")))
         assert await stands(opened)
 
@@ -146,7 +146,7 @@ async def test_paths_and_queries_that_are_none_of_ours_are_refused(path: str, st
 )
 @in_loop
 async def test_bodies_that_are_not_as_described_are_refused_and_promote_nothing(body: bytes, status: int) -> None:
-    async with house() as opened, asyncio.timeout(30):
+    async with house() as opened, asyncio.timeout(300):
         answer = parsed(await raw(opened.address, post(body)))
         assert await stands(opened)
 
@@ -171,7 +171,7 @@ async def test_bodies_that_are_not_as_described_are_refused_and_promote_nothing(
 )
 @in_loop
 async def test_a_body_is_json_and_says_so(headers: tuple[str, ...], status: int) -> None:
-    async with house() as opened, asyncio.timeout(30):
+    async with house() as opened, asyncio.timeout(300):
         answer = parsed(await raw(opened.address, post(b'{"kind":"race"}', *headers)))
 
     assert answer.status == status
@@ -180,7 +180,7 @@ async def test_a_body_is_json_and_says_so(headers: tuple[str, ...], status: int)
 @in_loop
 async def test_a_bomb_is_not_unpacked() -> None:
     bomb = gzip.compress(b" " * 50_000_000)
-    async with house() as opened, asyncio.timeout(30):
+    async with house() as opened, asyncio.timeout(300):
         answer = parsed(await raw(opened.address, post(bomb, JSON, "Content-Encoding: gzip")))
 
     assert answer.status == 415
@@ -189,7 +189,7 @@ async def test_a_bomb_is_not_unpacked() -> None:
 @in_loop
 async def test_a_body_of_ten_megabytes_is_refused_by_its_length() -> None:
     big = head("POST /promote HTTP/1.1", JSON, "Content-Length: 10000000")
-    async with house() as opened, asyncio.timeout(30):
+    async with house() as opened, asyncio.timeout(300):
         # Nothing of it is sent: the refusal comes all the same.
         reader, writer = await asyncio.open_connection(opened.address.host, opened.address.port)
         writer.write(big)
@@ -205,7 +205,7 @@ async def test_a_body_of_ten_megabytes_is_refused_by_its_length() -> None:
 async def test_a_body_without_a_length_is_read_only_so_far() -> None:
     chunked = head("POST /promote HTTP/1.1", JSON, "Transfer-Encoding: chunked")
     piece = b"10000\r\n" + b" " * 65_536 + b"\r\n"
-    async with house() as opened, asyncio.timeout(30):
+    async with house() as opened, asyncio.timeout(300):
         answer = parsed(await raw(opened.address, chunked, *[piece] * 150, b"0\r\n\r\n"))
         small = parsed(await raw(opened.address, chunked, b"2\r\n{}\r\n0\r\n\r\n"))
         broken = parsed(await raw(opened.address, chunked, b"zz\r\n{}\r\n"))
@@ -219,7 +219,7 @@ async def test_a_body_that_does_not_arrive_is_not_waited_for() -> None:
     half = head("POST /promote HTTP/1.1", JSON, "Content-Length: 20") + b'{"kind":'
     async with (
         house(app=AppRules(body_seconds=0.2), serve=ServeRules(lingering=0.1)) as opened,
-        asyncio.timeout(30),
+        asyncio.timeout(300),
     ):
         answer = parsed(await raw(opened.address, half))
         assert await stands(opened)
@@ -231,7 +231,7 @@ async def test_a_body_that_does_not_arrive_is_not_waited_for() -> None:
 @in_loop
 async def test_a_client_that_goes_away_in_the_middle_is_not_worth_a_line() -> None:
     half = head("POST /promote HTTP/1.1", JSON, "Content-Length: 20") + b'{"kind":'
-    async with house() as opened, asyncio.timeout(30):
+    async with house() as opened, asyncio.timeout(300):
         with capture_logs() as lines:
             for _ in range(10):
                 _, writer = await asyncio.open_connection(opened.address.host, opened.address.port)
@@ -246,7 +246,7 @@ async def test_a_client_that_goes_away_in_the_middle_is_not_worth_a_line() -> No
 
 @in_loop
 async def test_who_waits_to_be_asked_for_the_body_is_asked_only_if_it_is_wanted() -> None:
-    async with house(serve=ServeRules(lingering=0.1)) as opened, asyncio.timeout(30):
+    async with house(serve=ServeRules(lingering=0.1)) as opened, asyncio.timeout(300):
         good = head("POST /promote HTTP/1.1", JSON, "Content-Length: 2", "Expect: 100-continue")
         wanted = await raw(opened.address, good, b"{}")
         wrong = await raw(opened.address, good, b"[]")
@@ -262,7 +262,7 @@ async def test_who_waits_to_be_asked_for_the_body_is_asked_only_if_it_is_wanted(
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE", "DELETE", "PROPFIND", "BREW", "get"])
 @in_loop
 async def test_wrong_methods_are_refused(method: str) -> None:
-    async with house() as opened, asyncio.timeout(30):
+    async with house() as opened, asyncio.timeout(300):
         answer = parsed(await raw(opened.address, head(f"{method} /targets HTTP/1.1")))
         assert await stands(opened)
 
@@ -277,7 +277,7 @@ async def test_wrong_methods_are_refused(method: str) -> None:
 )
 @in_loop
 async def test_it_is_no_proxy(line: str) -> None:
-    async with house() as opened, asyncio.timeout(30):
+    async with house() as opened, asyncio.timeout(300):
         answer = parsed(await raw(opened.address, head(line)))
         assert await stands(opened)
 
@@ -286,7 +286,7 @@ async def test_it_is_no_proxy(line: str) -> None:
 
 @in_loop
 async def test_an_upgrade_is_not_made() -> None:
-    async with house() as opened, asyncio.timeout(30):
+    async with house() as opened, asyncio.timeout(300):
         asked = head("GET /health HTTP/1.1", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13")
         answer = parsed(
             await raw(opened.address, asked.replace(b"Connection: close\r\n", b""), head("GET /health HTTP/1.1"))
@@ -317,7 +317,7 @@ async def test_strangers_learn_nothing_not_even_what_there_is(path: str) -> None
 
 @in_loop
 async def test_a_hook_may_bring_the_token_in_its_own_header() -> None:
-    async with house() as opened, asyncio.timeout(30):
+    async with house() as opened, asyncio.timeout(300):
         asked = post(b'{"event":"e1"}', JSON, f"X-Sanderling-Token: {TOKEN}", path="/hooks/promote")
         asked = asked.replace(f"Authorization: Bearer {TOKEN}\r\n".encode(), b"")
         hook = parsed(await raw(opened.address, asked))
@@ -354,7 +354,7 @@ MANY = 1_000
 )
 @in_loop
 async def test_a_thousand_idle_streams_are_served_one_more_is_not_and_all_end_at_once() -> None:
-    async with house() as opened, asyncio.timeout(60):
+    async with house() as opened, asyncio.timeout(300):
         writers = []
         for _ in range(MANY):
             reader, writer = await asyncio.open_connection(opened.address.host, opened.address.port)

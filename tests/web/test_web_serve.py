@@ -123,7 +123,7 @@ async def test_a_request_that_is_under_way_comes_to_its_end_and_streams_end_befo
         control.hold.set()
 
     following = asyncio.Event()
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(300), asyncio.TaskGroup() as group:
         async with house(control) as opened:
             asked = group.create_task(ask(opened.address.url))
             group.create_task(follow(opened.address.url))
@@ -141,7 +141,7 @@ async def test_a_request_that_does_not_end_is_cut() -> None:
     control.hold = asyncio.Event()
 
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(300),
         asyncio.TaskGroup() as group,
         house(control, serve=ServeRules(closing=0.2)) as opened,
     ):
@@ -164,7 +164,7 @@ async def test_whoever_takes_too_long_for_the_head_of_a_request_is_cut() -> None
             writer.transport.abort()
         return b"cut"
 
-    async with house(serve=ServeRules(idle=0.3)) as opened, asyncio.timeout(30):
+    async with house(serve=ServeRules(idle=0.3)) as opened, asyncio.timeout(300):
         assert await drip() == b"cut"
         assert await raw(opened.address, b"") == b""
         assert (await opened.ask("GET", "/health")).status == 200
@@ -172,7 +172,7 @@ async def test_whoever_takes_too_long_for_the_head_of_a_request_is_cut() -> None
 
 @in_loop
 async def test_only_so_many_connections_are_let_in() -> None:
-    async with house(serve=ServeRules(most=5, idle=1e6)) as opened, asyncio.timeout(20):
+    async with house(serve=ServeRules(most=5, idle=1e6)) as opened, asyncio.timeout(300):
         places = [await asyncio.open_connection(opened.address.host, opened.address.port) for _ in range(5)]
         while True:
             # Those five have connected, and may not have been let in yet.
@@ -189,7 +189,7 @@ async def test_only_so_many_connections_are_let_in() -> None:
 @in_loop
 async def test_a_connection_serves_several_requests() -> None:
     one = head("GET /health HTTP/1.1").replace(b"Connection: close\r\n", b"")
-    async with house() as opened, asyncio.timeout(30):
+    async with house() as opened, asyncio.timeout(300):
         said = await raw(opened.address, one * 40 + head("GET /health HTTP/1.1"))
 
     assert said.count(b"HTTP/1.1 200 OK") == 41
@@ -211,7 +211,7 @@ async def test_a_body_that_cannot_be_read_fills_no_log(who: str, rest: bytes, ca
     """Also by who has no token: whoever can connect could fill the disk."""
     sent = f"POST /promote HTTP/1.1\r\nHost: localhost\r\n{who}\r\nContent-Type: application/json\r\n".encode() + rest
     app, serve = AppRules(body_seconds=0.05), ServeRules(lingering=0.05, idle=0.2)
-    async with house(app=app, serve=serve) as opened, asyncio.timeout(30):
+    async with house(app=app, serve=serve) as opened, asyncio.timeout(300):
         with capture_logs() as lines:
             said = await raw(opened.address, sent)
         assert (await opened.ask("GET", "/health")).status == 200
@@ -241,7 +241,7 @@ async def test_a_body_that_cannot_be_read_fills_no_log(who: str, rest: bytes, ca
 )
 @in_loop
 async def test_what_is_no_http_is_a_problem_like_any_other_and_nothing_of_it_is_logged(data: bytes) -> None:
-    async with house() as opened, asyncio.timeout(30):
+    async with house() as opened, asyncio.timeout(300):
         with capture_logs() as lines:
             said = await raw(opened.address, data)
         assert (await opened.ask("GET", "/health")).status == 200

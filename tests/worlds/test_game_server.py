@@ -43,7 +43,7 @@ def visit(
 ) -> T:
     async def main() -> T:
         server = GameServer(Game(rules, 1), clock or Still())
-        async with asyncio.timeout(60), server, Http(HttpRules(), OWN) as http:
+        async with asyncio.timeout(300), server, Http(HttpRules(), OWN) as http:
             return await act(server, http)
 
     return asyncio.run(main())

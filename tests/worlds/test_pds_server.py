@@ -38,7 +38,7 @@ class Still(FakeClock):
 def visit(act: Callable[[FleetServer, Http], Awaitable[T]], clock: FakeClock | None = None) -> T:
     async def main() -> T:
         server = FleetServer(Fleet.make(1, hosts=3, repos=40), clock or Still())
-        async with asyncio.timeout(60), server, Http(RULES, OWN) as http:
+        async with asyncio.timeout(300), server, Http(RULES, OWN) as http:
             return await act(server, http)
 
     return asyncio.run(main())

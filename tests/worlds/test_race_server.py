@@ -37,7 +37,7 @@ def visit(
 ) -> T:
     async def main() -> T:
         server = RaceServer(RaceDay(1, rules or demo()), clock or Still())
-        async with asyncio.timeout(60), server, Http(HttpRules(), OWN) as http:
+        async with asyncio.timeout(300), server, Http(HttpRules(), OWN) as http:
             return await act(server, http)
 
     return asyncio.run(main())

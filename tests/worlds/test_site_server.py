@@ -39,7 +39,7 @@ def visit(act: Callable[[SiteServer, Http], Awaitable[T]], clock: FakeClock | No
     async def main() -> T:
         world = World.make(1, ordinary=2, pages=20)
         server = SiteServer(world, clock or Still(), patience=patience)
-        async with asyncio.timeout(60), server, Http(HttpRules(idle=0.3), OWN) as http:
+        async with asyncio.timeout(300), server, Http(HttpRules(idle=0.3), OWN) as http:
             return await act(server, http)
 
     return asyncio.run(main())

@@ -271,7 +271,7 @@ sys.argv = ["sanderling", "--home", "h", "--version"]
 from sanderling.cli import main
 main()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)  # noqa: S603
 
     loaded = set(done.stdout.splitlines()[-1].split())
     assert "sanderling.cli.everywhere" in loaded

@@ -58,7 +58,7 @@ def told_of(home: Path) -> dict[int, str]:
 
 async def until(so: Callable[[], T]) -> T:
     """What comes of asking, once that is something."""
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(300):
         while not (found := so()):  # noqa: ASYNC110 - another process tells nobody
             await asyncio.sleep(0.05)
     return found
@@ -129,7 +129,7 @@ def test_no_command_outlives_whoever_began_it(tmp_path: Path) -> None:
         command = (sys.executable, "-c", PARENT, str(tmp_path))
         parent = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
         assert parent.stdout is not None
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(300):
             children = [Path("/proc", pid) for pid in (await parent.stdout.readline()).decode().split()]
             parent.kill()
             await parent.wait()

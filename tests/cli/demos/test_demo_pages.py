@@ -21,7 +21,7 @@ LAST_WORDS = "# how the limiter learns"
 
 
 def run(*arguments: str, cwd: Path) -> Done:
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, cwd=cwd, timeout=100, check=False)  # noqa: S603
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, cwd=cwd, timeout=300, check=False)  # noqa: S603
     return Done(done.returncode, done.stdout, done.stderr)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from services.process import Missing, Service, Unreachable, private_folder
 
-SECONDS = 60.0  # to come up, or to go
+SECONDS = 300.0  # to come up, or to go
 
 
 class PrivateServer:

@@ -94,7 +94,7 @@ def test_killed_again_and_again_every_page_is_there_once(tmp_path: Path, events:
 async def waits(process: Process) -> None:
     """Return when it has said that it waits."""
     assert process.stderr is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while b"batch_waits" not in (line := await process.stderr.readline()):
             assert line, "it has ended"
 

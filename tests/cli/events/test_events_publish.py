@@ -106,7 +106,7 @@ async def piped(process: Process, lines: Iterable[str]) -> None:
 
 
 async def until_safe(out: Path, batches: int) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while len(waiting(out)) < batches:  # noqa: ASYNC110 - rows of another process
             await asyncio.sleep(0.02)
 
@@ -197,7 +197,7 @@ def test_at_a_broker_the_messages_are_in_the_queue(tmp_path: Path, out: Path, ra
             await queue.close()
 
     async def removed() -> None:
-        async with asyncio.timeout(20), await aio_pika.connect(rabbitmq) as connection:
+        async with asyncio.timeout(300), await aio_pika.connect(rabbitmq) as connection:
             channel = await connection.channel()
             for each in (name, f"{name}.dead", *(f"{name}.later.{seconds:g}s" for seconds in DELAYS)):
                 await channel.queue_delete(each, if_unused=False, if_empty=False)

@@ -230,7 +230,7 @@ def test_at_a_broker_messages_come_to_whoever_is_bound(folder: Path, rabbitmq: s
 
     async def work(queue: WholeQueue) -> list[bytes]:
         found: list[bytes] = []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(300):
             while len(found) < 2:
                 some = await queue.take(10, 1)
                 found += [each.body for each in some]
@@ -238,7 +238,7 @@ def test_at_a_broker_messages_come_to_whoever_is_bound(folder: Path, rabbitmq: s
         return found
 
     async def tidy() -> None:
-        async with asyncio.timeout(20), await aio_pika.connect(rabbitmq) as connection:
+        async with asyncio.timeout(300), await aio_pika.connect(rabbitmq) as connection:
             await (await connection.channel()).exchange_delete(exchange)
 
     with at_broker(rabbitmq, folder) as queued:

@@ -28,7 +28,7 @@ def test_a_race_is_polled_to_its_end_and_what_came_of_it_is_said(tmp_path: Path)
                 assert process.stderr is not None
                 metrics = (await process.stderr.readline()).decode().removeprefix("metrics: ")
                 await over(server)
-                page = await asyncio.to_thread(lambda: urlopen(metrics, timeout=60).read().decode())  # noqa: S310 - ours
+                page = await asyncio.to_thread(lambda: urlopen(metrics, timeout=300).read().decode())  # noqa: S310 - ours
                 process.send_signal(signal.SIGTERM)
                 done = await finish(process)
             async with database(tmp_path) as store:

@@ -234,7 +234,7 @@ def test_metrics_are_served_while_it_runs(tmp_path: Path) -> None:
             text = ""
             while 'crawler_repos_processed_total{result="success"} 3.0' not in text:
                 await asyncio.sleep(0.1)
-                text = await asyncio.to_thread(lambda: urlopen(url, timeout=10).read().decode())  # noqa: S310 - our own
+                text = await asyncio.to_thread(lambda: urlopen(url, timeout=300).read().decode())  # noqa: S310 - our own
 
         assert 'crawler_http_requests_total{status_code="200"} 3.0' in text
         assert "crawler_repo_records_count 3.0" in text

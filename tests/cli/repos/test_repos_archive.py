@@ -197,7 +197,7 @@ def test_on_a_terminal_there_is_a_bar_and_elsewhere_none(folder: Path, tmp_path:
     ]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     with subprocess.Popen(command, stderr=theirs, stdout=subprocess.PIPE, env=environment) as process:  # noqa: S603 - ours
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=300)
         os.close(theirs)
         drawn = os.read(ours, 65536)
     os.close(ours)

@@ -150,7 +150,7 @@ def test_on_a_terminal_reset_asks_first(folder: Path, typed: bytes, code: int, l
     command = [sys.executable, "-m", "sanderling", "repos", "reset", "--output-dir", str(folder)]
     with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:  # noqa: S603
         os.write(ours, typed)
-        out, _ = child.communicate(timeout=60)
+        out, _ = child.communicate(timeout=300)
     os.close(ours)
     os.close(theirs)
 

@@ -150,7 +150,7 @@ def test_lines_larger_than_the_memory_and_many_ids_fit_into_little_of_it(tmp_pat
         resource.setrlimit(resource.RLIMIT_DATA, (200 << 20, 200 << 20))
 
     done = subprocess.run(  # noqa: S603 - ours
-        [*command, f"--out={tmp_path / 'out'}"], capture_output=True, preexec_fn=bounded, timeout=100, check=False
+        [*command, f"--out={tmp_path / 'out'}"], capture_output=True, preexec_fn=bounded, timeout=300, check=False
     )
 
     assert done.returncode == 1, done.stderr
@@ -163,7 +163,7 @@ def test_lines_larger_than_the_memory_and_many_ids_fit_into_little_of_it(tmp_pat
 def test_import_from_the_input(tmp_path: Path, state: SequenceState) -> None:
     command = [sys.executable, "-m", "sanderling", "sequence", "missed", "import", "-", f"--out={tmp_path / 'out'}"]
 
-    done = subprocess.run(command, input=b"50\n51\n", capture_output=True, timeout=60, check=False)  # noqa: S603 - ours
+    done = subprocess.run(command, input=b"50\n51\n", capture_output=True, timeout=300, check=False)  # noqa: S603 - ours
 
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"2 ids added to what is missed" in done.stdout

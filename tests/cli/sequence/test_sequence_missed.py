@@ -201,7 +201,7 @@ def test_export_of_a_range_larger_than_the_memory_flows(state: SequenceState, ou
         assert child.stdout is not None
         lines = [child.stdout.readline() for _ in range(200_000)]
         child.stdout.close()
-        child.wait(60)
+        child.wait(300)
 
     assert lines[2002] == b"1000000\n"
     assert lines[-1] == b"1197997\n"

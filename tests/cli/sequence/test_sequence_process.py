@@ -177,7 +177,7 @@ def test_metrics_are_served_while_it_runs(tmp_path: Path) -> None:
             assert process.stderr is not None
             url = (await process.stderr.readline()).decode().split()[1]
             await asked(server, 5)
-            text = await asyncio.to_thread(lambda: urlopen(url, timeout=10).read().decode())  # noqa: S310 - our own
+            text = await asyncio.to_thread(lambda: urlopen(url, timeout=300).read().decode())  # noqa: S310 - our own
 
         assert "sanderling_sequence_workers 25.0" in text
         assert re.search(r'sanderling_sequence_answers_total\{attempts="1",status="success"\} [1-9]', text)

@@ -115,7 +115,7 @@ def test_its_metrics_can_be_scraped(embedded: Queued) -> None:
             address = line.decode().split("metrics: ")[1].strip()
             text = ""
             while 'stored_total{result="new"} 10.0' not in text:
-                text = await asyncio.to_thread(lambda: urlopen(address, timeout=10).read().decode())  # noqa: S310 - ours
+                text = await asyncio.to_thread(lambda: urlopen(address, timeout=300).read().decode())  # noqa: S310 - ours
             process.send_signal(signal.SIGTERM)
             await process.wait()
         return text
@@ -143,7 +143,7 @@ def test_in_words_it_says_what_came_of_it_and_what_to_do(embedded: Queued) -> No
 async def begun(process: Process) -> None:
     """Return when it has said its first line."""
     assert process.stderr is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         await process.stderr.readline()
 
 
@@ -209,7 +209,7 @@ def test_on_a_terminal_one_line_changes_and_the_summary_stays(embedded: Queued) 
     variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"}
 
     with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=variables) as child:  # noqa: S603 - ours
-        _, said = child.communicate(timeout=60)
+        _, said = child.communicate(timeout=300)
     os.close(theirs)
     seen = os.read(ours, 1 << 16).decode()
     os.close(ours)

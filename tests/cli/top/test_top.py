@@ -61,7 +61,7 @@ class Window(Terminal):
 
     def end(self) -> int:
         """Its exit code."""
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=300)
 
     @property
     def as_before(self) -> bool:
@@ -126,7 +126,7 @@ def test_where_there_is_no_terminal_it_prints_lines_until_ctrl_c(home: Path) -> 
     async def main() -> tuple[str, str, int | None]:
         process = await started("top", "--home", str(home), "--every", "200ms")
         assert process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             first, second = (await process.stdout.readline(), await process.stdout.readline())
             process.send_signal(signal.SIGINT)
             await process.communicate()

@@ -19,7 +19,7 @@ def failed(*arguments: str) -> tuple[int, str, str]:
 
 def status(url: str) -> int:
     try:
-        with urlopen(url, timeout=60) as answer:  # noqa: S310 - our own server
+        with urlopen(url, timeout=300) as answer:  # noqa: S310 - our own server
             return int(answer.status)
     except HTTPError as error:
         with error:
@@ -101,7 +101,7 @@ def test_another_seed_is_another_world() -> None:
         with running("site", "--hosts", "1", "--seed", seed, "--json") as process:
             address = json.loads(lines(process, "{")[0])["address"]
             lines(process, '{"host": "dead.example"')
-            with urlopen(f"{address}birds/marsh-1", timeout=60) as answer:  # noqa: S310 - our own server
+            with urlopen(f"{address}birds/marsh-1", timeout=300) as answer:  # noqa: S310 - our own server
                 body: bytes = answer.read()
             return body
 

@@ -22,7 +22,7 @@ def failed(*arguments: str) -> tuple[int, str, str]:
 def answer(url: str) -> tuple[int, int]:
     """Status, and the API's own code."""
     try:
-        with urlopen(url, timeout=60) as reply:  # noqa: S310 - our own server
+        with urlopen(url, timeout=300) as reply:  # noqa: S310 - our own server
             return int(reply.status), int(json.load(reply)["ErrorCode"])
     except HTTPError as error:
         with error:

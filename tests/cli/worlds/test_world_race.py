@@ -24,7 +24,7 @@ def test_the_help_has_an_example() -> None:
 
 
 def body(url: str) -> bytes:
-    with urlopen(url, timeout=60) as reply:  # noqa: S310 - our own server
+    with urlopen(url, timeout=300) as reply:  # noqa: S310 - our own server
         read: bytes = reply.read()
         return read
 

@@ -163,7 +163,7 @@ def name(rabbitmq: str) -> Iterator[str]:
 
 async def delete(url: str, name: str) -> None:
     later = (f"{name}.later.{seconds:g}s" for seconds in DELAYS)
-    async with asyncio.timeout(20), await aio_pika.connect(url) as connection:
+    async with asyncio.timeout(300), await aio_pika.connect(url) as connection:
         channel = await connection.channel()
         for each in (name, f"{name}.dead", *later):
             await channel.queue_delete(each, if_unused=False, if_empty=False)
@@ -174,7 +174,7 @@ async def everything(url: str, name: str) -> Counter[bytes]:
     """All messages of a queue."""
     queue, found = open_queue(url, name, SystemClock()), Counter[bytes]()
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             while taken := await queue.take(100, 0.3):
                 found.update(each.body for each in taken)
                 await queue.done(taken)
