@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 import structlog
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # They assert too, and should say as much as a test when they fail.
 pytest.register_assert_rewrite(
@@ -21,8 +21,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # To read the names of all authorities takes every process some time, and nobody outside is called.
 os.environ.setdefault("SSL_CERT_FILE", os.devnull)
 
-# No deadline: the machine may be busy with something else. The same examples every time where nobody watches.
-settings.register_profile("suite", deadline=None, max_examples=50, derandomize="CI" in os.environ)
+# No deadline, and nothing is too slow: the machine may be busy. The same examples every time where nobody watches.
+settings.register_profile(
+    "suite",
+    deadline=None,
+    max_examples=50,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.register_profile("brief", settings.get_profile("suite"), max_examples=10)  # for what is run a second time
 settings.load_profile("suite")
 

@@ -53,6 +53,7 @@ MAY_READ_ALL = {
     r"FROM missed WHERE coalesce\(\?, reason\) = reason": ASKED,
     r"FROM part ORDER BY low$": ASKED + " to import ids",
     r"\(SELECT count\(\*\) FROM instance\)": ASKED,
+    r"^SELECT max\(instance_id\) FROM instance$": START + "; the last entry of the primary key",
     r"^SELECT [^(]* FROM (instance|post_analytics|crawl_errors)$": "a demo compares all with its world when it ends",
     r"FROM sqlite_schema\) FROM pragma": START,
     r"FROM pg_namespace": START,

@@ -4,7 +4,7 @@ from contextlib import suppress
 from urllib.parse import quote
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from sanderling.pages.urls import _SPELLED_URL, LONGEST, LONGEST_INPUT, UrlError, _respelled, escape, normalise
@@ -98,6 +98,7 @@ def long_way(url: str, base: str | None) -> str | None:
         return None
 
 
+@settings(suppress_health_check=[HealthCheck.filter_too_much])  # most of what is drawn needs the long way
 @given(LINKS, HOSTS)
 def test_the_short_way_is_the_long_way_for_urls(link: str, host: str) -> None:
     url = f"https://{host}/{link}"
