@@ -199,7 +199,7 @@ def test_a_list_that_cannot_be_read_ends_the_search(replies: list[Reply], expect
         ({"matches": 7}, [], ("match",), "list of match: matches is 7, expected a list"),
         ({"matches": [{}, True]}, [], ("match",), "list of match: id of matches[0] is None"),
         ({"matches": ["a", {}, 2]}, ["a", "2"], (), "id of matches[1] is None"),
-        (b'{"matches": ["a"], "load": NaN}', ["a"], (), ""),
+        (b'{"matches": ["a"], "load": NaN}', ["a"], (), "not strict JSON"),
     ],
 )
 def test_an_odd_list_costs_what_is_odd_and_no_other_kind(
@@ -225,7 +225,11 @@ def test_an_odd_list_costs_what_is_odd_and_no_other_kind(
         ([{"id": 1}, 7, {"id": 2}], ["m1/1", "m1/2"], ".[1] is 7, expected an object: left out"),
         ([{"id": 1}, {"id": []}], ["m1/1"], "id of .[1] is a list"),
         ([{"id": 1, "score": 3}, {"id": "1"}], ["m1/1"], ".[1]: 'm1/1' is listed twice: left out"),
-        (b'[{"id": 1, "score": NaN}, {"id": 2, "name": "\\ud800 \xff", "big": 1e999}]', ["m1/1", "m1/2"], ""),
+        (
+            b'[{"id": 1, "score": NaN}, {"id": 2, "name": "\\ud800 \xff", "big": 1e999}]',
+            ["m1/1", "m1/2"],
+            "not strict JSON",
+        ),
     ],
 )
 def test_an_odd_record_costs_itself(said: object, keys: list[str], note: str) -> None:

@@ -61,15 +61,15 @@ STAMPS = (
 
 
 def test_a_record_is_kept_whatever_its_timestamp_looks_like(tmp_path: Path) -> None:
-    odd = len(STAMPS) + 1
+    odd, never = len(STAMPS) + 1, len(STAMPS) + 2
+    stamps = (*STAMPS, "a while ago", "9999-12-31T23:59:59Z")
 
     def says(number: int, _: float) -> tuple[int, bytes]:
-        stamp = STAMPS[number - 1] if number < odd else "a while ago"
-        return (200, item(number, at=stamp)) if number <= odd else (404, b"")
+        return (200, item(number, at=stamps[number - 1])) if number <= never else (404, b"")
 
     followed = follow(tmp_path, says, 60.0, Upstream(url=URL, id_path="id", timestamp="at"))
 
     times = {number: message.instance.date_completed for number, message in followed.records.items()}
-    assert times == dict.fromkeys(range(1, odd), WHEN.timestamp()) | {odd: None}
-    assert all(number > odd for number in followed.missed)
-    assert "at is 'a while ago', expected a date or Unix time" in followed.status.remarks["success"]
+    assert times == dict.fromkeys(range(1, odd), WHEN.timestamp()) | {odd: None, never: None}
+    assert all(number > never for number in followed.missed)
+    assert "expected a date or Unix time before 2106; kept without it" in followed.status.remarks["success"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sanderling.stores.durable import ABANDONED, draft_of, remove_drafts, write_new
+from sanderling.stores.durable import ABANDONED, draft_of, plainly, remove_drafts, write_new
 
 
 def test_writers_of_one_file_never_fail_and_a_reader_sees_one_of_them_whole(tmp_path: Path) -> None:
@@ -52,3 +52,8 @@ def test_drafts_of_killed_writers_are_removed_and_those_of_living_ones_are_not(t
     remove_drafts(tmp_path, 1e9 + ABANDONED + 1)
 
     assert {*tmp_path.iterdir()} == {young, own}
+
+
+def test_a_reader_who_goes_away_is_no_fault_of_the_disk(tmp_path: Path) -> None:
+    with pytest.raises(BrokenPipeError), plainly(tmp_path):
+        raise BrokenPipeError

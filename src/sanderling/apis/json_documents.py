@@ -58,7 +58,7 @@ class Listing:
             return None
 
     def _read(self, body: bytes, notes: list[str]) -> list[str]:
-        found = self.ids.find(decoded(body))
+        found = self.ids.find(decoded(body, notes))
         if not isinstance(found, list):
             raise source_error(Code.INVALID_RESPONSE, f"{self.ids} is {_shown(found)}, expected a list")
         if len(found) > MOST_TARGETS:
@@ -109,7 +109,7 @@ class JsonKind:
 
     def rows(self, wanted: Wanted, body: bytes, notes: list[str]) -> list[Row]:
         """The records in a document; what is none is noted. Raises SourceError if nothing can be read."""
-        found = self.items.find(decoded(body))
+        found = self.items.find(decoded(body, notes))
         many = isinstance(found, list)
         rows: dict[str, Row] = {}
         odd: list[SourceError] = []
@@ -157,16 +157,18 @@ def _note_odd(odd: list[SourceError], notes: list[str], *, any_read: bool) -> No
         note(notes, str(error), "left out")
 
 
-def decoded(body: bytes) -> object:
-    """The JSON in a body. Raises SourceError."""
+def decoded(body: bytes, notes: list[str]) -> object:
+    """The JSON in a body; what is no strict JSON is noted, and read as far as possible. Raises SourceError."""
     try:
         return _DOCUMENT.decode(body)
     except UNREADABLE as error:
         whole = source_error(Code.PARSE_ERROR, f"{len(body)} bytes that are no JSON: {error}")
     try:
-        return parse_leniently(body)
+        found = parse_leniently(body)
     except ValueError:
         raise whole from None
+    note(notes, "not strict JSON", "NaN and numbers without end are kept as texts")
+    return found
 
 
 def _written(record: dict[str, object]) -> str:

@@ -37,6 +37,7 @@ from sanderling.moments import moment
 from sanderling.outcome import Code, Outcome
 from sanderling.task import Headers, Reply, Task
 
+LATEST = 2**32  # Unix seconds, in 2106: no table holds a later date
 KEYS = ("name", "url", "headers", "id", "record_if", "missing", "timestamp", "keep_if")
 # What 404 and 410 mean to people, so also here, unless there is a rule for it.
 GONE = frozenset({404, 410})
@@ -141,11 +142,17 @@ class JsonIds:
     def _record(self, number: int, document: object, body: bytes, general: Outcome, wall: float) -> Answer:
         stamp = self.timestamp.find(document) if self.timestamp else None
         created = moment(stamp)
+        if created is not None and created > LATEST:
+            created = None
         lag = None if created is None else wall - created
         if self.keep_if is not None and not self.keep_if.holds(document):
             return _answer(Status.SKIPPED, general, lag=lag)
         unread = stamp is not None and created is None
-        remark = f"{self.timestamp} is {_shown(stamp)}, expected a date or Unix time; kept without it" if unread else ""
+        remark = (
+            f"{self.timestamp} is {_shown(stamp)}, expected a date or Unix time before 2106; kept without it"
+            if unread
+            else ""
+        )
         instance = Instance(str(number), date_completed=created)
         message = encode(Message(str(number), self.name, wall, instance, msgspec.Raw(body)))
         return _answer(Status.SUCCESS, general, remark, lag=lag, message=message)

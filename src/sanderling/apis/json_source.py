@@ -102,14 +102,14 @@ class JsonSource:
     def discover(self) -> Generator[Task, Reply, Discovered]:
         """Ask which event is on, then for the lists; end with all that they list. Raises SourceError."""
         event = self.name
+        notes: list[str] = []
         if self.event_at is not None:
             url, path = self.event_at
             reply = yield self._task(url, "", "")
             with within("event", reply):
-                event = id_in(path.find(decoded(body_of(reply))), str(path))
+                event = id_in(path.find(decoded(body_of(reply), notes)), str(path))
         wanted: list[Wanted] = []
         unread: list[str] = []
-        notes: list[str] = []
         for name, each in self.documents.items():
             if each.listing is None:
                 wanted.append(Wanted(name, event, event))

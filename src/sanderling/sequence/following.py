@@ -34,7 +34,7 @@ from sanderling.stores.queue import WholeQueue, open_queue
 from sanderling.task import Reply, Task
 
 NAME, STATE, QUEUE = "own", "sequence.db", "instance_store"
-MOST_BODY, BODIES = 8 * 2**20, 256 * 2**20  # bytes of a record, and of all that are held at once
+MOST_BODY, BODIES = 32 * 2**20, 256 * 2**20  # bytes of a record, and of all that are held at once
 AT_ONCE, LOOK = 100, 0.1  # records that are taken from the folder, and seconds to wait for the first
 GONE = (404, 410)
 # What reading a document raises that is none, or has another shape.

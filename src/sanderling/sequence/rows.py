@@ -82,8 +82,8 @@ def _instance(number: int, api: str, instance: Instance, crawled: float) -> Inst
         fresh=instance.fresh,
         flawless=instance.flawless,
         player_count=instance.player_count,
-        date_started=None if instance.date_started is None else _time("dateStarted", instance.date_started),
-        date_completed=None if instance.date_completed is None else _time("dateCompleted", instance.date_completed),
+        date_started=_date(instance.date_started),
+        date_completed=_date(instance.date_completed),
         duration_seconds=instance.duration_seconds,
         membership_type=instance.membership_type,
         score=instance.score,
@@ -176,6 +176,11 @@ def _id(what: str, text: str) -> int:
     if 0 <= number <= MOST_ID and str(number) == text:
         return number
     raise RowsError(f"the id of a {what} is {_quoted(text)}, expected a number from 0 to {MOST_ID}")
+
+
+def _date(seconds: float | None) -> float | None:
+    """A date that the tables can hold. Any other (some write the year 9999 for never) is in the raw record alone."""
+    return None if seconds is None or not 0 <= seconds <= LAST_TIME else round(seconds, 6)
 
 
 def _time(what: str, seconds: float) -> float:

@@ -30,6 +30,8 @@ def plainly(place: Path) -> Iterator[None]:
     """Turn whatever the disk or SQLite raises at `place` into a FolderError."""
     try:
         yield
+    except BrokenPipeError:
+        raise  # of whoever reads what we print: no disk has pipes
     except OSError as error:
         raise FolderError(_of_disk(place, error)) from error
     except sqlite3.ProgrammingError:

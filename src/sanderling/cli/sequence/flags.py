@@ -33,7 +33,7 @@ from sanderling.sequence.system import SequenceRules
 
 KEY = "BUNGIE_API_KEY"  # a variable that holds a secret
 BASE = "https://stats.bungie.net"  # where the reports are
-MOST_BODY = 8 * 2**20  # bytes of a record; the largest reports have some hundred thousand
+MOST_BODY = 32 * 2**20  # bytes of a record; the largest reports have some hundred thousand
 FIRST_BYTE, TOTAL = 15.0, 30.0  # seconds; who is slower is asked again later, and holds no worker meanwhile
 SKIP = 4  # ids between two that are asked, in dev mode
 
