@@ -58,8 +58,8 @@ class Refusing:
         return reply
 
 
-def crawled(folder: Path, fleet: Fleet, network: Refusing, **options: object) -> Crawled:
-    done = crawl_fleet(folder, fleet, rules=RULES, through=network.through, **options)  # type: ignore[arg-type]
+def crawled(folder: Path, fleet: Fleet, network: Refusing, rules: RepoRules = RULES, **options: object) -> Crawled:
+    done = crawl_fleet(folder, fleet, rules=rules, through=network.through, **options)  # type: ignore[arg-type]
     assert done.complete
     return done
 
@@ -100,6 +100,30 @@ def test_two_hosts_that_refuse_everything_hold_up_no_other_and_the_end_for_our_p
     assert set(done.archive) == live - refused, "what failed once at the other hosts too"
     assert network.answered < alone + 5
     assert done.seconds < network.answered + PATIENCE + 5
+
+
+@pytest.mark.parametrize(("patience", "asks"), [(2.0, 5), (8.0, 5), (20.0, 5), (8.0, 1)])
+def test_patience_counts_once_and_not_for_each_pass(tmp_path: Path, patience: float, asks: int) -> None:
+    fleet = Fleet.make(1, hosts=1, repos=6, others=())
+    network = Refusing({fleet.pds[0].name}, (429, (("Retry-After", str(asks)),)))
+
+    done = crawled(tmp_path / "out", fleet, network, RepoRules(patience=patience))
+
+    assert done.view.failed[Category.RATE_LIMITED] == len(fleet.expected())
+    # What is refused is tried twice more within seconds, before the crawl hears of it.
+    assert done.seconds < patience + 3 * asks
+
+
+def test_a_host_that_fails_is_not_called_throttled(tmp_path: Path) -> None:
+    fleet = Fleet.make(1, hosts=1, repos=4, others=())
+
+    class Resetting(Refusing):
+        async def send(self, task: Task) -> Reply:
+            raise ConnectionResetError(task.url)
+
+    done = crawled(tmp_path / "out", fleet, Resetting(set()), RepoRules(patience=20.0))
+
+    assert done.view.failed == {Category.CONNECTION_ERROR: len(fleet.expected())}
 
 
 def test_a_host_with_a_quota_is_waited_for_as_long_as_it_answers(tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ class RepoCrawl:
             return  # one that is left alone is given a turn again when it is let go
         permit = self.limiter.try_acquire(host.name)
         if permit is None:
-            if not self._left_refusing(host):
+            if host.asking or not self._left_refusing(host):  # the answer that is on its way says when
                 self._turns.add(host, max(self.limiter.ready_at(host.name), now + SOON))
             return
         did = host.dids.popleft()
@@ -307,7 +307,7 @@ class RepoCrawl:
         elif outcome.code in NOT_NOW and self._deferred[did] < MOST_DEFERRALS:
             self._deferred[did] += 1
             self.waiting += 1
-            host.put_back(did, refused_at=self.clock.now() if outcome.code is Code.RATE_LIMITED else None)
+            host.put_back(did, refused_at=asked_at if outcome.code is Code.RATE_LIMITED else None)
             self._left_refusing(host)
         else:
             category = why_not(outcome, reply)
@@ -376,15 +376,16 @@ class RepoCrawl:
 
     @property
     def _another_pass(self) -> bool:
-        """Whether a host that has come to the end of its pass, and does not refuse us, has one left."""
-        return any(host.refused_since is None and host.may_begin(self.rules.passes) for host in self.hosts.values())
+        """Whether a host that has come to the end of its pass has one left."""
+        return any(host.may_begin(self.rules.passes) for host in self.hosts.values())
 
     def _left_refusing(self, host: HostRepos) -> bool:
-        """Leave a host that will have refused us for longer than our patience when it may be asked next."""
+        """Leave a host that will have refused us, or failed, for longer than our patience when it may be asked next."""
         ready, now = self.limiter.ready_at(host.name), self.clock.now()
         if ready - (now if host.refused_since is None else host.refused_since) <= self.rules.patience:
             return False
-        self._leave(host, Category.RATE_LIMITED)
+        refused = host.refused_since is not None
+        self._leave(host, Category.RATE_LIMITED if refused else host.trouble or Category.UNAVAILABLE)
         return True
 
     def _leave(self, host: HostRepos, category: Category) -> None:

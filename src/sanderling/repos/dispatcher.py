@@ -57,8 +57,8 @@ class HostRepos:
         return self.failures >= BLOCK_AFTER
 
     def may_begin(self, most: int) -> bool:
-        """Whether it has come to the end of a pass, and has another left of `most`."""
-        return not self.dids and not self.asking and self.passes < most
+        """Whether it has come to the end of a pass, does not refuse us, and has another pass left of `most`."""
+        return not self.dids and not self.asking and self.passes < most and self.refused_since is None
 
     def succeeded(self) -> None:
         """It answered, be it that there is no such repo."""
