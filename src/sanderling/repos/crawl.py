@@ -384,8 +384,7 @@ class RepoCrawl:
         ready, now = self.limiter.ready_at(host.name), self.clock.now()
         if ready - (now if host.refused_since is None else host.refused_since) <= self.rules.patience:
             return False
-        refused = host.refused_since is not None
-        self._leave(host, Category.RATE_LIMITED if refused else host.trouble or Category.UNAVAILABLE)
+        self._leave(host, Category.RATE_LIMITED if host.refused_since else host.trouble or Category.UNAVAILABLE)
         return True
 
     def _leave(self, host: HostRepos, category: Category) -> None:
