@@ -4,7 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import called
 
+from sanderling import extras
 from sanderling.clock import SystemClock
 from sanderling.events.analysis.onnx import OnnxModel
 from sanderling.events.analysis.phobert import PhobertTokens
@@ -50,6 +52,31 @@ def test_what_is_not_installed_is_said_with_what_to_install(
 
     with pytest.raises(MissingExtraError, match=rf"needs {library}, .* pip install 'sanderling\[{extra}\]'"):
         use()
+
+
+def test_a_crawl_that_hands_on_says_what_is_missing_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SANDERLING_EVENTS_DATABASE", POSTGRES)
+    monkeypatch.setattr(extras, "have", lambda library: library != "asyncpg")
+
+    done = called(
+        "pages", "crawl", "http://127.0.0.1:1/", "--private", "--out", f"{tmp_path / 'x'}", "--events-job", "a-b-0"
+    )
+
+    assert done.code == 2
+    assert "SANDERLING_EVENTS_DATABASE: PostgreSQL needs asyncpg" in done.err
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_command_that_was_copied_without_its_secret_is_not_run(tmp_path: Path) -> None:
+    url = "https://api.example/{id}?key=***"
+
+    done = called("sequence", "crawl", "--url", url, "--id-path", "id", "--begin", "1", "--out", f"{tmp_path / 'x'}")
+
+    assert (done.code, done.out) == (2, "")
+    assert "--url has *** in it, which stands for a secret; put the secret there" in " ".join(done.err.split())
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_module_of_no_extra_that_is_missing_is_a_fault_of_ours() -> None:

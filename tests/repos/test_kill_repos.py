@@ -104,7 +104,10 @@ def asked(server: FleetServer) -> int:
 
 
 def grown(folder: Path) -> list[tuple[str, int]]:
-    return [(path.name, path.stat().st_size) for path in folder.glob("*.part")]
+    try:
+        return [(path.name, path.stat().st_size) for path in folder.glob("*.part")]
+    except FileNotFoundError:  # it was finalised in between
+        return []
 
 
 async def play(folder: Path, fleet: Fleet, flags: list[str]) -> tuple[Fleet, list[int], int]:

@@ -4,7 +4,8 @@ They are taken out of the command line before it is read, since they decide what
 the environment sets comes in where cyclopts asks for it, after the flags of the command itself.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,17 +38,28 @@ class Everywhere:
 
         settle(self, command, arguments)
         if command[:1] != ("doctor",):  # which says of each what is wrong
-            _check_extras(arguments)
+            _check_urls(arguments)
 
 
-def _check_extras(arguments: ArgumentCollection) -> None:
-    """Say before a command begins what it would lack. Raises CycloptsError."""
+def _check_urls(arguments: ArgumentCollection) -> None:
+    """Say before a command begins what it would lack for the URLs that it was given. Raises CycloptsError."""
     from sanderling.extras import missing_for  # noqa: PLC0415
+    from sanderling.redact import HIDDEN  # noqa: PLC0415
 
+    for place, url in _urls(arguments):
+        if HIDDEN in url:
+            raise CycloptsError(msg=f"{place} has {HIDDEN} in it, which stands for a secret; put the secret there")
+        if lacking := missing_for(url):
+            raise CycloptsError(msg=f"{place}: {lacking}")
+
+
+def _urls(arguments: ArgumentCollection) -> Iterator[tuple[str, str]]:
+    """What may be a URL, and where it was found."""
     for argument in arguments:
-        for token in argument.tokens:
-            if lacking := missing_for(token.value):
-                raise CycloptsError(msg=f"{argument.name}: {lacking}")
+        yield from ((argument.name, token.value) for token in argument.tokens if ":" in token.value)
+        if argument.name == "--events-job" and argument.tokens:  # what is found is handed on to these
+            names = (f"SANDERLING_EVENTS_{store}" for store in ("DATABASE", "OBJECTS", "QUEUE"))
+            yield from ((name, os.environ.get(name, "")) for name in names)
 
 
 def taken(words: Sequence[str]) -> tuple[list[str], Everywhere]:
