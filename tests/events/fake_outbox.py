@@ -1,6 +1,7 @@
 """An outbox and a topic in memory, which fail when they are told to."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 import msgspec
 
@@ -25,6 +26,7 @@ class MemoryOutbox:
         self.rows: dict[int, OutboxMessage] = {}
         self.looks: list[int] = []  # after which numbers
         self.fails: Fails = never
+        self.claimed = False
         self._next = 1
 
     def reserve(self) -> int:
@@ -38,6 +40,15 @@ class MemoryOutbox:
     def put(self, *messages: OutboxMessage) -> None:
         for each in messages:
             self.commit(self.reserve(), each)
+
+    @asynccontextmanager
+    async def claim(self) -> AsyncIterator[bool]:
+        self._maybe_fail()
+        ours, self.claimed = not self.claimed, True
+        try:
+            yield ours
+        finally:
+            self.claimed = self.claimed and not ours
 
     async def add(self, messages: Sequence[OutboxMessage]) -> None:
         self._maybe_fail()

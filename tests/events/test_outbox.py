@@ -145,6 +145,24 @@ def test_a_database_that_is_away_is_waited_out_too() -> None:
     assert play.topic.texts == [*numbered(3), "more"]
 
 
+def test_while_another_sends_nothing_is_sent_and_a_second_after_it_is_gone_all_is() -> None:
+    play = Play(RETRY)
+    play.outbox.put(*(message(text) for text in numbered(3)))
+    play.outbox.claimed = True
+
+    async def act() -> None:
+        await asyncio.sleep(100)
+        assert (play.topic.texts, play.sender.tally.failures, play.sender.tally.trouble) == ([], 0, "")
+        with pytest.raises(AnalyticsError, match="another process sends from the outbox, and was not done within 30 s"):
+            await play.sender.send_waiting()
+        play.outbox.claimed = False
+        await asyncio.sleep(1)
+        assert play.topic.texts == numbered(3)
+
+    play.run(act)
+    assert play.topic.texts == numbered(3)
+
+
 def test_what_may_not_have_arrived_is_sent_again() -> None:
     play = Play(RETRY, rules=OutboxRules(batch=2))
     play.outbox.put(*(message(text) for text in numbered(5)))

@@ -6,8 +6,9 @@ once more, `analytics_contract_history` which events are, `analytics_contract_re
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
+from random import Random
 from typing import Any
 
 import msgspec
@@ -33,8 +34,10 @@ from analytics_play import (
 )
 from looping import in_loop
 
+from sanderling.clock import SystemClock
+from sanderling.events.outbox import OutboxRules, OutboxSender
 from sanderling.stores import analytics_questions
-from sanderling.stores.analytics import AnalyticsError, Kept
+from sanderling.stores.analytics import AnalyticsError, Kept, OutboxMessage
 
 
 class BatchesContract:
@@ -284,6 +287,45 @@ class OutboxContract:
 
             (only,) = await store.waiting(0, 1)
             assert only.created_at > NOW
+
+    @in_loop
+    async def test_one_at_a_time_has_the_claim_and_whoever_closes_leaves_it(self, place: Place) -> None:
+        async with place.opens() as store, place.opens() as other:
+            async with store.claim() as ours, other.claim() as theirs:
+                assert (ours, theirs) == (True, False)
+            async with other.claim() as theirs, store.claim() as ours:
+                assert (ours, theirs) == (False, True)
+            with pytest.raises(ZeroDivisionError):
+                async with store.claim():
+                    raise ZeroDivisionError
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05), store.claim():
+                    await asyncio.Event().wait()
+            async with other.claim() as theirs:
+                assert theirs
+
+    @in_loop
+    async def test_of_several_who_send_each_message_is_sent_by_one(self, place: Place) -> None:
+        arrived: list[bytes] = []
+
+        class Slow:
+            async def send(self, messages: Sequence[OutboxMessage]) -> list[OutboxMessage]:
+                await asyncio.sleep(0.001)
+                arrived.extend(each.body for each in messages)
+                return []
+
+            async def close(self) -> None:
+                pass
+
+        clock, rules = SystemClock(), OutboxRules(batch=5, turn=0.001)
+        async with place.opens() as store, place.opens() as other:
+            await store.add([message(f"{n}".encode()) for n in range(50)])
+            senders = [OutboxSender(each, Slow(), clock, Random(1), rules) for each in (store, other)]
+            counts = await together(*(each.send_waiting for each in senders))
+
+            assert arrived == [f"{n}".encode() for n in range(50)]
+            assert sum(counts) == sum(each.tally.sent.total() for each in senders) == 50
+            assert await store.depth() == 0
 
     @in_loop
     async def test_large_messages_are_handed_out_a_few_at_a_time(

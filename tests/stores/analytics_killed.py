@@ -1,4 +1,4 @@
-"""Processes that keep batches, or replay events, until they are killed; and whether all that they left is whole."""
+"""Processes that keep batches, replay events or claim the outbox until they are killed; and whether all that they left is whole."""
 
 import asyncio
 import subprocess
@@ -48,6 +48,24 @@ async def replay_on(url: str, pause: float) -> None:
             await store.sent([each.number])
             print("replayed", flush=True)  # noqa: T201 - for whoever wants to kill it
             await asyncio.sleep(pause)
+
+
+async def claim_on(url: str, _pause: float) -> None:
+    store = await open_analytics(url, asyncio.to_thread)
+    async with store.claim() as ours:
+        assert ours
+        print("claimed", flush=True)  # noqa: T201 - for whoever wants to kill it
+        await asyncio.Event().wait()
+
+
+async def check_claim(place: Place) -> None:
+    """Nobody has it any more, or a moment later."""
+    async with place.opens() as store, asyncio.timeout(300):
+        while True:
+            async with store.claim() as ours:
+                if ours:
+                    return
+            await asyncio.sleep(0.01)
 
 
 def kill(url: str, *, after: int, crowd: int, what: str = "keep") -> None:
@@ -107,4 +125,4 @@ async def check_replays(place: Place, least: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run({"keep": keep_on, "replay": replay_on}[sys.argv[3]](sys.argv[1], float(sys.argv[2])))
+    asyncio.run({"keep": keep_on, "replay": replay_on, "claim": claim_on}[sys.argv[3]](sys.argv[1], float(sys.argv[2])))

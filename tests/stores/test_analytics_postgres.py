@@ -260,6 +260,11 @@ def test_kill_9_in_the_middle_of_a_replay_leaves_whole_events(place: Place, post
         asyncio.run(analytics_killed.check_replays(place, after))
 
 
+def test_whoever_is_killed_with_the_claim_leaves_it_to_others(place: Place, postgres: str, schema: str) -> None:
+    analytics_killed.kill(at(postgres, schema), after=1, crowd=1, what="claim")
+    asyncio.run(analytics_killed.check_claim(place))
+
+
 async def until_idle(place: Place) -> None:
     """The server takes its time to notice that somebody was killed, and ends what it was told to end."""
     held = "SELECT pid FROM pg_locks WHERE relation = 'processed_events'::regclass"

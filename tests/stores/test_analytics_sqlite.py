@@ -162,6 +162,11 @@ def test_kill_9_in_the_middle_of_a_replay_leaves_whole_events(place: Place, path
         asyncio.run(analytics_killed.check_replays(place, after))
 
 
+def test_whoever_is_killed_with_the_claim_leaves_it_to_others(place: Place, path: Path) -> None:
+    analytics_killed.kill(f"sqlite:{path}", after=1, crowd=1, what="claim")
+    asyncio.run(analytics_killed.check_claim(place))
+
+
 @pytest.mark.parametrize(
     ("statement", "values", "index"),
     [

@@ -11,13 +11,15 @@ Tricky bits:
 
 - Numbers are given when a message is written and seen when that is committed, so a lower one may show up later. Hence
   each look begins with the first message there is. Only while something is left lying, some of them begin behind it.
-- Two processes that send from one outbox send everything twice. That does no harm, and no good either.
+- Any number of processes may send from one outbox, one at a time: each claims it for a few messages, sends and forgets
+  these, and lets go. Whoever finds it claimed looks again a second later, so that nothing waits for one that died.
 """
 
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from sanderling.clock import Clock
@@ -33,6 +35,10 @@ log = logs.get(__name__)
 MOST_NAMED = 3  # of keys that nobody waits for
 
 
+class ClaimedError(AnalyticsError):
+    """Another process sends from the outbox just now."""
+
+
 @dataclass(frozen=True, slots=True)
 class OutboxRules:
     """How much at once, and how patiently. Times in seconds."""
@@ -41,12 +47,14 @@ class OutboxRules:
     every: float = 1.0  # between looks, if nobody wakes us: other processes write there, too
     again: float = 30.0  # after which what nobody waited for is offered once more
     flush: float = 5.0  # for what is left when we end
+    turn: float = 0.1  # between asking whether another who sends is done, while all of it shall go out
+    patience: float = 30.0  # for that other one
     backoff: BackoffRules = field(default_factory=lambda: BackoffRules(base=0.5, longest=60.0))
     droppable: Collection[str] = frozenset({RESULT_KEY})  # keys of what is dropped if nobody waits for it
 
     def __post_init__(self) -> None:
-        if self.batch < 1 or not (self.every > 0 and self.again > 0 and self.flush >= 0):
-            raise ValueError(f"{self}, expected a batch from 1 up, times above 0 and a flush from 0 up")
+        if self.batch < 1 or not (min(self.every, self.again, self.turn) > 0 and min(self.flush, self.patience) >= 0):
+            raise ValueError(f"{self}, expected a batch from 1 up, times above 0, flush and patience from 0 up")
 
 
 @dataclass(slots=True)
@@ -106,7 +114,10 @@ class OutboxSender:
             await self._flush()
 
     async def send_waiting(self) -> int:
-        """Send all that waits now, once; how many have gone out. Raises QueueError and AnalyticsError."""
+        """Send all that waits now, once; how many we have sent: others may send some of it meanwhile.
+
+        Raises QueueError and AnalyticsError, also if another who sends does not let us for long.
+        """
         self._again = float("-inf")
         return await self._look(whole=True)
 
@@ -122,6 +133,8 @@ class OutboxSender:
         sent = self.tally.sent.total()
         try:
             await self._look(whole=whole)
+        except ClaimedError:  # it goes out, and says nothing new about what does not
+            return True
         except (QueueError, AnalyticsError) as error:
             if not self._failed:
                 log.warning("outbox_fails", why=str(error))
@@ -144,13 +157,28 @@ class OutboxSender:
             self._absent.clear()
             self.tally.left = 0
         self._again = float("-inf")  # if this one does not come to its end, the next begins anew
-        while messages := await self._outbox.waiting(after, self._rules.batch):
-            after = messages[-1].number
-            gone += await self._send(messages)
-            if self._stopping and not whole:
+        while True:
+            async with self._claimed(self._rules.patience if whole else 0.0):
+                messages = await self._outbox.waiting(after, self._rules.batch)
+                gone += await self._send(messages)
+            after = messages[-1].number if messages else after
+            if not messages or (self._stopping and not whole):
                 break
         self._after, self._again = after, again
         return gone
+
+    @asynccontextmanager
+    async def _claimed(self, patience: float) -> AsyncIterator[None]:
+        """Only we send, from when it is our turn: within so many seconds. Raises ClaimedError."""
+        until = self._clock.now() + patience
+        while True:
+            async with self._outbox.claim() as ours:
+                if ours:
+                    yield
+                    return
+            if self._clock.now() >= until:
+                raise ClaimedError(f"another process sends from the outbox, and was not done within {patience:g} s")
+            await self._clock.sleep(self._rules.turn)
 
     async def _send(self, messages: Sequence[OutboxMessage]) -> int:
         """Send these and forget those that have arrived, or that need not; how many that were."""

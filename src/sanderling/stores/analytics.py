@@ -21,6 +21,7 @@ Tricky bits:
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
@@ -304,6 +305,12 @@ class History(Protocol):
 
 class Outbox(Protocol):
     """Messages on their way out."""
+
+    def claim(self) -> AbstractAsyncContextManager[bool]:
+        """Whether we may send from it now: one at a time may, of all processes that use the database.
+
+        Hold it for moments, and ask again. Whoever dies with it, however that happens, leaves it to the others.
+        """
 
     async def add(self, messages: Sequence[OutboxMessage]) -> None:
         """Put them in, in one transaction."""

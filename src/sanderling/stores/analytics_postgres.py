@@ -7,8 +7,8 @@ the same batch can be kept again and finds itself.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from itertools import count
 from typing import Any, TypeVar
@@ -34,6 +34,7 @@ SETTINGS = USUAL | {"lock_timeout": "30s", "jit": "off"}
 # What is written finds rows by key. Left to itself the server decides to read all of a table while that is small, and
 # sticks to it when it has grown: a batch of 50 posts took 45 ms of the server's time instead of 11.
 BY_INDEX = {"enable_seqscan": "off"}
+CLAIM = "SELECT pg_try_advisory_xact_lock(1396788803, hashtext(current_schema()))"
 
 
 def _numbered(statement: str) -> str:
@@ -58,9 +59,10 @@ class PostgresAnalytics(AnalyticsReading):
 
     dialect = DIALECT
 
-    def __init__(self, writers: Any, readers: Any, at: Address) -> None:  # noqa: ANN401 - asyncpg has no types
+    def __init__(self, writers: Any, readers: Any, claims: Any, at: Address) -> None:  # noqa: ANN401 - asyncpg has no types
         self._writers = writers
         self._readers = readers
+        self._claims = claims  # of one connection: whoever holds the claim still needs others
         self._at = at
 
     async def keep(self, batch: Batch) -> Kept:
@@ -84,6 +86,13 @@ class PostgresAnalytics(AnalyticsReading):
         """Remove records of events that were processed before, up to so many at a time; how many that were."""
         return await self._change(partial(writing.forget_events, before=before, most=bounded(most)))
 
+    @asynccontextmanager
+    async def claim(self) -> AsyncIterator[bool]:
+        """Whether we may send from the outbox now. The server frees it when our process dies or sleeps for a minute."""
+        with plainly(self._at.place):
+            async with self._claims.acquire(timeout=ANSWER_SECONDS) as db, db.transaction(isolation="read_committed"):
+                yield bool(await db.fetchval(CLAIM))
+
     async def add(self, messages: Sequence[OutboxMessage]) -> None:
         """Put them in, in one transaction."""
         if messages:
@@ -97,17 +106,21 @@ class PostgresAnalytics(AnalyticsReading):
     @property
     def connections(self) -> int:
         """How many connections to it are open: as many as were needed at once lately."""
-        return int(self._writers.get_size() + self._readers.get_size())
+        return sum(int(pool.get_size()) for pool in self._pools)
+
+    @property
+    def _pools(self) -> tuple[Any, ...]:
+        return self._readers, self._writers, self._claims
 
     async def close(self) -> None:
         """Let go of the connections; those that do not part in time are cut."""
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                await self._readers.close()
-                await self._writers.close()
+                for pool in self._pools:
+                    await pool.close()
         except (OSError, asyncpg.InterfaceError, asyncpg.PostgresError):
-            self._readers.terminate()
-            self._writers.terminate()
+            for pool in self._pools:
+                pool.terminate()
 
     def __repr__(self) -> str:
         return f"<PostgresAnalytics {self._at.place}>"
@@ -169,17 +182,19 @@ async def open_postgres_analytics(url: str, *, writers: int = WRITERS, readers: 
     """
     at = address_of(url)
     with plainly(at.place):
-        writing_pool, reading_pool = _pool(at, writers, BY_INDEX), _pool(at, readers, {})
+        writing_pool, reading_pool, claims = _pool(at, writers, BY_INDEX), _pool(at, readers, {}), _pool(at, 1, {})
         await writing_pool
         await reading_pool
+        await claims
         try:
             async with reading_pool.acquire() as db:
                 await prepare(db, at)
         except BaseException:
             writing_pool.terminate()
             reading_pool.terminate()
+            claims.terminate()
             raise
-    return PostgresAnalytics(writing_pool, reading_pool, at)
+    return PostgresAnalytics(writing_pool, reading_pool, claims, at)
 
 
 def _pool(at: Address, most: int, settings: dict[str, str]) -> Any:  # noqa: ANN401 - no types

@@ -9,8 +9,8 @@ Tricky bits:
 
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -20,6 +20,7 @@ from sanderling.stores.analytics_questions import Dialect, Question, Row, bounde
 from sanderling.stores.analytics_reading import AnalyticsReading, Budget
 from sanderling.stores.analytics_rows import RefusedError
 from sanderling.stores.analytics_sqlite_tables import open_tables, plainly
+from sanderling.stores.durable import FolderError, Lock
 from sanderling.stores.sqlite_file import BUSY_SECONDS, transaction
 from sanderling.stores.sqlite_queue import Desk
 
@@ -80,6 +81,18 @@ class SqliteAnalytics(AnalyticsReading):
         """Remove records of events that were processed before, up to so many at a time; how many that were."""
         return await self._change("FULL", writing.forget_events, before, bounded(most))
 
+    @asynccontextmanager
+    async def claim(self) -> AsyncIterator[bool]:
+        """Whether we may send from the outbox now: whoever holds the lock file beside the database may."""
+        # Not at the desk: it waits for nobody, and who is cancelled while it is asked for there would keep it for ever.
+        with plainly(self._path):
+            lock = _locked(self._path.with_name(f"{self._path.name}-sending"))
+        try:
+            yield lock is not None
+        finally:
+            if lock:
+                lock.release()
+
     async def add(self, messages: Sequence[OutboxMessage]) -> None:
         """Put them in, in one transaction."""
         if messages:
@@ -137,6 +150,13 @@ class SqliteAnalytics(AnalyticsReading):
         with self._writing, self._reading, plainly(self._path):
             self._reader.close()
             self._db.close()
+
+
+def _locked(path: Path) -> Lock | None:
+    try:
+        return Lock(path)
+    except FolderError:  # another has it
+        return None
 
 
 def _set_up(db: sqlite3.Connection) -> None:
