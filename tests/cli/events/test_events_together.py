@@ -10,12 +10,22 @@ from events_commands import Place, consuming, ended, proven, until, until_done
 
 from sanderling.clock import SystemClock
 from sanderling.events.status import EventsStatus, published
+from sanderling.stores.queue import open_queue
 from sanderling.stores.status_file import read_statuses
 from sanderling.web.house import Reader
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_presets import demo
 
 CONSUMERS, BATCHES = 3, 12
+
+
+async def ready(place: Place, name: str) -> int:
+    """How many messages there are in a queue that nobody reads."""
+    queue = open_queue(f"sqlite:{place.out}", name, SystemClock())
+    try:
+        return (await queue.depth()).ready
+    finally:
+        await queue.close()
 
 
 @pytest.mark.timeout(240)
@@ -43,6 +53,8 @@ def test_consumers_side_by_side_share_the_work_and_each_has_its_status(tmp_path:
             assert found is not None
             assert {each.pid for each in found.consumers} == {each.pid for each in some}
             assert found.batches == sum(each.batches for each in found.consumers) == BATCHES
+            assert found.sent == {key: await ready(place, key) for key in found.sent}, "each message by one of them"
+            assert found.sent["analyze.result"] > BATCHES / 2
             (seen,) = Reader(tmp_path).read()
             assert isinstance(seen.status, EventsStatus)
             assert (seen.trouble, seen.status.batches, len(seen.status.consumers)) == ("", BATCHES, CONSUMERS)
