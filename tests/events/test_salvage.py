@@ -12,6 +12,7 @@ from sanderling.events.salvage import (
     MOST_MARKS,
     MOST_MEMBERS,
     REPAIRED,
+    DamagedError,
     JsonError,
     Read,
     Unreadable,
@@ -133,6 +134,53 @@ def test_what_is_broken_for_good_says_how(data: bytes, found: str) -> None:
     with pytest.raises(JsonError, match=found) as raised:
         read_list(data)
     assert not raised.value.truncated
+
+
+@settings(max_examples=50)
+@given(st.lists(st.dictionaries(st.text(max_size=3), values, max_size=2), min_size=1, max_size=4), st.data())
+def test_of_what_is_cut_off_the_members_before_that_are_salvaged(members: list[object], data: st.DataObject) -> None:
+    written = [msgspec.json.encode(member) for member in members]
+    head = data.draw(st.sampled_from([b"[", b' {"count": 4, "items" : [']))
+    body = head + b", ".join(written) + b"]"
+    length = data.draw(st.integers(len(head), len(body) - 1))
+    ends = [len(head) + sum(map(len, written[: n + 1])) + 2 * n for n in range(len(written))]
+    whole = [member for member, end in zip(members, ends, strict=True) if end <= length]
+
+    if not whole:
+        with pytest.raises(DamagedError, match="end too early"):
+            read_list(body[:length], salvage=True)
+        return
+    value, notes = read_list(body[:length], salvage=True)
+    found = value["items"] if isinstance(value, dict) else value
+    assert isinstance(found, list)
+    assert "end too early" in found.pop().reason
+    assert found == whole
+    assert notes == (f"1 of {len(whole) + 1} members cannot be read, the first is number {len(whole)}",)
+
+
+@pytest.mark.parametrize(
+    ("data", "whole"),
+    [
+        (b'[{"a": 1}, {"a": {"b": 2}, {"a": 3}]', 1),
+        (b'[{"a": 1}, {"a": 2}}, {"a": 3}]', 2),
+        (b'{"items": [{"a": 1}, {"a": 2}}, {"a": 3}], "count": 3}', 2),
+        (b'[{"a": 1}, {"a": 2}] {"a": 3}', 2),
+        (b'[{"a": 1}, {"a": 2}}', 2),
+    ],
+)
+def test_so_are_those_before_brackets_that_do_not_match(data: bytes, whole: int) -> None:
+    value, _ = read_list(data, salvage=True)
+    found = value["items"] if isinstance(value, dict) else value
+
+    assert isinstance(found, list)
+    assert isinstance(found.pop(), Unreadable)
+    assert found == [{"a": number + 1} for number in range(whole)]
+
+
+@pytest.mark.parametrize("data", [b"[1}", b'{"a": 1', b"[1, 2", b'{"a": 1}\n{"a": 2}', b'{"items": 1, "b": [{}'])
+def test_without_an_object_before_the_damage_nothing_is_salvaged(data: bytes) -> None:
+    with pytest.raises(JsonError):
+        read_list(data, salvage=True)
 
 
 @pytest.mark.parametrize("filler", [b"[],", b'"",', b"{},", b'"a":1,'])

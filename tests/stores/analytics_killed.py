@@ -1,4 +1,4 @@
-"""Processes that keep batches, replay events or claim the outbox until they are killed; and whether all that they left is whole."""
+"""Processes that keep batches, replay or claim the outbox until they are killed, and whether all is whole then."""
 
 import asyncio
 import subprocess

@@ -5,7 +5,8 @@ bytes decide whether it is packed. The metadata (`x-amz-meta-compressed: true` o
 zstd`, with or without the prefix) and the name may say so too; if they do and it is not, that is worth a note.
 
 What is odd and does not stand in the way is a note. What does is a BatchError; it is `transient` where the object may
-just not be complete yet, so that it is worth reading again.
+just not be complete yet, so that it is worth reading again. Of what is cut off or damaged for good, the items before
+that are read, and the rest is one that is `Unreadable`.
 
 Memory: unpacking stops as soon as there is a piece more than allowed; the window of the unpacker, at most the larger of
 8 MiB and twice what is allowed, comes on top. What the values may take is bounded by `salvage.py`.
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from sanderling.events.fields import shown
-from sanderling.events.salvage import MOST_MEMBERS, JsonError, read_list
+from sanderling.events.salvage import MOST_MEMBERS, DamagedError, JsonError, Read, read_list
 
 if sys.version_info >= (3, 14):
     from compression.zstd import DecompressionParameter, ZstdDecompressor, ZstdError
@@ -129,30 +130,48 @@ def decode(body: bytes, *, metadata: Mapping[str, str], key: str, most: int = MO
     return parse(unpack(body, metadata, key, most))
 
 
-def unpack(body: bytes, metadata: Mapping[str, str], key: str, most: int = MOST_BYTES) -> Document:
-    """The document that an object of that key holds, of `most` bytes at the most. Raises BatchError."""
+def unpack(
+    body: bytes, metadata: Mapping[str, str], key: str, most: int = MOST_BYTES, *, last: bool = False
+) -> Document:
+    """The document that an object of that key holds, of `most` bytes at the most. Raises BatchError.
+
+    If it is read for the last time, a frame that ends early is taken as far as it goes.
+    """
     if not body:
         raise BatchError(f"{key}: found 0 bytes, expected a batch", transient=True)
     said = _said_packed(metadata, key)
     packed = _is_packed(body, said=said)
-    data = _unpacked(body, key, most) if packed else body
+    data = _unpacked(body, key, most, last=last) if packed else body
     if len(data) > most:
         raise BatchError(f"{key}: found {len(data):,} bytes, expected at most {most:,}")
     notes = (f"{key}: said to be packed with zstd, found plain",) if said and not packed else ()
     return Document(key, data, packed, body.startswith(_GZIP), notes)
 
 
-def parse(found: Document) -> Batch:
-    """The items of a document. Raises BatchError."""
+def parse(found: Document, *, last: bool = False) -> Batch:
+    """The items of a document; of half a one, only if that will not change or it is read for the `last` time.
+
+    Raises BatchError.
+    """
     key = found.key
+    read = _read(found, last=last)
+    batch = _shaped(read.value, key)
+    return Batch(batch.items, (*found.notes, *(f"{key}: {note}" for note in read.notes), *batch.notes))
+
+
+def _read(found: Document, *, last: bool) -> Read:
     try:
-        read = read_list(found.data)
+        return read_list(found.data)
     except JsonError as error:
         why = "found gzip, expected JSON or zstd" if found.gzip else str(error)
         # A packed body is complete once its frame is. That it holds half a document will not change.
-        raise BatchError(f"{key}: {why}", transient=error.truncated and not found.packed) from None
-    batch = _shaped(read.value, key)
-    return Batch(batch.items, (*found.notes, *(f"{key}: {note}" for note in read.notes), *batch.notes))
+        refusal = BatchError(f"{found.key}: {why}", transient=error.truncated and not found.packed)
+        if (refusal.transient and not last) or not isinstance(error, DamagedError):
+            raise refusal from None
+    try:
+        return read_list(found.data, salvage=True)
+    except JsonError:
+        raise refusal from None
 
 
 def _said_packed(metadata: Mapping[str, str], key: str) -> bool:
@@ -196,8 +215,8 @@ class _Frames:
         return self._frame.eof
 
 
-def _unpacked(body: bytes, key: str, most: int) -> bytearray:
-    """The body unpacked. Raises BatchError."""
+def _unpacked(body: bytes, key: str, most: int, *, last: bool) -> bytearray:
+    """The body unpacked, for the last time as far as it goes. Raises BatchError."""
     unpacked, frames = bytearray(), _Frames(most)
     try:
         for piece in frames.unpack(body):
@@ -209,7 +228,7 @@ def _unpacked(body: bytes, key: str, most: int) -> bytearray:
     except ZstdError as error:
         where = f"zstd frame {frames.number} of {len(body):,} bytes"
         raise BatchError(f"{key}: {where} does not unpack: {error}") from None
-    if not frames.complete:
+    if not frames.complete and not (last and unpacked):
         raise BatchError(f"{key}: zstd frame {frames.number} ends early, after {len(body):,} bytes", transient=True)
     return unpacked
 

@@ -6,7 +6,8 @@ What can go wrong, and what becomes of the message:
 |---|---|
 | it is no message that anyone could read, or its batch is nothing that anyone could | buried, with the reason |
 | it is of a format that is switched off, or outside the canary's share | back into the queue, for half a minute |
-| its batch is not there, or only half | back into the queue, ever longer; after many tries buried |
+| its batch is not there, or only half | back into the queue, ever longer |
+| that is so after many tries | its items that are whole are stored, the rest is an error row; without any, buried |
 | the object store, the database or the queue is not to be had | kept in hand until it is, and nothing more is taken |
 | that is not so yet, and we are to stop | left in the queue, as if nobody had taken it |
 | its batch is in the rows already | done: it changes nothing |
@@ -23,6 +24,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Protocol, TypeVar
 
@@ -167,7 +169,8 @@ class Consumer:
 
     async def _handle(self, delivery: Delivery) -> None:
         began = self._clock.now()
-        arrival = Arrival(self._clock.wall(), delivery.body, self._rules.exchange)
+        last = delivery.tries >= self._rules.most_tries
+        arrival = Arrival(self._clock.wall(), delivery.body, self._rules.exchange, last)
         self.measures.received()
         try:
             envelope = _read(delivery)
@@ -236,7 +239,7 @@ class Consumer:
             items, more = read_result(envelope.item)
             size = weight(arrival.message)
         else:
-            items, more, size = await self._fetched(envelope, holder)
+            items, more, size = await self._fetched(envelope, holder, last=arrival.last)
         context, limits = envelope.context, self._rules.limits
         if len(items) > limits.items:
             raise PoisonError(f"found {len(items):,} items, expected at most {limits.items:,}")
@@ -250,7 +253,9 @@ class Consumer:
         await self._memory.hold(holder, size + ROW_BYTES * row_count(bounded))
         return bounded
 
-    async def _fetched(self, envelope: Envelope, holder: str) -> tuple[list[object], tuple[str, ...], int]:
+    async def _fetched(
+        self, envelope: Envelope, holder: str, *, last: bool
+    ) -> tuple[list[object], tuple[str, ...], int]:
         """Its items, what is odd about them, and how much memory they take."""
         try:
             place = place_of(envelope, self._rules.bucket)
@@ -259,9 +264,10 @@ class Consumer:
         body, metadata = await self._body(place)
         try:
             with self.measures.parsing():
-                found, size = await self._at.desk(_unpacked, body, metadata, place.key, self._rules.most)
+                unpacked = partial(_unpacked, body, metadata, place.key, self._rules.most, last=last)
+                found, size = await self._at.desk(unpacked)
                 await self._memory.hold(holder, size)
-                batch = await self._at.desk(parse, found)
+                batch = await self._at.desk(partial(parse, found, last=last))
         except BatchError as error:
             raise (LaterError if error.transient else PoisonError)(str(error)) from None
         return batch.items, batch.notes, size
@@ -386,7 +392,7 @@ def _read(delivery: Delivery) -> Envelope:
         raise PoisonError(str(error)) from None
 
 
-def _unpacked(body: bytes, metadata: dict[str, str], key: str, most: int) -> tuple[Document, int]:
+def _unpacked(body: bytes, metadata: dict[str, str], key: str, most: int, *, last: bool) -> tuple[Document, int]:
     """The document of an object, and how many bytes both will take. Raises BatchError."""
-    found = unpack(body, metadata, key, most)
+    found = unpack(body, metadata, key, most, last=last)
     return found, len(body) + weight(found.data)

@@ -32,6 +32,7 @@ class Arrival(NamedTuple):
     at: float  # Unix seconds
     message: bytes = b""
     exchange: str = EVENTS_EXCHANGE
+    last: bool = False  # whether it is not tried again
 
 
 class Sorted(NamedTuple):

@@ -7,7 +7,8 @@ What is not strictly JSON, or not within our bounds, is read again with more pat
 - Control characters within texts are taken as they are.
 
 Members of a list are read one by one then, and those that still cannot be are `Unreadable`: malformed, or nested a
-thousand deep. To find where they begin and end takes only texts and brackets, and no recursion.
+thousand deep. To find where they begin and end takes only texts and brackets, and no recursion. Where these do not
+match, or end too early, whoever asks for it has the members before that, and an `Unreadable` for all the rest.
 """
 
 import json
@@ -49,6 +50,10 @@ class JsonError(ValueError):
         self.truncated = truncated
 
 
+class DamagedError(JsonError):
+    """A list or an object does not end, or not as it began: there may be members before that which are whole."""
+
+
 class Unreadable(msgspec.Struct, frozen=True):
     """A member of a list that could not be read."""
 
@@ -71,8 +76,11 @@ def read_json(data: bytes | bytearray) -> Read:
         return Read(_patiently(plain, error), (REPAIRED,))
 
 
-def read_list(data: bytes | bytearray) -> Read:
-    """The same; members of a list, or of the list `items` in an object, are `Unreadable` where they cannot be read."""
+def read_list(data: bytes | bytearray, *, salvage: bool = False) -> Read:
+    """The same; members of a list, or of the list `items` in an object, are `Unreadable` where they cannot be read.
+
+    Raises DamagedError, too. To `salvage` is to take the members before the damage, if an object is among them.
+    """
     plain = _bounded(data)
     try:
         return Read(_DECODER.decode(plain))
@@ -80,9 +88,9 @@ def read_list(data: bytes | bytearray) -> Read:
         strict = error
     match plain.lstrip()[:1]:
         case b"[":
-            return _members(plain)
+            return _members(plain, salvage=salvage)
         case b"{":
-            return _listed(plain, strict)
+            return _listed(plain, strict, salvage=salvage)
     return Read(_patiently(plain, strict), (REPAIRED,))
 
 
@@ -120,22 +128,47 @@ def _fraction(digits: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _listed(data: bytes | bytearray, strict: Exception) -> Read:
+def _listed(data: bytes | bytearray, strict: Exception, *, salvage: bool) -> Read:
     """An object: if it has a list of items, these are read one by one."""
     found: dict[str, object] = {}
     notes: tuple[str, ...] = ()
-    for start, end in _pieces(data):
+    for start, end in _to_the_damage(data) if salvage else _pieces(data):
         named = _ITEMS.match(data, start, end)
         if not named:
             continue
         value = data[named.end() : end].strip()
         name = named[1].decode()
-        found[name], notes = _members(value) if value.startswith(b"[") else (_member(value), notes)
+        found[name], notes = _members(value, salvage=salvage) if value.startswith(b"[") else (_member(value), notes)
     return Read(found, notes) if isinstance(found.get("items"), list) else Read(_patiently(data, strict), (REPAIRED,))
 
 
-def _members(data: bytes | bytearray) -> Read:
-    read = [_member(data[start:end]) for start, end in _pieces(data)]
+def _to_the_damage(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
+    """The same as `_pieces`, and what begins before the damage and does not end."""
+    rest = _inside(data)
+    try:
+        for start, end in _pieces(data):
+            yield start, end
+            rest = end + 1
+    except DamagedError:
+        yield rest, len(data)
+
+
+def _members(data: bytes | bytearray, *, salvage: bool = False) -> Read:
+    read: list[object] = []
+    rest = _inside(data)
+    try:
+        for start, end in _pieces(data):
+            read.append(_member(data[start:end]))
+            rest = end + 1
+    except DamagedError as error:
+        if not salvage:
+            raise
+        # The last one may be whole: only what would come behind it is missing.
+        if error.truncated and isinstance(last := _member(data[rest:]), dict):
+            read.append(last)
+        if not any(isinstance(each, dict) for each in read):
+            raise
+        read.append(Unreadable(str(error)))
     bad = [(place, value.reason) for place, value in enumerate(read) if isinstance(value, Unreadable)]
     if not bad:
         return Read(read, (REPAIRED,))
@@ -155,18 +188,24 @@ def _member(data: bytes | bytearray) -> object:
         return Unreadable(str(error))
 
 
+def _inside(data: bytes | bytearray) -> int:
+    """Where the first member of a list or an object begins."""
+    return len(data) - len(data.lstrip()) + 1
+
+
 def _check_end(data: bytes | bytearray, end: int) -> None:
-    """Raises JsonError if the value that ends there does not end as it began, or is not alone."""
+    """Raises DamagedError if the value that ends there does not end as it began, or is not alone."""
     pair = data.lstrip()[:1] + data[end - 1 : end]
     if pair not in (b"[]", b"{}"):
-        raise JsonError(f"the value ends at byte {end:,} with {bytes(pair[1:])!r}, which does not match its beginning")
+        found = bytes(pair[1:])
+        raise DamagedError(f"the value ends at byte {end:,} with {found!r}, which does not match its beginning")
     if data[end:].strip():
-        raise JsonError(f"the value ends at byte {end:,} of {len(data):,}, expected nothing behind it")
+        raise DamagedError(f"the value ends at byte {end:,} of {len(data):,}, expected nothing behind it")
 
 
 def _pieces(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
     """Where the members of the list or object begin and end. Raises JsonError."""
-    depth, count, start = 0, 0, len(data) - len(data.lstrip()) + 1
+    depth, count, start = 0, 0, _inside(data)
     for token in _TOKEN.finditer(data):
         mark = token[0]
         if mark == b'"':
@@ -183,4 +222,4 @@ def _pieces(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
         start = token.end()
         if depth == 0:
             return _check_end(data, start)
-    raise JsonError(f"{len(data):,} bytes of JSON that end too early", truncated=True)
+    raise DamagedError(f"{len(data):,} bytes of JSON that end too early", truncated=True)

@@ -22,6 +22,7 @@ else:
 
 LEVEL = 2
 BOMB = 64  # MiB that it unpacks to
+CUT = 30  # bytes that are left of what is cut: no item of it is whole, of which something could be made
 PREFIX = "x-amz-meta-"
 
 Metadata = dict[str, str]
@@ -96,7 +97,7 @@ def _wrong_metadata(data: bytes, whole: Stored, number: int) -> Stored:
 
 def _cut_frame(data: bytes, _whole: Stored, number: int) -> Stored:
     whole = stored(data, Packing.ZSTD, number)
-    return Stored(whole.body[: len(whole.body) // 2], whole.metadata)
+    return Stored(whole.body[:CUT], whole.metadata)
 
 
 def _two_frames(data: bytes, _whole: Stored, number: int) -> Stored:
@@ -121,7 +122,7 @@ SPOIL: dict[Spoil, Callable[[bytes, Stored, int], Stored]] = {
     Spoil.WRONG_METADATA: _wrong_metadata,
     Spoil.MARKED: lambda data, _whole, _number: Stored(b"\xef\xbb\xbf" + data, {}),
     Spoil.TWO_FRAMES: _two_frames,
-    Spoil.CUT: lambda data, _whole, _number: Stored(data[: len(data) // 2], {}),
+    Spoil.CUT: lambda data, _whole, _number: Stored(data[:CUT], {}),
     Spoil.CUT_FRAME: _cut_frame,
     Spoil.BOMB: _bomb,
     Spoil.DEEP: lambda _data, _whole, _number: Stored(b"[" * DEEP + b"]" * DEEP, {}),

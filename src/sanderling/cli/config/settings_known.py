@@ -222,7 +222,7 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "to/5": ('int', 9223372036854775807, (('>=', 0), ('<=', 9223372036854775807)), (), False, (), 'The last one; by default there is none.'),
     "token-file": ('path', None, (), (), False, (), 'A file that holds the token for it, instead of SANDERLING_TOKEN.'),
     "trackside": ('text', None, (), (), False, ('SANDERLING_TRACKSIDE',), 'The web server of a race timing program: http://host:8080.'),
-    "tries": ('int', 10, (('>=', 0), ('<=', 1000)), (), False, (), 'How often a message comes back whose batch is not there, before it is buried.'),
+    "tries": ('int', 10, (('>=', 0), ('<=', 1000)), (), False, (), 'How often a message comes back whose batch is not there, or not complete, before it is given up.'),
     "until": ('int', None, (('>=', 0), ('<=', 9223372036854775807)), (), False, (), 'End when every id up to this one has its fate; by default never.'),
     "until-empty": ('flag', False, (), (), False, (), 'End when nothing is left to store now.'),
     "url": ('text', None, (), (), False, (), 'Any other JSON API: https://host/path/{id}.'),

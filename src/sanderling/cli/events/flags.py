@@ -59,7 +59,7 @@ class Work:
     """Megabytes that all batches in hand may take, about; beyond that they wait for each other."""
 
     tries: Annotated[int, Parameter(validator=Number(gte=0, lte=1000))] = 10
-    """How often a message comes back whose batch is not there, before it is buried."""
+    """How often a message comes back whose batch is not there, or not complete, before it is given up."""
 
     def rules(self, bodies: Bodies, letters: Letters) -> ConsumeRules:
         """The rules that go with the flags."""
