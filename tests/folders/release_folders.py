@@ -249,7 +249,7 @@ def make(commands: Commands, site: Upstream, hosts: FleetServer) -> None:
 def tidy(folder: Path) -> None:
     """Leave out what no later run reads: locks, and the shared memory of SQLite."""
     for path in folder.rglob("*"):
-        if path.name.endswith("-shm") or path.name in ("lock", "polling.db-polls"):
+        if path.name.endswith(("-shm", "lock", "-polls", "-sending")):
             path.unlink()
 
 
