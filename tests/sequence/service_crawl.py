@@ -345,6 +345,8 @@ class Wire:
             return
         far_reader, far_writer = await asyncio.open_connection(*self._server)
         self._ends |= {writer, far_writer}
+        if self._is_cut:  # meanwhile
+            self.cut()
         try:
             async with asyncio.TaskGroup() as both_ways:
                 both_ways.create_task(self._pump(reader, far_writer))

@@ -124,7 +124,7 @@ def test_without_one_of_its_rules_the_guard_loses_nothing_either(tmp_path: Path,
     guard = replace(GuardRules(), **{name: False})
     rules = replace(RULES, guard=guard, look=LookRules(pacing=guard.pacing))
 
-    crawled = play(tmp_path, game(schedule=schedule(history=120.0)), 90, rules)
+    crawled = play(tmp_path, game(), 75, rules)
 
     assert crawled.without_fate() == []
     assert crawled.not_ended(45.0) == []
@@ -135,7 +135,7 @@ def test_without_one_of_its_rules_the_guard_loses_nothing_either(tmp_path: Path,
 def test_without_all_of_them_the_policy_has_its_way(tmp_path: Path) -> None:
     guard = replace(GuardRules(), **dict.fromkeys(RULE_NAMES, False))
 
-    crawled = play(tmp_path, game(), 60, replace(RULES, guard=guard, look=LookRules(pacing=False)))
+    crawled = play(tmp_path, game(), 40, replace(RULES, guard=guard, look=LookRules(pacing=False)))
 
     assert made(crawled)
     assert all(each.decision.plan == each.decision.wanted for each in made(crawled))
@@ -148,9 +148,9 @@ def test_without_all_of_them_the_policy_has_its_way(tmp_path: Path) -> None:
 def test_limit_1_small_changes_of_what_is_seen_do_not_change_the_workers(tmp_path: Path) -> None:
     """Some ids never exist, now a few more and now a few less: the policy by itself would change them every time."""
     rules = game(schedule=schedule(rate=20.0, hole_every=100), weather=WeatherRules(latency=1.0))
-    scale = replace(OFTEN, workers=28, period=300, max_period=300)
+    scale = replace(OFTEN, workers=28, period=200, max_period=200)
 
-    crawled = play(tmp_path, rules, 200, SequenceRules(scale=scale))
+    crawled = play(tmp_path, rules, 150, SequenceRules(scale=scale))
 
     decisions = made(crawled)
     settled = [each for each in decisions if each.wall > crawled.game.began + 60]
@@ -216,7 +216,7 @@ def test_limit_5_there_are_as_many_workers_as_rate_and_latency_need(tmp_path: Pa
     scale = replace(OFTEN, workers=12, period=200, max_period=200)
 
     crawled = play(
-        tmp_path, game(schedule=schedule(rate=rate, history=20.0), weather=weather), 200, SequenceRules(scale=scale)
+        tmp_path, game(schedule=schedule(rate=rate, history=20.0), weather=weather), 160, SequenceRules(scale=scale)
     )
 
     last = made(crawled)[-1]

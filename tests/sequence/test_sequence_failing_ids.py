@@ -35,7 +35,7 @@ def test_however_many_ids_fail_the_others_are_stored_as_they_appear(tmp_path: Pa
                 states.update(host.state for host in crawled.system.tools.limiter.snapshot().top)
                 await crawled.true.sleep(1.0)
 
-        await crawled.run(600.0, watch())
+        await crawled.run(400.0, watch())
 
     crawled = play(tmp_path, game(schedule=SLOW, weather=failing(share)), script)
 
@@ -66,7 +66,7 @@ def test_what_failed_for_a_while_is_stored_though_others_go_on_failing(tmp_path:
     """Those of the main lane, which fail anew all the time, leave a turn to those on disk."""
     weather = WeatherRules(troubles=(Trouble(-ALWAYS, ALWAYS + 200.0, 0.4), Trouble(200.0, inf, 0.2)))
 
-    crawled = play(tmp_path, game(schedule=SLOW, weather=weather), 1500)
+    crawled = play(tmp_path, game(schedule=schedule(rate=1.0, history=120.0), weather=weather), 1500)
 
     before = [number for number in crawled.live(1500.0) if 0.2 <= crawled.game._chance(number, 40) < 0.4]
     assert len(before) > 15
@@ -88,7 +88,7 @@ def test_a_host_that_fails_altogether_is_left_alone_and_asked_for_everything_whe
 
         await crawled.run(2400.0, count())
 
-    crawled = play(tmp_path, game(schedule=SLOW, weather=weather), script)
+    crawled = play(tmp_path, game(schedule=schedule(rate=1.0), weather=weather), script)
 
     assert asked[1] - asked[0] < 100  # in ten minutes of the outage; a request a second would be 600
     assert all(fails(crawled, number, 0.5) for number in crawled.not_ended(60.0))

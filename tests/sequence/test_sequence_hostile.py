@@ -53,7 +53,7 @@ def test_each_kind_of_spoilt_answer_is_filed_and_everyone_else_is_stored(tmp_pat
 
 def test_spoilt_answers_are_asked_in_other_words_and_ever_more_rarely(tmp_path: Path) -> None:
     """No cache should give the same again; and what is spoilt for good costs a dozen questions, not a thousand."""
-    crawled = play(tmp_path, game(schedule=schedule(rate=1.0), hostile={FIRST + 50: Hostile.NULL}), 900)
+    crawled = play(tmp_path, game(schedule=schedule(rate=0.5, history=120.0), hostile={FIRST + 50: Hostile.NULL}), 900)
 
     asked = crawled.game.tally.ids
     assert asked is not None
@@ -67,10 +67,10 @@ def test_ids_that_fail_for_hours_do_not_shut_the_host_for_the_others(tmp_path: P
     """Of a hundred ids eight fail all the time. They come again and again, but never in a row."""
     weather = WeatherRules(troubles=(Trouble(20.0, 300.0, 0.08),))
 
-    crawled = play(tmp_path, game(schedule=schedule(rate=8.0), weather=weather), 300)
+    crawled = play(tmp_path, game(schedule=schedule(rate=4.0), weather=weather), 300)
 
     failing = crawled.game.tally.kinds[Kind.TROUBLED]
-    assert failing > 120
+    assert failing > 60
     assert crawled.without_fate() == []
     assert crawled.behind() < 10
     left = crawled.not_ended(60.0)
@@ -92,9 +92,9 @@ def test_ids_that_fail_for_hours_do_not_shut_the_host_for_the_others(tmp_path: P
 def test_when_the_trouble_is_over_all_of_them_are_stored(tmp_path: Path) -> None:
     weather = WeatherRules(troubles=(Trouble(20.0, 60.0, 0.05),))
 
-    crawled = play(tmp_path, game(schedule=schedule(rate=10.0), weather=weather), 330)
+    crawled = play(tmp_path, game(schedule=schedule(rate=5.0), weather=weather), 330)
 
-    assert crawled.state.given_up[Reason.ERROR] > 10
+    assert crawled.state.given_up[Reason.ERROR] > 5
     assert crawled.not_ended(SETTLED) == []
     assert crawled.missed == []
 

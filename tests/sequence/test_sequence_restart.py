@@ -30,7 +30,7 @@ SETTLED = 45.0
 
 def eventful() -> GameRules:
     """Within a minute: holes, a gap, maintenance, hidden raids and reports that are not whole."""
-    plain = schedule(rate=5.0, history=30.0, hole_every=40)
+    plain = schedule(rate=4.0, history=30.0, hole_every=40)
     holes = (Hole(born_at(10.0, plain), 400),)
     weather = WeatherRules(maintenance=(Span(45.0, 10.0),), contests=(Contest(-20.0, 30.0, 60.0),))
     return game(schedule=replace(plain, holes=holes), weather=weather, late=0.05, late_seconds=20.0)
@@ -172,7 +172,7 @@ def test_one_that_is_sent_back_skips_the_same_gap_again(tmp_path: Path) -> None:
 # Died.
 
 
-@settings(max_examples=6)
+@settings(max_examples=5)
 @given(moments=st.lists(st.floats(0.01, 20.0), min_size=1, max_size=6), slow=st.sampled_from([0.0, 0.05, 0.4]))
 def test_whenever_it_dies_every_id_gets_its_fate_in_the_end(
     tmp_path_factory: pytest.TempPathFactory, moments: list[float], slow: float
@@ -183,7 +183,7 @@ def test_whenever_it_dies_every_id_gets_its_fate_in_the_end(
             await crawled.crash(moment)
             if crawled.state.load() is not None:
                 assert crawled.without_fate() == []
-        await crawled.run(160 - crawled.true.now())
+        await crawled.run(130 - crawled.true.now())
 
     crawled = play(tmp_path_factory.mktemp("died"), eventful(), script)
 

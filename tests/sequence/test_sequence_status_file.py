@@ -57,11 +57,15 @@ def seen(
     return run_virtual(main())
 
 
-LONG = game(schedule=schedule(history=HISTORY))
+@pytest.fixture(scope="module")
+def caught_up(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    """A crawl that begins far behind, and comes to the head."""
+    store = StoreTally(stored=7, workers=4)
+    return seen(tmp_path_factory.mktemp("caught_up"), 150.0, game(schedule=schedule(history=HISTORY)), store=store)
 
 
-def test_what_the_status_says_is_so(tmp_path: Path) -> None:
-    crawl, (first, *_, last) = seen(tmp_path, 150.0, LONG, store=StoreTally(stored=7, workers=4))
+def test_what_the_status_says_is_so(caught_up: Seen) -> None:
+    crawl, (first, *_, last) = caught_up
 
     assert (first.cursor, first.lag, first.rate, first.newest) == (crawl.first, None, 0.0, None)
     assert (last.api, last.host) == ("bungie", "game.example")
@@ -85,8 +89,8 @@ def test_what_the_status_says_is_so(tmp_path: Path) -> None:
     assert last.limiter.requests >= last.asked
 
 
-def test_the_lag_is_that_of_the_last_seconds(tmp_path: Path) -> None:
-    lags = [each.lag for each in seen(tmp_path, 60.0, LONG).statuses if each.lag is not None]
+def test_the_lag_is_that_of_the_last_seconds(caught_up: Seen) -> None:
+    lags = [each.lag for each in caught_up.statuses[:60] if each.lag is not None]
 
     assert lags[0] == pytest.approx(HISTORY, abs=10)
     assert lags[-1] < lags[0] - 60
@@ -94,8 +98,8 @@ def test_the_lag_is_that_of_the_last_seconds(tmp_path: Path) -> None:
 
 
 def test_decisions_are_told_with_what_they_found(tmp_path: Path) -> None:
-    often = ScaleRules(min_workers=2, workers=4, max_workers=40, period=100, max_period=100)
-    many = game(schedule=schedule(rate=10.0, history=HISTORY))
+    often = ScaleRules(min_workers=2, workers=4, max_workers=40, period=50, min_period=50, max_period=50)
+    many = game(schedule=schedule(rate=5.0, history=HISTORY))
     crawl, statuses = seen(tmp_path, 150.0, many, replace(SMALL, scale=often))
     told, made = statuses[-1].decisions, crawl.system.scaler.made
 

@@ -125,7 +125,7 @@ def test_after_a_pause_it_goes_on_within_seconds(paused: GameCrawl) -> None:
 def test_a_pause_that_lasts_is_told_once(tmp_path: Path) -> None:
     look = LookRules(wait=WaitRules(runaway=150.0))
 
-    crawled = play(tmp_path, game(schedule=PAUSE), PAUSED.end + 60, replace(SMALL, look=look))
+    crawled = play(tmp_path, game(schedule=PAUSE), PAUSED.start + 460, replace(SMALL, look=look))
 
     (told,) = crawled.said("runaway")
     assert PAUSED.start + 150 < told < PAUSED.start + 450
@@ -136,7 +136,7 @@ def test_records_that_come_in_bursts_are_all_stored(tmp_path: Path) -> None:
     """Nothing can be seen for four minutes, and then all of it, again and again."""
     holds = tuple(Span(start, 240.0) for start in (30.0, 270.0))
 
-    crawled = play(tmp_path, game(schedule=schedule(holds=holds)), 600)
+    crawled = play(tmp_path, game(schedule=schedule(rate=1.5, holds=holds)), 600)
 
     assert_nothing_lost(crawled)
     assert crawled.system.measures.skipped == 0
