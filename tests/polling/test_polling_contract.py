@@ -82,7 +82,7 @@ class Race(Polling):
 )
 def test_a_cadence_stands_while_answers_get_slower(tmp_path: Path, cadence: float, slow: float, slowest: float) -> None:
     """Where an answer takes longer than the cadence, the race is asked for again at the next point."""
-    polling, span = Race(tmp_path, cadence), max(120.0, 40 * cadence)
+    polling, span = Race(tmp_path, cadence), max(60.0, 40 * cadence)
     polling.network.delay = lambda now: slow + (slowest - slow) * min(1.0, max(0.0, (now - LIVE_FROM) / span))
 
     polling.watch(LIVE_FROM + span + 60.0)

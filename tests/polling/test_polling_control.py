@@ -289,7 +289,7 @@ def test_a_wall_clock_that_jumps_teaches_nothing_about_how_often_something_chang
         polling.clock.ahead = jump
         await polling.clock.sleep(120.0)
 
-    polling = polled(tmp_path, script, RaceRules())
+    polling = polled(tmp_path, script, RaceRules(DayRules(pilots=8, late=1, removed=1, rounds=3)))
 
     for path in map(polling.day.path, ("Results", "Pilots", "Rounds")):
         before, after = (sum(begin < at < begin + 120.0 for at in polling.asked(path)) for begin in (180.0, 300.0))
