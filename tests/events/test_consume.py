@@ -58,13 +58,7 @@ async def test_a_day_of_batches_is_all_in_the_rows_and_each_message_once(tmp_pat
             len(here.social.truth(number).items) for number in range(40) if here.social.truth(number).project
         )
         assert all(each["task_type"] == "analyze_result" for each in told)
-
-
-@awaited
-async def test_what_may_be_had_later_is_asked_of_the_crawler_once_more(tmp_path: Path) -> None:
-    async with house(tmp_path, Social(1, demo())) as here:
-        await here.publish(0, 40)
-        await here.consume()
+        # What may be had later is asked of the crawler once more, though each message came twice.
         asked = [json.loads(body) for body in await everything(here.retries)]
         again = Counter(item["error_code"] for each in asked for item in each["payload"]["items"])
         stored: Counter[str] = Counter(
@@ -122,63 +116,63 @@ async def test_a_format_that_is_switched_off_waits_and_is_not_lost(tmp_path: Pat
 async def test_a_canary_takes_its_share_and_the_rest_waits(tmp_path: Path) -> None:
     async with house(tmp_path, Social(1, demo())) as here:
         here.system.stations.modes.now = Modes(canary=0.5)
-        await here.publish(0, 40)
+        await here.publish(0, 30)
 
         async def widen() -> None:
-            while here.system.consumer.measures.counts().received < 100:  # noqa: ASYNC110 - those that wait come again
+            while here.system.consumer.measures.counts().received < 75:  # noqa: ASYNC110 - those that wait come again
                 await asyncio.sleep(0.02)
             new = here.rows("SELECT count(*) FROM processed_events WHERE mode = 'new'")[0][0]
-            assert 5 < new < 30
+            assert 4 < new < 23
             write_modes(tmp_path, Modes())
 
         async with asyncio.TaskGroup() as group:
             group.create_task(widen())
             await here.consume()
-        check(here, 0, 40)
+        check(here, 0, 30)
 
 
 @awaited
 async def test_an_object_store_that_is_down_stops_everything_and_it_goes_on_by_itself(tmp_path: Path) -> None:
     async with house(tmp_path, Social(1, demo())) as here:
-        await here.publish(0, 20)
+        await here.publish(0, 10)
         get, failed = here.objects.get, 0
 
         async def down(bucket: str, key: str, most: int) -> Fetched:
             nonlocal failed
             failed += 1
-            if failed < 20:
+            if failed < 10:
                 raise ObjectError("nobody answers", fault=Fault.DOWN)
             return await get(bucket, key, most)
 
         here.objects.get = down  # type: ignore[method-assign]
         await here.consume()
-        check(here, 0, 20)
+        check(here, 0, 10)
         assert (await here.queue.depth()).dead == 0
 
 
 @awaited
 async def test_a_database_that_is_down_stops_everything_and_it_goes_on_by_itself(tmp_path: Path) -> None:
     async with house(tmp_path, Social(1, demo())) as here:
-        await here.publish(0, 20)
+        await here.publish(0, 10)
         keep, failed = here.store.keep, 0
 
         async def down(batch: Batch) -> Kept:
             nonlocal failed
             failed += 1
-            if failed < 20:
+            if failed < 10:
                 raise AnalyticsError("the server is starting up")
             return await keep(batch)
 
         here.store.keep = down  # type: ignore[method-assign]
         await here.consume()
-        check(here, 0, 20)
+        check(here, 0, 10)
         assert (await here.queue.depth()).dead == 0
 
 
 @awaited
 async def test_to_stop_during_an_outage_leaves_the_messages_to_others(tmp_path: Path) -> None:
     async with house(tmp_path, Social(1, demo())) as here:
-        await here.publish(0, 10)
+        await here.publish(0, 6)
 
         async def down(_batch: Batch) -> Kept:
             raise AnalyticsError("the server is gone")
@@ -196,7 +190,7 @@ async def test_to_stop_during_an_outage_leaves_the_messages_to_others(tmp_path: 
         assert not posts_of(here)
     async with house(tmp_path, Social(1, demo())) as again:
         await again.consume()
-        check(again, 0, 10)
+        check(again, 0, 6)
 
 
 @awaited

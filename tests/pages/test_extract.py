@@ -155,7 +155,7 @@ def test_nul_is_not_a_line_break() -> None:
 HOSTILE = {
     "fifty megabytes of signs": b"<" * 50_000_000,
     "nested": b"<div>" * 100_000 + b"x",
-    "a million tags": b"<b>x</b>" * 1_000_000,
+    "many tags": b"<b>x</b>" * 400_000,
     "cells": b"<table>" + b"<td>x" * 100_000,
     "titles in drawings": b"<svg><title>x</title></svg>" * 30_000 + b"y",
     "templates": b"<template></template><a href=x>y</a>" * 30_000,

@@ -108,7 +108,7 @@ async def check_database(here: Shop) -> None:
 
 
 @given(st.lists(st.sampled_from([0.2, 3.0, 12.0, 30.0, 100.0]), min_size=1, max_size=12), st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_whatever_happens_memory_has_what_is_due_and_the_database_what_ran(
     tmp_path_factory: pytest.TempPathFactory, intervals: list[float], data: st.DataObject
 ) -> None:

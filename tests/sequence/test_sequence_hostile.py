@@ -143,6 +143,9 @@ def test_however_a_host_says_slow_down_no_id_is_diverted_for_it(tmp_path: Path, 
 # Clocks.
 
 
+SLOW = game(schedule=schedule(rate=2.0))
+
+
 async def _jump(crawled: GameCrawl, seconds: float, at: float, back: float | None = None) -> None:
     await crawled.true.sleep(at)
     crawled.clock.ahead = seconds
@@ -154,7 +157,7 @@ async def _jump(crawled: GameCrawl, seconds: float, at: float, back: float | Non
 
 @pytest.mark.parametrize("seconds", [86_400.0, -3600.0])
 def test_a_clock_that_somebody_sets_costs_a_minute_and_no_id(tmp_path: Path, seconds: float) -> None:
-    crawled = play(tmp_path, game(), lambda crawled: crawled.run(240, _jump(crawled, seconds, 60.0)))
+    crawled = play(tmp_path, SLOW, lambda crawled: crawled.run(240, _jump(crawled, seconds, 60.0)))
 
     assert crawled.without_fate() == []
     # Held back by a line that is off, an id waits for a minute at most.
@@ -169,7 +172,7 @@ def test_a_clock_that_somebody_sets_costs_a_minute_and_no_id(tmp_path: Path, sec
 
 @pytest.mark.parametrize("seconds", [3600.0, -3600.0])
 def test_a_clock_that_is_set_right_again_leaves_nothing_behind(tmp_path: Path, seconds: float) -> None:
-    crawled = play(tmp_path, game(), lambda crawled: crawled.run(330, _jump(crawled, seconds, 60.0, back=90.0)))
+    crawled = play(tmp_path, SLOW, lambda crawled: crawled.run(330, _jump(crawled, seconds, 60.0, back=90.0)))
 
     assert crawled.without_fate() == []
     assert set(crawled.not_ended(60.0)) <= crawled.missed_ids
