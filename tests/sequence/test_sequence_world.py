@@ -125,7 +125,7 @@ def test_after_a_pause_it_goes_on_within_seconds(paused: GameCrawl) -> None:
 def test_a_pause_that_lasts_is_told_once(tmp_path: Path) -> None:
     look = LookRules(wait=WaitRules(runaway=150.0))
 
-    crawled = play(tmp_path, game(schedule=PAUSE), PAUSED.start + 460, replace(SMALL, look=look))
+    crawled = play(tmp_path, game(schedule=PAUSE), PAUSED.end + 60, replace(SMALL, look=look))
 
     (told,) = crawled.said("runaway")
     assert PAUSED.start + 150 < told < PAUSED.start + 450
