@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from asyncio.subprocess import Process
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 from command_line import Done, called, commands, finish, run, running, sanderling
+from forked import Forked as Process
 from queue_commands import Queued, at_broker, in_folder
 from raids import letter, usual
 
