@@ -18,8 +18,13 @@ import socket
 import subprocess
 import sys
 from asyncio import StreamReader
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T", str, bytes)
 
 SUBREAPER = 36  # of prctl(2): what its descendants leave behind become children of the process
 RUN = (".__main__", ".env")  # modules that do something when they are loaded
@@ -69,18 +74,45 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
-async def fork(*arguments: str, stderr: int | None = None) -> Forked:
-    """The process of a command, where we are and with our environment; perhaps with a file for what it complains of."""
+class Command(subprocess.Popen[T]):
+    """A forked process for those who wait for no event loop: `Popen` with the words behind `sanderling`."""
+
+    def _execute_child(self, *given: Any) -> None:  # noqa: ANN401 - instead of fork and exec, with all that Popen knows
+        words, cwd, environment = given[0], given[5], given[6]
+        theirs, ours = (given[10], given[13], given[15]), (given[11], given[12], given[14])  # ends of pipes, or -1
+        streams = {number: theirs[number] for number in range(3) if theirs[number] != -1}
+        self.pid = _asked_for(words, streams, cwd, environment)
+        self._child_created = True
+        for number, stream in streams.items():
+            if ours[number] != -1:
+                os.close(stream)
+
+
+async def fork(*words: str, stdout: int | None = None, stderr: int | None = None) -> Forked:
+    """The process of a command, where we are and with our environment; perhaps with files for what it says."""
     (out, its_out), (err, its_err) = os.pipe(), os.pipe()
     try:
-        command = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}  # noqa: PTH109
-        asked = _forking()
-        socket.send_fds(asked, [json.dumps(command).encode()], [its_out, its_err if stderr is None else stderr])
-        pid = int(asked.recv(MOST))
+        given = {1: its_out if stdout is None else stdout, 2: its_err if stderr is None else stderr}
+        pid = _asked_for(words, given)
     finally:
         os.close(its_out)
         os.close(its_err)
     return Forked(pid, await _reading(out), await _reading(err))
+
+
+def _asked_for(
+    words: Sequence[str], streams: dict[int, int], cwd: Path | None = None, environment: dict[str, str] | None = None
+) -> int:
+    """The id of the process of a command, of which these are the streams by number."""
+    command = {
+        "words": words,
+        "streams": list(streams),
+        "folder": str(cwd or Path.cwd()),
+        "environment": environment or dict(os.environ),
+    }
+    asked = _forking()
+    socket.send_fds(asked, [json.dumps(command).encode()], list(streams.values()))
+    return int(asked.recv(MOST))
 
 
 async def _reading(number: int) -> StreamReader:
@@ -120,7 +152,7 @@ def serve(asking: socket.socket) -> None:
     gc.collect()
     gc.freeze()  # so that pages are shared
     while True:
-        said, streams, _, _ = socket.recv_fds(asking, MOST, 2)
+        said, streams, _, _ = socket.recv_fds(asking, MOST, 3)
         if not said:
             return
         if not (pid := _orphan()):
@@ -149,15 +181,16 @@ def _orphan() -> int:
     return pid
 
 
-def _become(command: dict[str, object], streams: list[int]) -> None:
+def _become(command: dict[str, Any], streams: list[int]) -> None:
     """Run a command as `python -m sanderling` does."""
-    for number, stream in enumerate(streams, start=1):
+    for number, stream in zip(command["streams"], streams, strict=True):
         os.dup2(stream, number)
+    for stream in streams:
         os.close(stream)
-    os.chdir(str(command["folder"]))
+    os.chdir(command["folder"])
     os.environ.clear()
-    os.environ.update(command["environment"])  # type: ignore[call-overload] # as it was sent
-    sys.argv = ["sanderling", *command["arguments"]]  # type: ignore[misc]
+    os.environ.update(command["environment"])
+    sys.argv = ["sanderling", *command["words"]]
     runpy.run_module("sanderling", run_name="__main__", alter_sys=True)
 
 
