@@ -56,7 +56,7 @@ async def start(*arguments: str) -> Process:
     return await fork(*arguments)
 
 
-async def finish(process: Process) -> Done:
+async def finish(process: Process | asyncio.subprocess.Process) -> Done:
     """What comes of it, within a minute."""
     async with asyncio.timeout(300):
         out, err = await process.communicate()

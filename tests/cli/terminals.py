@@ -69,7 +69,7 @@ def interrupted(*arguments: str, at: str, last: str, cwd: Path, columns: int = 8
     """Run it on a terminal, end it when `at` was shown there, and read on until `last` is."""
     with (
         terminal(columns, lines) as shown,
-        Command(arguments, stdout=shown.theirs, stderr=subprocess.PIPE, cwd=cwd, env=environment()) as process,
+        Command[bytes](arguments, stdout=shown.theirs, stderr=subprocess.PIPE, cwd=cwd, env=environment()) as process,
     ):
         try:
             shown.read_until(at)

@@ -153,7 +153,7 @@ def test_on_a_terminal_it_says_how_it_goes(tmp_path: Path, out: Path) -> None:
     ours, theirs = pty.openpty()
     command = ("events", "publish", path, *GIVEN, "--out", str(out))
     environment = os.environ | {"TERM": "xterm"}
-    with Command(command, stdout=subprocess.PIPE, stderr=theirs, env=environment, text=False) as child:
+    with Command[bytes](command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as child:
         os.close(theirs)
         assert child.stdout is not None
         said = child.stdout.read()

@@ -187,7 +187,7 @@ def test_on_a_terminal_there_is_a_bar_and_elsewhere_none(folder: Path, tmp_path:
     ours, theirs = pty.openpty()
     command = ["repos", "replay", str(folder), "--to", f"parquet:{tmp_path / 'out'}"]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    with Command(command, stderr=theirs, stdout=subprocess.PIPE, env=environment, text=False) as process:
+    with Command[bytes](command, stderr=theirs, stdout=subprocess.PIPE, env=environment) as process:
         out, _ = process.communicate(timeout=300)
         os.close(theirs)
         drawn = os.read(ours, 65536)

@@ -148,7 +148,7 @@ def test_reset_while_a_crawl_is_running_changes_nothing(folder: Path) -> None:
 def test_on_a_terminal_reset_asks_first(folder: Path, typed: bytes, code: int, left: int) -> None:
     ours, theirs = pty.openpty()
     command = ["repos", "reset", "--output-dir", str(folder)]
-    with Command(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False) as child:
+    with Command[bytes](command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         os.write(ours, typed)
         out, _ = child.communicate(timeout=300)
     os.close(ours)

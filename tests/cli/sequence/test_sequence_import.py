@@ -165,7 +165,7 @@ def test_lines_larger_than_the_memory_and_many_ids_fit_into_little_of_it(tmp_pat
 def test_import_from_the_input(tmp_path: Path, state: SequenceState) -> None:
     command = ["sequence", "missed", "import", "-", f"--out={tmp_path / 'out'}"]
 
-    with Command(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=False) as child:
+    with Command[bytes](command, stdin=PIPE, stdout=PIPE, stderr=PIPE) as child:
         out, err = child.communicate(b"50\n51\n", timeout=300)
 
     assert (child.returncode, err) == (0, b"")

@@ -208,7 +208,7 @@ def test_on_a_terminal_one_line_changes_and_the_summary_stays(embedded: Queued) 
     command = ["sequence", "store", "--until-empty", *embedded.flags]
     variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"}
 
-    with Command(command, stdout=theirs, stderr=subprocess.PIPE, env=variables, text=False) as child:
+    with Command[bytes](command, stdout=theirs, stderr=subprocess.PIPE, env=variables) as child:
         _, said = child.communicate(timeout=300)
     os.close(theirs)
     seen = os.read(ours, 1 << 16).decode()
