@@ -5,7 +5,6 @@ import json
 import shlex
 import sys
 import warnings
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
@@ -15,6 +14,8 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 import pytest
+from forked import Forked as Process
+from forked import fork
 
 from sanderling import cli
 from sanderling.cli.everywhere import taken
@@ -52,11 +53,10 @@ def site(pages: int = 1) -> Script:
 
 async def start(*arguments: str) -> Process:
     """The process of a command."""
-    command = (sys.executable, "-W", "error", "-m", "sanderling", *arguments)
-    return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+    return await fork(*arguments)
 
 
-async def finish(process: Process) -> Done:
+async def finish(process: Process | asyncio.subprocess.Process) -> Done:
     """What comes of it, within a minute."""
     async with asyncio.timeout(300):
         out, err = await process.communicate()
@@ -77,7 +77,7 @@ async def running(*arguments: str) -> AsyncIterator[Process]:
     finally:
         if process.returncode is None:
             process.kill()
-            await process.wait()
+            await process.communicate()
 
 
 def called(*arguments: str) -> Done:

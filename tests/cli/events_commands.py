@@ -2,9 +2,7 @@
 
 import asyncio
 import sqlite3
-import sys
 import uuid
-from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
@@ -18,6 +16,8 @@ import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a mark
 import obstore
 from aiohttp import web
 from command_line import here
+from forked import Forked as Process
+from forked import fork
 from services.process import ask
 from services.s3 import S3
 
@@ -271,10 +271,9 @@ async def proven(place: Place, social: Social, numbers: Sequence[int]) -> None:
 
 async def begin(place: Place, *more: str) -> Process:
     """A process that consumes; what it says besides is in `said`."""
-    command = (sys.executable, "-W", "error", "-m", "sanderling", "events", "consume", *place.flags(), "--json", *more)
     place.out.mkdir(parents=True, exist_ok=True)
     with (place.out / "said.log").open("ab") as log:
-        return await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=log)
+        return await fork("events", "consume", *place.flags(), "--json", *more, stderr=log.fileno())
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """A simulated race day at a real address, `sanderling polling` against it, and what must be true afterwards."""
 
 import asyncio
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -10,6 +9,7 @@ from typing import Any
 
 from aiohttp import ClientSession
 from command_line import Done, called, running
+from forked import Forked as Process
 
 from sanderling.apis.polled import Wanted
 from sanderling.apis.trackside import Trackside

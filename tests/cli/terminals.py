@@ -6,13 +6,14 @@ import pty
 import select
 import signal
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+from forked import Command
 
 SECONDS = 300.0  # for words to appear: the machine may be busy
 
@@ -66,10 +67,9 @@ class Interrupted(NamedTuple):
 
 def interrupted(*arguments: str, at: str, last: str, cwd: Path, columns: int = 80, lines: int = 24) -> Interrupted:
     """Run it on a terminal, end it when `at` was shown there, and read on until `last` is."""
-    command = [sys.executable, "-W", "error", "-m", "sanderling", *arguments]
     with (
         terminal(columns, lines) as shown,
-        subprocess.Popen(command, stdout=shown.theirs, stderr=subprocess.PIPE, cwd=cwd, env=environment()) as process,  # noqa: S603 - ours
+        Command[bytes](arguments, stdout=shown.theirs, stderr=subprocess.PIPE, cwd=cwd, env=environment()) as process,
     ):
         try:
             shown.read_until(at)

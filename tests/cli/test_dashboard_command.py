@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 from command_line import called, finish, running
+from forked import Forked
 from looping import in_loop
 from statuses import host, status
 
@@ -39,7 +40,7 @@ def a_crawl(home: Path) -> Path:
 
 
 @asynccontextmanager
-async def served(*flags: str) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+async def served(*flags: str) -> AsyncIterator[tuple[str, Forked]]:
     """The address of a dashboard that runs, as it prints it."""
     async with running("dashboard", "--port", "0", *flags) as process:
         assert process.stdout is not None

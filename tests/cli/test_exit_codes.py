@@ -1,7 +1,8 @@
 """The exit code is the command's own, each time: some HTTP libraries abort the process at exit, now and then."""
 
 import asyncio
-import sys
+
+from command_line import sanderling
 
 from sanderling.testing.scripted import ScriptedServer, Step, answer
 
@@ -12,13 +13,7 @@ RUNS, TOGETHER = 12, 3
 
 
 async def code_of(url: str) -> int:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "sanderling", "fetch", url, "--private"),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    async with asyncio.timeout(300):
-        return await process.wait()
+    return (await sanderling("fetch", url, "--private")).code
 
 
 def test_the_exit_code_is_right_each_time() -> None:

@@ -2,25 +2,17 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from command_line import called
+from command_line import called, sanderling
 
 from sanderling.testing.scripted import ScriptedServer, Step, answer
 
 
 async def command(*arguments: str) -> tuple[int, str, str]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-W", "error", "-m", "sanderling", "fetch", *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(300):
-        out, err = await process.communicate()
-    return process.returncode or 0, out.decode(), err.decode()
+    return await sanderling("fetch", *arguments)
 
 
 def run(main: Coroutine[Any, Any, tuple[int, str, str]]) -> tuple[int, str, str]:

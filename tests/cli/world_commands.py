@@ -3,11 +3,11 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from forked import Command
 
 LAST = "Ctrl-C ends it"
 
@@ -15,9 +15,8 @@ LAST = "Ctrl-C ends it"
 @contextmanager
 def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     """`sanderling world …` while the block runs."""
-    command = [sys.executable, "-W", "error", "-m", "sanderling", "world", *arguments]
     pipe, environment = subprocess.PIPE, {**os.environ, "COLUMNS": "100"}
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as process:  # noqa: S603 - ours
+    with Command(["world", *arguments], stdout=pipe, stderr=pipe, text=True, env=environment) as process:
         try:
             yield process
         finally:

@@ -2,27 +2,27 @@
 
 import fcntl
 import re
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from command_line import Done, called, commands, rows
+from forked import Command
 from terminals import interrupted
 
 from sanderling.cli.demos.folder import MARK, mark
 from sanderling.cli.demos.pages import COMMAND as NAME
 from sanderling.cli.demos.pages import ODD_HOSTS, ORDINARY_HOSTS, small_web
 
-COMMAND = [sys.executable, "-W", "error", "-m", "sanderling", "demo", "pages"]
 PAGES = sum(ORDINARY_HOSTS.values()) + sum(pages for pages, _ in ODD_HOSTS.values())
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 LAST_WORDS = "# how the limiter learns"
 
 
 def run(*arguments: str, cwd: Path) -> Done:
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, cwd=cwd, timeout=300, check=False)  # noqa: S603
-    return Done(done.returncode, done.stdout, done.stderr)
+    with Command(["demo", "pages", *arguments], stdout=PIPE, stderr=PIPE, text=True, cwd=cwd) as process:
+        out, err = process.communicate(timeout=300)
+    return Done(process.returncode, out, err)
 
 
 @pytest.fixture(scope="module")

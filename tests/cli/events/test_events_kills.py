@@ -6,6 +6,7 @@ SANDERLING_SOAK=1 makes it long: a day of two thousand batches, and twenty kills
 import asyncio
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -33,18 +34,17 @@ class Play:
 
 SOAK = "SANDERLING_SOAK" in os.environ
 LONG = Play(batches=2000, kills=20, between=80, seconds=1700)
-EMBEDDED = LONG if SOAK else Play(batches=40, kills=3, between=10, seconds=250)
-SERVERS = LONG if SOAK else Play(batches=40, kills=3, between=10, seconds=250)
+EMBEDDED = LONG if SOAK else Play(batches=40, kills=3, between=7, seconds=250)
+SERVERS = LONG if SOAK else Play(batches=40, kills=3, between=7, seconds=250)
 
 
-async def killed(place: Place, rng: Random, more: int | None) -> int | None:
-    """Start it, and kill it after so many more batches; or, without a number, wherever it is within two seconds."""
+async def killed(place: Place, rng: Random, more: int, seconds: float | None) -> int | None:
+    """Start it, and kill it after so many more batches; or within so many seconds, wherever it is then."""
     process = await begin(place)
-    if more is None:
-        await asyncio.sleep(rng.uniform(0.0, 2.0))
-    else:
-        await until_done(place, await place.done() + more, process)
-        await asyncio.sleep(rng.random() * 0.1)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await until_done(place, await place.done() + more, process)
+            await asyncio.sleep(rng.random() * 0.1)
     assert process.returncode is None, "it has ended by itself"
     process.kill()
     await process.communicate()
@@ -59,8 +59,8 @@ async def killed_again_and_again(place: Place, play: Play, seed: int) -> Social:
     async with asyncio.timeout(play.seconds):
         for number in range(play.kills):
             # Every third also in the middle of the tables being made, or of anything else before the first batch.
-            more = None if number % 3 == 0 else rng.randint(1, play.between)
-            assert await killed(place, rng, more) == -9
+            seconds = None if number % 3 else rng.uniform(0.0, 0.5)
+            assert await killed(place, rng, rng.randint(1, play.between), seconds) == -9
         assert 0 < await place.done() < play.batches, "all in the middle of it"
         await drain(place)
     await proven(place, social, range(play.batches))

@@ -4,7 +4,6 @@ import asyncio
 import json
 import shutil
 import signal
-from asyncio.subprocess import Process
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -12,6 +11,7 @@ from random import Random
 import pytest
 from command_line import QUICK, Done, Script, called, commands, finish, here, page, rows, run, start
 from events_fed import JOB, consumed, errors, posts, prepared, sizes, twice
+from forked import Forked as Process
 from queue_commands import in_folder
 from raids import letter, usual
 from sequence_commands import asked, begin, flags, raids, served, stored

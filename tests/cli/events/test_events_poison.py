@@ -1,7 +1,6 @@
 """Everything that can be wrong with messages and objects, through the real command: what can be read is read, once."""
 
 import json
-from asyncio.subprocess import Process
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +20,7 @@ from events_commands import (
     status_with,
     until_done,
 )
+from forked import Forked as Process
 from services.s3 import S3
 
 from sanderling.events.status import EventsStatus

@@ -16,6 +16,7 @@ import aio_pika
 import pytest
 from command_line import Done, called, commands, finish, run
 from events_fed import JOB, consumed, errors, posts, prepared, sizes, waiting
+from forked import Command
 
 from sanderling.cli import reach
 from sanderling.clock import SystemClock
@@ -150,8 +151,9 @@ def test_ended_midway_and_run_again_it_makes_the_same_batches(out: Path, number:
 def test_on_a_terminal_it_says_how_it_goes(tmp_path: Path, out: Path) -> None:
     path = written(tmp_path / "pages.jsonl", map(page, range(3)))
     ours, theirs = pty.openpty()
-    command = (sys.executable, "-m", "sanderling", "events", "publish", path, *GIVEN, "--out", str(out))
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=os.environ | {"TERM": "xterm"}) as child:  # noqa: S603 - ours
+    command = ("events", "publish", path, *GIVEN, "--out", str(out))
+    environment = os.environ | {"TERM": "xterm"}
+    with Command[bytes](command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as child:
         os.close(theirs)
         assert child.stdout is not None
         said = child.stdout.read()

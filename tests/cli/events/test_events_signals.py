@@ -1,7 +1,6 @@
 """`sanderling events consume` when it is asked to stop, once or twice: what is in hand is finished, nothing is lost."""
 
 import signal
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import run
 from events_commands import HeldObjects, Place, consuming, drain, ended, proven, said, until
+from forked import Forked as Process
 
 from sanderling.stores.queue import Depth
 from sanderling.worlds.social import Social

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import aiohttp
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 from aiohttp import web
 from command_line import finish, run, start
+from forked import Forked as Process
 from polling_commands import OFTEN, Server, database, flags, over, proven, served, until
 from services.process import free_ports
 

@@ -6,8 +6,6 @@ import os
 import pty
 import re
 import sqlite3
-import sys
-from asyncio.subprocess import PIPE, create_subprocess_exec
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ import msgspec
 import pytest
 from command_line import Done, called, run
 from fake_polling import STATUS
+from forked import fork
 
 from sanderling.apis.trackside import Trackside
 from sanderling.cli.polling.admin import pages
@@ -111,14 +110,14 @@ def test_as_json_a_target_has_all_its_columns_and_what_follows_from_them(house: 
     assert (target["source_id"], target["interval"], target["runs"], target["digest"]) == (RACES[0], 10.0, 7, "")
 
 
-def test_on_a_terminal_ids_are_as_short_as_they_may_be(house: House) -> None:
+def test_on_a_terminal_ids_are_as_short_as_they_may_be(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """And every row on one line, within 80 columns."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+    for name, value in {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}.items():
+        monkeypatch.setenv(name, value)
 
     async def main() -> None:
-        command = (sys.executable, "-m", "sanderling", "polling", "targets", "--out", str(house.out))
-        process = await create_subprocess_exec(*command, stdout=theirs, stderr=PIPE, env=environment)
+        process = await fork("polling", "targets", "--out", str(house.out), stdout=theirs)
         os.close(theirs)
         async with asyncio.timeout(300):
             assert await process.wait() == 0

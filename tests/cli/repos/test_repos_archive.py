@@ -6,12 +6,12 @@ import os
 import pty
 import struct
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import called
+from forked import Command
 
 from sanderling.formats.parsed import Collection
 from sanderling.formats.rca import encode_block
@@ -185,18 +185,9 @@ def test_two_segments_of_one_name_do_not_become_one_file(folder: Path, tmp_path:
 
 def test_on_a_terminal_there_is_a_bar_and_elsewhere_none(folder: Path, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
-    command = [
-        sys.executable,
-        "-m",
-        "sanderling",
-        "repos",
-        "replay",
-        str(folder),
-        "--to",
-        f"parquet:{tmp_path / 'out'}",
-    ]
+    command = ["repos", "replay", str(folder), "--to", f"parquet:{tmp_path / 'out'}"]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    with subprocess.Popen(command, stderr=theirs, stdout=subprocess.PIPE, env=environment) as process:  # noqa: S603 - ours
+    with Command[bytes](command, stderr=theirs, stdout=subprocess.PIPE, env=environment) as process:
         out, _ = process.communicate(timeout=300)
         os.close(theirs)
         drawn = os.read(ours, 65536)

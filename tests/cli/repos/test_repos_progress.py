@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import called
+from forked import Command
 from services.process import Missing, private_folder
 from services.redis import REDIS
 
@@ -147,8 +147,8 @@ def test_reset_while_a_crawl_is_running_changes_nothing(folder: Path) -> None:
 @pytest.mark.parametrize(("typed", "code", "left"), [(b"yes\n", 0, 0), (b"no\n", 1, 2), (b"\n", 1, 2)])
 def test_on_a_terminal_reset_asks_first(folder: Path, typed: bytes, code: int, left: int) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "sanderling", "repos", "reset", "--output-dir", str(folder)]
-    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:  # noqa: S603
+    command = ["repos", "reset", "--output-dir", str(folder)]
+    with Command[bytes](command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         os.write(ours, typed)
         out, _ = child.communicate(timeout=300)
     os.close(ours)

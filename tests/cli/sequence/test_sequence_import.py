@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
 from command_line import called
+from forked import Command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sequence_missing import ids, spans, under_way
@@ -161,12 +163,13 @@ def test_lines_larger_than_the_memory_and_many_ids_fit_into_little_of_it(tmp_pat
 
 
 def test_import_from_the_input(tmp_path: Path, state: SequenceState) -> None:
-    command = [sys.executable, "-m", "sanderling", "sequence", "missed", "import", "-", f"--out={tmp_path / 'out'}"]
+    command = ["sequence", "missed", "import", "-", f"--out={tmp_path / 'out'}"]
 
-    done = subprocess.run(command, input=b"50\n51\n", capture_output=True, timeout=300, check=False)  # noqa: S603 - ours
+    with Command[bytes](command, stdin=PIPE, stdout=PIPE, stderr=PIPE) as child:
+        out, err = child.communicate(b"50\n51\n", timeout=300)
 
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b"2 ids added to what is missed" in done.stdout
+    assert (child.returncode, err) == (0, b"")
+    assert b"2 ids added to what is missed" in out
     assert (50, 51, "imported") in spans(state)
 
 

@@ -7,8 +7,6 @@ import pty
 import signal
 import sqlite3
 import subprocess
-import sys
-from asyncio.subprocess import Process
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +15,8 @@ from urllib.request import urlopen
 
 import pytest
 from command_line import Done, called, commands, finish, run, running, sanderling
+from forked import Command
+from forked import Forked as Process
 from queue_commands import Queued, at_broker, in_folder
 from raids import letter, usual
 
@@ -205,10 +205,10 @@ def test_two_that_store_from_one_queue_share_it(queued: Queued, out: Path) -> No
 def test_on_a_terminal_one_line_changes_and_the_summary_stays(embedded: Queued) -> None:
     publish(embedded, 3)
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-W", "error", "-m", "sanderling", "sequence", "store", "--until-empty", *embedded.flags]
+    command = ["sequence", "store", "--until-empty", *embedded.flags]
     variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"}
 
-    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=variables) as child:  # noqa: S603 - ours
+    with Command[bytes](command, stdout=theirs, stderr=subprocess.PIPE, env=variables) as child:
         _, said = child.communicate(timeout=300)
     os.close(theirs)
     seen = os.read(ours, 1 << 16).decode()
