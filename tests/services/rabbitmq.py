@@ -12,6 +12,9 @@ import aio_pika
 
 from services.process import Running, Service, Unreachable, free_ports, program, running
 
+# One scheduler, which sleeps while it has nothing to do: as it comes, those of all cores spin for a while first.
+CALM = "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none"
+
 
 def hello(url: str, seconds: float) -> None:
     async def connect() -> None:
@@ -72,7 +75,7 @@ def _environment(folder: Path, epmd_port: int, dist_port: int) -> Mapping[str, s
         "ERL_EPMD_ADDRESS": "127.0.0.1",
         "RABBITMQ_NODENAME": "sanderling@localhost",
         "RABBITMQ_DIST_PORT": str(dist_port),
-        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} -start_epmd false",
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} -start_epmd false " + CALM,
         "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
         "RABBITMQ_LOG_BASE": str(folder / "log"),
         "RABBITMQ_LOGS": "-",

@@ -4,6 +4,7 @@ Exit codes: 0 all went well, 1 the command failed, 2 it was not called as it sho
 Data goes to stdout; logs, progress and errors go to stderr.
 """
 
+import gc
 import os
 import sys
 from importlib.metadata import version
@@ -110,7 +111,8 @@ def main() -> NoReturn:
 
 def _run() -> NoReturn:
     try:
-        words, app.config = taken(sys.argv[1:])
+        words, everywhere = taken(sys.argv[1:])
+        app.config = (everywhere, _loaded)
         app(words, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         command = " ".join(("sanderling", *(error.command_chain or ())))
@@ -122,6 +124,13 @@ def _run() -> NoReturn:
     except KeyboardInterrupt:
         _leave()
     sys.exit(0)
+
+
+def _loaded(*_: object) -> None:
+    """Collect garbage from now on, if the process began without; called when the command is known and imported."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _exit(code: int, message: str) -> NoReturn:
