@@ -32,6 +32,9 @@ settings.register_profile(
 settings.register_profile("brief", settings.get_profile("suite"), max_examples=10)  # for what is run a second time
 settings.load_profile("suite")
 
+# Objects that are made before the collector looks for rings among them: by the usual 700 it looks all the time.
+YOUNG = 50_000
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
@@ -41,6 +44,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(YOUNG)
         gc.enable()
 
 
