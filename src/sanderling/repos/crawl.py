@@ -352,7 +352,7 @@ class RepoCrawl:
         """What waits for a blocked host is noted as failing like it, and comes back in a later pass."""
         if host.blocked:
             probe = host.dids.pop() if host.dids else None
-            self._leave(host, host.trouble or Category.UNAVAILABLE)
+            self._leave(host)
             host.dids.extend([] if probe is None else [probe])
 
     def _pass_is_over(self) -> bool:
@@ -368,7 +368,7 @@ class RepoCrawl:
         if len({*blocked, *held}) < len(rest):
             return False
         for host in blocked:
-            self._leave(host, host.trouble or Category.UNAVAILABLE)
+            self._leave(host)
         return self.waiting == 0 or self._another_pass
 
     def _is_shut(self, host: HostRepos) -> bool:
@@ -381,17 +381,17 @@ class RepoCrawl:
 
     def _left_refusing(self, host: HostRepos) -> bool:
         """Leave a host that will have refused us, or failed, for longer than our patience when it may be asked next."""
-        ready, now = self.limiter.ready_at(host.name), self.clock.now()
-        if ready - (now if host.refused_since is None else host.refused_since) <= self.rules.patience:
+        since = self.clock.now() if host.refused_since is None else host.refused_since
+        if self.limiter.ready_at(host.name) - since <= self.rules.patience:
             return False
-        self._leave(host, Category.RATE_LIMITED if host.refused_since else host.trouble or Category.UNAVAILABLE)
+        self._leave(host, None if host.refused_since is None else Category.RATE_LIMITED)
         return True
 
-    def _leave(self, host: HostRepos, category: Category) -> None:
-        """Note all that waits for the host, for a later pass."""
+    def _leave(self, host: HostRepos, category: Category | None = None) -> None:
+        """Note all that waits for the host, for a later pass; by default as failing like it."""
         self.waiting -= len(host.dids)
         while host.dids:
-            self._note(host.dids.popleft(), category)
+            self._note(host.dids.popleft(), category or host.trouble or Category.UNAVAILABLE)
 
     def _retime(self, host: HostRepos) -> None:
         rps = host.rate(self.rules.usual_rps)
