@@ -28,14 +28,10 @@ run: $(READY) ## watch all five systems at work on simulated hosts, here and in 
 
 # In the order of the folders: those that start processes come early, and not all at the end. Bytecode is kept whatever
 # the environment says, for hundreds of processes are started; the first pytest compiles the tests, once for all workers.
-# Folders of tests are in memory where that is possible: what is killed in a test is a process, and never the machine.
-WORKERS = 4
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY) ## run every test; says which suites it skipped and why
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || true
-	@folder=$$(mktemp -d -p "$$( [ -w /dev/shm ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}" )" sanderling-XXXXXX); \
-	trap 'rm -rf "$$folder"' EXIT; \
-	TMPDIR=$$folder $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 soak: $(READY) ## kill a crawl of 2,000 repos, and a consumer of 2,000 batches, twenty times; ten minutes for each store
 	SANDERLING_SOAK=1 $(BIN)/python -m pytest --timeout 3600 tests/repos/test_kill_repos.py tests/cli/events/test_events_kills.py
