@@ -338,6 +338,9 @@ class Wire:
         await eventually(lambda: self.turned_away > turned_away)
         self._last_words = b""
 
+    def _cut_meanwhile(self) -> bool:
+        return self._is_cut
+
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._is_cut:
             self.turned_away += 1
@@ -345,7 +348,7 @@ class Wire:
             return
         far_reader, far_writer = await asyncio.open_connection(*self._server)
         self._ends |= {writer, far_writer}
-        if self._is_cut:  # meanwhile
+        if self._cut_meanwhile():
             self.cut()
         try:
             async with asyncio.TaskGroup() as both_ways:
