@@ -39,6 +39,12 @@ class Turns(Generic[P]):
         if host.turn is not None and due < host.turn:
             self._put(host, due)
 
+    def remove(self, host: P) -> None:
+        """Take the host's place away, if it has one."""
+        if host.turn is not None:
+            host.turn = None
+            self._places -= 1
+
     def next(self, now: float) -> P | None:
         """The host whose turn it is; it has no place any more until it is added again."""
         due = self.due()

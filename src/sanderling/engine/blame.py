@@ -1,0 +1,142 @@
+"""Whose fault is it? What an outcome says of the item and of its host, and what follows for each.
+
+A failure is first the item's. That its host is at fault is found out by different items that fail in a row, which the
+limiter's breaker counts, and then by a probe: of known good work, or of work that has not failed. A good probe leaves
+the blame where it was; a probe that fails forgives all that failed since the last good answer.
+"""
+
+from enum import Enum
+from typing import Generic, TypeVar
+
+from sanderling.engine.hosts import HostState
+from sanderling.engine.ports import Settled, Source, Work
+from sanderling.engine.rules import EngineRules
+from sanderling.fetch.attempts import UNREACHED
+from sanderling.fetch.classify import retry_soon
+from sanderling.limit import Limiter
+from sanderling.outcome import Code, Outcome
+
+H = TypeVar("H", bound=HostState)
+W = TypeVar("W", bound=Work)
+R = TypeVar("R")
+
+BIG = 2**20  # bytes of an answer; larger ones are no probe
+ASKED_FOR_QUIET = Outcome(Code.RATE_LIMITED, detail="asked to be left alone, in an earlier run")
+
+
+class Standing(Enum):
+    """Four words for what came of a request."""
+
+    ANSWERED = "answered"
+    REFUSED = "refused"
+    FAILED = "failed"
+    UNASKED = "unasked"
+
+
+def standing_of(outcome: Outcome) -> Standing:
+    """The word for an outcome."""
+    if outcome.code is Code.RATE_LIMITED:
+        return Standing.REFUSED
+    if outcome.code in (Code.DEFERRED, Code.CANCELLED):
+        return Standing.UNASKED
+    return Standing.FAILED if retry_soon(outcome) else Standing.ANSWERED
+
+
+class Judge(Generic[H, W, R]):
+    """Tells the source what becomes of each item, and keeps what is known of its host."""
+
+    def __init__(self, source: Source[H, W, R], limiter: Limiter, rules: EngineRules) -> None:
+        self._source = source
+        self._limiter = limiter
+        self._rules = rules
+
+    def settle(self, host: H, work: W, settled: Settled[R], now: float, *, probe: bool, dropped: bool) -> None:
+        """An item was asked for; as a `probe`, or only to know how the host is (`dropped`)."""
+        match standing_of(settled.outcome):
+            case Standing.ANSWERED:
+                self._answered(host, work, settled, now, dropped=dropped)
+            case Standing.FAILED:
+                self._failed(host, work, settled, now, probe=probe, dropped=dropped)
+            case standing:
+                if standing is Standing.REFUSED:
+                    host.note_failure(settled.outcome, now)
+                self._postpone(host, work, settled, now, now, dropped=dropped)
+
+    def _postpone(self, host: H, work: W, settled: Settled[R], due: float, now: float, *, dropped: bool) -> None:
+        """It has not failed: ask again then, unless the source knows better."""
+        if settled.decided and not dropped:
+            self._source.settled(host, work, settled, now)
+        elif not dropped:
+            self._source.later(host, work, due, now)
+
+    def _answered(self, host: H, work: W, settled: Settled[R], now: float, *, dropped: bool) -> None:
+        if not dropped:
+            host.forget(work.key)
+            self._source.settled(host, work, settled, now)
+        if settled.outcome.ok or settled.outcome.status:  # a 404 is an answer; our own guard's refusal is none
+            host.answer(now)
+            if host.aside:
+                host.aside = False
+                self._source.welcome(host)
+            if not settled.of_host:
+                self._proved_well(host, work, settled)
+
+    def _proved_well(self, host: H, work: W, settled: Settled[R]) -> None:
+        """The host answers for items: one more slot, and who was accused is to blame."""
+        if host.slots < self._rules.per_host:
+            host.slots += 1
+        if settled.outcome.ok and settled.size <= BIG:
+            host.good = work
+        accused, host.accused = host.accused or (), None
+        for each, outcome in accused:
+            self._end(host, each, outcome)
+
+    def _failed(self, host: H, work: W, settled: Settled[R], now: float, *, probe: bool, dropped: bool) -> None:
+        outcome = settled.outcome
+        host.note_failure(outcome, now)
+        if probe or dropped:
+            self._proved_ill(host, now)
+            self._postpone(host, work, settled, now + self._rules.pause(1), now, dropped=dropped)
+        elif settled.decided or outcome.code in UNREACHED:
+            self._postpone(host, work, settled, now + self._rules.pause(1), now, dropped=dropped)
+        else:
+            self._blame(host, work, outcome, now)
+        if host.good is not None and self._limiter.is_down(host.name):
+            self._limiter.probe_now(host.name)  # with known good work a false alarm costs one request and no time
+
+    def _proved_ill(self, host: H, now: float) -> None:
+        """A probe has failed: the host is at fault, and what failed since its last good answer has not failed."""
+        host.good = None  # it may be what has gone bad
+        host.forgive()
+        accused, host.accused = host.accused or (), None
+        for each, _ in accused:
+            self._source.later(host, each, now + self._rules.pause(1), now)
+
+    def _blame(self, host: H, work: W, outcome: Outcome, now: float) -> None:
+        """Count a failure of the item; it ends when that many in a row are improbable, and its host is well."""
+        failures, since = host.fail(work.key, now)
+        if failures < self._limiter.most_failures(host.name):
+            self._source.failed(host, work, outcome, failures, now + self._rules.pause(failures))
+        elif self._limiter.is_down(host.name) or (host.good is not None and (host.answered or 0.0) < since):
+            host.accused = [*(host.accused or ()), (work, outcome)]
+        else:
+            self._end(host, work, outcome)
+
+    def _end(self, host: H, work: W, outcome: Outcome) -> None:
+        failures = host.failures(work.key)
+        host.forget(work.key)
+        self._source.failed(host, work, outcome, failures, None)
+
+    def is_hopeless(self, host: H, now: float) -> bool:
+        """Whether it should be set aside: see `HostState.is_hopeless`."""
+        wait = self._limiter.ready_at(host.name) - now
+        rules = self._rules
+        return host.is_hopeless(wait, rules.patience, rules.first_patience, rules.longest_pace)
+
+    def set_aside(self, host: H) -> float:
+        """Leave what waits for the host on disk, with its reason; when it is probed next."""
+        due = self._limiter.ready_at(host.name)
+        host.forgive()
+        host.aside, host.accused = True, None
+        self._source.set_aside(host, host.trouble or ASKED_FOR_QUIET, due)
+        return due

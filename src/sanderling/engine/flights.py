@@ -1,0 +1,42 @@
+"""Requests that are out, and which of them receive too little to keep a slot that others want."""
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+
+WATCHED = 10.0  # seconds over which what was received counts
+LEAST = 1024.0  # bytes a second; less is slow
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """A request that is out."""
+
+    key: Hashable
+    since: float
+    limit: asyncio.Timeout  # by which it can be ended
+    received: Callable[[], int | None]  # bytes so far; None if it is meant to be silent
+    marked: float  # when its bytes were last looked at
+    bytes: int = 0  # by then
+    slow: bool = False
+    cut: bool = False
+
+    def look(self, now: float) -> None:
+        """Say whether it was slow over the last while, if that is long enough to tell."""
+        if now - self.marked < WATCHED:
+            return
+        received = self.received()
+        self.slow = received is not None and received - self.bytes < LEAST * (now - self.marked)
+        self.marked, self.bytes = now, received or 0
+
+
+def cut_slow(flights: Iterable[Flight], slots: int, now: float) -> float:
+    """End the oldest of those that are slow, if they hold more than half of the slots; when to look again."""
+    flying = [each for each in flights if not each.cut]
+    for flight in flying:
+        flight.look(now)
+    slow = [each for each in flying if each.slow]  # in the order in which they left
+    for flight in slow[: max(0, len(slow) - slots // 2)]:
+        flight.cut = True
+        flight.limit.reschedule(0.0)  # which is past, so it runs out now
+    return max(now + 1.0, min((each.marked + WATCHED for each in flying), default=now + WATCHED))

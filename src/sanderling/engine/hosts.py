@@ -1,0 +1,95 @@
+"""What the engine knows of one host: what is in flight there, how it has answered, and whose fault failures are."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sanderling.engine.classes import Shares
+from sanderling.engine.flights import Flight
+from sanderling.outcome import Code, Outcome
+
+# Slots that a host has before it has answered anything; each answer earns one more, each failure costs one. Thirty
+# hosts that hang cannot fill an engine.
+FIRST_SLOTS = 2
+
+
+class Failing(NamedTuple):
+    """An item that fails: how many requests in a row, and since when."""
+
+    failures: int
+    since: float
+
+
+@dataclass(slots=True, eq=False)
+class HostState:
+    """One host. A source may keep more of it in a subclass."""
+
+    name: str
+    turn: float | None = None  # when its turn is, if it has a place among them
+    inflight: int = 0
+    slots: int = FIRST_SLOTS  # that it has earned
+    flights: dict[Hashable, Flight] | None = None  # by item
+    shares: Shares | None = None  # made when two classes want the same permit
+    answered: float | None = None  # when it last gave a good answer
+    silent_since: float | None = None  # when it began to fail without a good answer in between
+    failed_at: float = 0.0  # the last time
+    trouble: Outcome | None = None  # the last thing it said instead of a good answer
+    aside: bool = False  # without a good answer for too long: only probed
+    good: Any = None  # work that it has answered well: by it the host is probed
+    failing: dict[Hashable, Failing] | None = None  # by item
+    streak: dict[Hashable, int] | None = None  # items that failed since the last good answer; failures before that
+    accused: list[tuple[Any, Outcome]] | None = None  # failed too often; whether they are to blame a probe must tell
+
+    def failures(self, key: Hashable) -> int:
+        """How many requests for the item have failed in a row."""
+        return self.failing[key].failures if self.failing and key in self.failing else 0
+
+    def note_failure(self, outcome: Outcome, now: float) -> None:
+        """No good answer. That we hold back ourselves is no news of the host."""
+        if outcome.code is not Code.DEFERRED or self.trouble is None:
+            self.trouble = outcome
+        self.failed_at = now
+        if self.silent_since is None:
+            self.silent_since = now
+
+    def fail(self, key: Hashable, now: float) -> Failing:
+        """Count a failure of an item."""
+        self.failing = self.failing or {}
+        failures, since = self.failing.get(key, (0, now))
+        self.failing[key] = found = Failing(failures + 1, since)
+        self.streak = self.streak or {}
+        self.streak.setdefault(key, failures)
+        self.slots = max(FIRST_SLOTS, self.slots - 1)
+        return found
+
+    def recall(self, key: Hashable, failures: int, now: float) -> None:
+        """Take up what an earlier run has counted."""
+        if failures:
+            self.failing = self.failing or {}
+            self.failing.setdefault(key, Failing(failures, now))
+
+    def forget(self, key: Hashable) -> None:
+        """The item has its end."""
+        if self.failing and self.failing.pop(key, None) and not self.failing:
+            self.failing = None
+
+    def forgive(self) -> None:
+        """The host was at fault: what failed since its last good answer has not failed."""
+        for key, before in (self.streak or {}).items():
+            if self.failing and (failing := self.failing.pop(key, None)) and before:
+                self.failing[key] = Failing(before, failing.since)
+        self.streak = None
+
+    def answer(self, now: float) -> None:
+        """A good answer: it is alive."""
+        self.answered, self.silent_since, self.trouble, self.streak = now, None, None, None
+
+    def is_hopeless(self, wait: float, patience: float, first_patience: float, longest_pace: float) -> bool:
+        """Whether it has not answered for as long as we are prepared to wait, or wants us to `wait` for longer.
+
+        What counts is when it last failed, so that a host that was left alone for long is asked once more before.
+        """
+        if self.silent_since is None:  # it may have asked for quiet in an earlier run
+            return wait > max(patience, longest_pace)
+        limit = min(patience, first_patience) if self.answered is None else patience
+        return self.failed_at - self.silent_since > limit or wait > patience

@@ -1,0 +1,301 @@
+"""The one loop: whose turn is it, may we, ask, blame, and say what came of it.
+
+`pump` gives out work. It is called whenever something has changed, and never waits. A host that may not be asked now
+has its place among the turns at the time it may, so it idles nobody; a host that was set aside has its place among the
+probes, which keep no crawl alive. No step looks at all hosts.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, Generic, TypeVar
+
+from sanderling.clock import Clock, Timer
+from sanderling.engine.blame import Judge
+from sanderling.engine.classes import Class, Shares
+from sanderling.engine.flights import Flight, cut_slow
+from sanderling.engine.hosts import HostState
+from sanderling.engine.ports import Handler, Settled, Source, Work
+from sanderling.engine.rules import EngineRules
+from sanderling.engine.writer import Writer
+from sanderling.flow.turns import Turns
+from sanderling.flow.workers import Workers
+from sanderling.limit import Feedback, Limiter, Permit
+from sanderling.outcome import Code, Outcome
+from sanderling.stores.control_file import NOTHING, Control
+from sanderling.task import Blame
+
+H = TypeVar("H", bound=HostState)
+W = TypeVar("W", bound=Work)
+R = TypeVar("R")
+
+SOON = 0.01  # seconds; to look again at a host whose turn others stand in line for
+LOOK = 1.0  # to look again at a host that has work and no slot, or nothing to be probed with
+LATER = 60.0  # the same for a host that was set aside
+CUT = Outcome(Code.TIMEOUT, detail="timeout: received less than 1 KB/s while others waited")
+
+
+class Engine(Generic[H, W, R]):
+    """Runs one system. `run` it once; `stop` lets it finish what is in flight."""
+
+    def __init__(
+        self,
+        source: Source[H, W, R],
+        handler: Handler[W, R],
+        writer: Writer[Any, Any, Any, Any],
+        limiter: Limiter,
+        clock: Clock,
+        rules: EngineRules | None = None,
+    ) -> None:
+        self.rules = rules or EngineRules()
+        self.slots = self.rules.slots  # requests in flight; a scaler may set it
+        self.inflight = 0
+        self.given = dict.fromkeys(Class, 0)  # requests, by class
+        self.wanted = NOTHING
+        self.limiter = limiter
+        self.clock = clock
+        self.writer = writer
+        self._source = source
+        self._handler = handler
+        self._judge = Judge(source, limiter, self.rules)
+        self._turns: Turns[H] = Turns()
+        self._probes: Turns[H] = Turns()  # of hosts that were set aside
+        self._left_alone: dict[str, H] = {}  # whose turn came while somebody wanted them left alone
+        self._inflight_of = dict.fromkeys(Class, 0)
+        self._unproven = 0  # requests in flight at hosts that have not answered yet
+        self._flights: dict[Flight, None] = {}
+        self._look_at = 0.0  # when slow requests are looked at again
+        self._timer: Timer | None = None
+        self._stopping = False
+        self._over = asyncio.Event()
+        self._group = Workers()
+
+    # Running.
+
+    async def run(self, *beside: Coroutine[Any, Any, object]) -> None:
+        """Run until nothing is left to ask for, or until it is stopped; `beside` run with it, and end with it."""
+        async with asyncio.TaskGroup() as keeping:
+            keeping.create_task(self.writer.run(self._wrote))
+            async with self._group:
+                tasks = [self._group.create_task(each) for each in beside]
+                try:
+                    self.pump()
+                    await self._over.wait()
+                finally:
+                    self._stopping = True  # also of one that is cancelled: nothing may begin while the group ends
+                    for task in tasks:
+                        task.cancel()
+            self.writer.close()
+
+    def stop(self) -> None:
+        """Ask for nothing more; what is in flight comes to its end, and is kept."""
+        self._stopping = True
+        self.pump()
+
+    def control(self, wanted: Control) -> None:
+        """Pause, or go on; leave some hosts alone, and only those. What is in flight comes to its end."""
+        self.wanted = wanted
+        for name in [name for name in self._left_alone if name not in wanted.hosts]:
+            self._line_up(self._left_alone.pop(name), self.clock.now())
+        self.pump()
+
+    def wake(self, hosts: Iterable[H]) -> None:
+        """These hosts have something to ask for, or may have sooner than was to be expected."""
+        now = self.clock.now()
+        for host in hosts:
+            self._line_up(host, now)
+            if host.turn is not None and not host.aside and (due := self._source.due(host, now)) is not None:
+                self._turns.hasten(host, max(due, now))
+        self.pump()
+
+    @property
+    def asking(self) -> int:
+        """How many hosts have a turn to come."""
+        return len(self._turns)
+
+    def _wrote(self, result: object) -> None:
+        self.wake(self._source.written(result))
+
+    # Giving out work.
+
+    def pump(self) -> None:
+        """Give out all the work that can be given out now, and see to it that somebody comes back for the rest."""
+        now = self.clock.now()
+        while self._has_room(now) and (host := self._next(now)) is not None:
+            self._serve(host, now)
+        idle = not len(self._turns)
+        self.writer.hungry = idle and self.inflight < self.slots
+        self.writer.still = idle and not self.inflight
+        self._arm(now)
+        if self.inflight == 0 and (self._stopping or self._source.enough(0) or self._is_exhausted):
+            self._over.set()
+
+    def _next(self, now: float) -> H | None:
+        host = self._turns.next(now)
+        return self._probes.next(now) if host is None else host
+
+    def _has_room(self, now: float) -> bool:
+        if self._stopping or self._over.is_set() or self.writer.crowded or self.wanted.paused or not self._group.open:
+            return False
+        if self.inflight >= self.slots:
+            if now >= self._look_at:
+                self._look_at = cut_slow(self._flights, self.slots, now)
+            return False
+        return not self._source.enough(self.inflight)
+
+    def _arm(self, now: float) -> None:
+        """Look again when something may be given out that may not now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        dues = [due for due in (self._turns.due(), self._probes.due()) if due is not None]
+        if not dues or self._stopping or self._over.is_set():
+            return
+        if self.inflight >= self.slots:
+            self._timer = self.clock.call_later(max(0.0, self._look_at - now), self.pump)
+        elif self._has_room(now):
+            self._timer = self.clock.call_later(max(0.0, min(dues) - now), self.pump)
+
+    @property
+    def _is_exhausted(self) -> bool:
+        waits = len(self._turns) or self._left_alone or self._source.loading
+        return not waits and self.writer.idle
+
+    def _places(self, host: H) -> Turns[H]:
+        return self._probes if host.aside else self._turns
+
+    def _serve(self, host: H, now: float) -> None:
+        """It is this host's turn: ask for one item of it, if one may be asked for."""
+        if host.name in self.wanted.hosts:
+            self._left_alone[host.name] = host
+            return
+        if not host.aside and self._judge.is_hopeless(host, now):
+            self._probes.add(host, self._judge.set_aside(host))
+            return
+        probing = host.aside or host.accused is not None or self.limiter.is_down(host.name)
+        classes = () if probing else self._open_classes(host, now)
+        if not probing and not classes:
+            self._pass_over(host, now)
+            return
+        permit = self.limiter.try_acquire(host.name)
+        if permit is None:
+            self._places(host).add(host, max(self.limiter.ready_at(host.name), now + SOON))
+            return
+        if probing or permit.probe:
+            self._send_probe(host, permit, now)
+        else:
+            self._send_next(host, classes, permit, now)
+
+    def _open_classes(self, host: H, now: float) -> list[Class]:
+        """The classes with work due at the host that may have one more slot."""
+        if host.inflight >= self._slots_of(host) or self._is_crowded_by_strangers(host):
+            return []
+        most = self.rules.most_slots
+        return [
+            each
+            for each in self._source.classes(host, now)
+            if each not in most or self._inflight_of[each] < max(1.0, most[each] * self.slots)
+        ]
+
+    def _slots_of(self, host: H) -> int:
+        return min(host.slots, self.rules.per_host)
+
+    def _is_crowded_by_strangers(self, host: H) -> bool:
+        """Whether hosts that have not answered yet hold all that such hosts may: half of the slots."""
+        return host.good is None and self._unproven >= max(1, self.slots // 2)
+
+    def _send_next(self, host: H, classes: list[Class], permit: Permit, now: float) -> None:
+        of = classes[0]
+        if len(classes) > 1:
+            host.shares = host.shares or Shares()
+            of = host.shares.next(classes)
+        work = self._source.take(host, of, now)
+        if work is None:
+            permit.release()
+        else:
+            if host.shares is not None:
+                host.shares.charge(of, self.rules.weights)
+            self._start(host, work, permit, of)
+        self._line_up(host, now)
+
+    def _send_probe(self, host: H, permit: Permit, now: float) -> None:
+        """Ask for what the host has answered before, else for what has not failed; else for whatever there is."""
+        work: W | None = host.good
+        dropped = work is not None
+        if work is None:
+            work = self._source.take_untried(host, now)
+        if work is None and (classes := self._source.classes(host, now)):
+            work = self._source.take(host, classes[0], now)
+        if work is None:
+            permit.release()
+            self._places(host).add(host, now + (LATER if host.aside else LOOK))
+        else:
+            self._start(host, work, permit, Class.PROBE, dropped=dropped)
+            self._line_up(host, now)
+
+    def _start(self, host: H, work: W, permit: Permit, of: Class, *, dropped: bool = False) -> None:
+        self.inflight += 1
+        host.inflight += 1
+        self.given[of] += 1
+        self._inflight_of[of] += 1
+        self._group.create_task(self._ask(host, work, permit, of, dropped))
+
+    def _line_up(self, host: H, now: float) -> None:
+        """Give the host its next turn, if it has something to ask for."""
+        if host.aside or host.accused is not None:
+            self._places(host).add(host, max(now, self.limiter.ready_at(host.name)))
+        elif host.inflight < self._slots_of(host):
+            if (due := self._source.due(host, now)) is not None:
+                self._turns.add(host, max(due, now))
+        elif host.turn is None and self._source.due(host, now) is not None:
+            self._turns.add(host, cut_slow((host.flights or {}).values(), self._slots_of(host), now))
+
+    def _pass_over(self, host: H, now: float) -> None:
+        """Its turn came, and nothing may be taken: not before it is due, or before others let go of their slots."""
+        due = self._source.due(host, now)
+        if due is None or due > now or host.inflight >= self._slots_of(host):
+            self._line_up(host, now)
+        else:
+            self._turns.add(host, now + LOOK)
+
+    # Asking.
+
+    async def _ask(self, host: H, work: W, permit: Permit, of: Class, dropped: bool) -> None:  # noqa: FBT001 - ours
+        blame, unproven, probe = Blame(work.key, host.failures(work.key)), host.good is None, permit.probe
+        self._unproven += unproven
+        settled = await self._fly(host, work, permit, blame)
+        self._unproven -= unproven
+        self.inflight -= 1
+        self._inflight_of[of] -= 1
+        host.inflight -= 1
+        now = self.clock.now()
+        places = self._places(host)
+        self._judge.settle(host, work, settled, now, probe=probe, dropped=dropped)
+        if places is not self._places(host):
+            places.remove(host)
+        if host.turn is not None:
+            # While a probe is out nobody knows when the host may be asked; its answer says so.
+            hopeless = not host.aside and self._judge.is_hopeless(host, now)
+            self._places(host).hasten(host, now if hopeless else self.limiter.ready_at(host.name))
+        self._line_up(host, now)
+        self.pump()
+
+    async def _fly(self, host: H, work: W, permit: Permit, blame: Blame) -> Settled[R]:
+        started = self.clock.now()
+        host.flights = host.flights or {}
+        limit = asyncio.timeout(None)
+        flight = Flight(work.key, started, limit, lambda: self._handler.received(work), started)
+        host.flights[flight.key] = flight
+        self._flights[flight] = None
+        try:
+            async with limit:
+                return await self._handler(work, permit, blame)
+        except TimeoutError:
+            if not flight.cut:
+                raise
+            self.limiter.feedback(permit, Feedback(latency=self.clock.now() - started, error=CUT.code, blame=blame))
+            return Settled(CUT)
+        finally:
+            self._flights.pop(flight, None)
+            if host.flights.get(flight.key) is flight:
+                del host.flights[flight.key]
+            permit.release(sent=True)
