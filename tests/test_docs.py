@@ -25,8 +25,8 @@ from sanderling.limit import (
 )
 from sanderling.limit.breaker import NEXT
 from sanderling.limit.rules import SCOPES, STRATEGIES
-from sanderling.pages.ends import End
 from sanderling.pages.record import Row
+from sanderling.stores.frontier_rows import End
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "sanderling"

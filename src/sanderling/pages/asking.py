@@ -11,10 +11,10 @@ from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
-from sanderling.pages.ends import Queued
 from sanderling.pages.hosts import Flight, HostQueue
 from sanderling.pages.permissions import Permissions
 from sanderling.pages.urls import origin_of
+from sanderling.stores.frontier_rows import Queued
 from sanderling.task import Reply, Task
 
 # Seconds in flight, and bytes a second since then, from and below which an answer trickles. Headers take 40 at most.

@@ -17,9 +17,9 @@ from sanderling.clock import Clock
 from sanderling.flow.desk import Desk
 from sanderling.ids import host_of
 from sanderling.outcome import Outcome
-from sanderling.pages.ends import End, Ended, Failed, Found, Queued
 from sanderling.pages.folder import CrawlFolder, failed_row
 from sanderling.pages.hosts import HostQueue
+from sanderling.stores.frontier_rows import End, Ended, Failed, Found, Queued
 
 T = TypeVar("T")
 

@@ -23,7 +23,6 @@ from sanderling.pages.asking import Asking
 from sanderling.pages.books import Books
 from sanderling.pages.deciding import Deciding
 from sanderling.pages.discovery import Discovery
-from sanderling.pages.ends import End, Queued
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.hosts import HostQueue
 from sanderling.pages.permissions import Permissions
@@ -31,6 +30,7 @@ from sanderling.pages.robots import Robots
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import origin_of
 from sanderling.stores.control_file import NOTHING, Control
+from sanderling.stores.frontier_rows import End, Queued
 
 NOT_NOW = frozenset({Code.RATE_LIMITED, Code.DEFERRED})  # the host will take it later: neither a try nor a failure
 MOST_HELD = 512  # URLs of one host in memory, those that were put off among them

@@ -9,9 +9,9 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.books import Books
 from sanderling.pages.discovery import Discovery
-from sanderling.pages.ends import End, Queued
 from sanderling.pages.hosts import HostQueue
 from sanderling.pages.robots import Robots
+from sanderling.stores.frontier_rows import End, Queued
 from sanderling.task import Reply
 
 BIG = 2**20  # bytes of a body

@@ -7,10 +7,10 @@ from sanderling.fetch.attempts import MOST_HOPS
 from sanderling.ids import host_of
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.books import Books
-from sanderling.pages.ends import Queued
 from sanderling.pages.folder import CrawlFolder
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import Scope, UrlError, normalise, trap
+from sanderling.stores.frontier_rows import Queued
 from sanderling.task import Reply
 
 # URLs of which it is known how many redirects or sitemaps led there. One that had its end before never comes to it

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.ends import Queued
 from sanderling.pages.robots import LONGEST_DELAY
 from sanderling.pages.rules import CrawlRules
+from sanderling.stores.frontier_rows import Queued
 
 # Failed URLs that are due and held back behind what has not failed; with more, they come first, or memory would fill.
 MOST_BEHIND = 256

@@ -12,11 +12,11 @@ import msgspec
 from sanderling.fetch.attempts import moves
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import sitemaps
-from sanderling.pages.ends import Body, End, Ended, Queued
 from sanderling.pages.extract import extract
 from sanderling.pages.kinds import Kind, kind_of
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import normalise
+from sanderling.stores.frontier_rows import Body, End, Ended, Queued
 from sanderling.task import Headers, Reply
 
 

@@ -8,8 +8,8 @@ import msgspec
 from sanderling.limit.snapshot import HostView
 from sanderling.outcome import Outcome
 from sanderling.pages.crawl import Crawl
-from sanderling.pages.ends import End
 from sanderling.stores import status_file
+from sanderling.stores.frontier_rows import End
 
 FILE = status_file.FILE
 
