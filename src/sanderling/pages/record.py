@@ -116,9 +116,9 @@ def moved(queued: Queued, reply: Reply, target: str, detail: str, wall: float) -
     return _ended(queued, outcome, End.MOVED, row)
 
 
-def unfetched(queued: Queued, outcome: Outcome, end: End) -> Ended:
-    """A URL that failed, or that was not asked for: no row of its own, the ledger keeps the reason."""
-    return Ended(id=queued.id, url=queued.url, end=end, outcome=outcome, depth=queued.depth)
+def unfetched(queued: Queued, outcome: Outcome, end: End, requests: int) -> Ended:
+    """A URL that failed, or that was not asked for: no row of its own, the frontier keeps the reason."""
+    return Ended(id=queued.id, url=queued.url, end=end, outcome=outcome, depth=queued.depth, requests=requests)
 
 
 def _row(queued: Queued, outcome: Outcome, reply: Reply, wall: float) -> Row:
