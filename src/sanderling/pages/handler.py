@@ -18,7 +18,7 @@ from sanderling.task import Blame, Reply, Task
 
 BIG = 2**20  # bytes of a body that is read in a thread
 
-# What a reply was understood as: rules of robots.txt, a page, one that has not changed, a redirect, or a reason why not.
+# What a reply is understood as: rules of robots.txt, a page, one that is unchanged, a redirect, or a reason why not.
 Understood = Learned | Read | Ended | Moved | Outcome
 
 
