@@ -18,7 +18,7 @@ from sanderling.pages.output import FAILED, PAGES, Output, whole_rows
 from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import Meta
-from sanderling.stores.frontier_rows import KEPT, End, Ended, Found
+from sanderling.stores.frontier_rows import KEPT, Again, End, Ended, Found
 from sanderling.stores.frontier_rows import Failed as FailedUrl
 
 __all__ = ["CrawlFolder", "FolderError", "Plan", "State"]
@@ -93,12 +93,14 @@ class CrawlFolder:
         hosts = dict.fromkeys((*self.moved_hosts, host))
         self.ledger.note(moved_hosts=msgspec.json.encode(list(hosts)).decode())
 
-    def commit(self, ended: Sequence[Ended], found: Sequence[Found]) -> dict[str, int]:
+    def commit(
+        self, ended: Sequence[Ended], found: Sequence[Found], again: Sequence[Again] = ()
+    ) -> dict[str, int]:
         """Keep what became of some URLs and which were found, all or nothing; how many new ones wait, by host."""
         with plainly(self.path):
             watermark = self._output.write(ended)
             try:
-                return self.ledger.commit(ended, found, watermark)
+                return self.ledger.commit(ended, found, watermark, again)
             except BaseException:
                 self._output.cut(self.ledger.meta.watermark)
                 raise
