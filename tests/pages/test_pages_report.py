@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_web import crawl, page, web
+from small_web import Crawled, crawl, page, web
 from statuses import VIEW, host, status
 
 from sanderling.observe.report import AtFault, HostReport, HostState, Report
@@ -16,16 +16,20 @@ from sanderling.pages.status import HostStatus, Status
 from sanderling.pages.status import status as take_status
 from sanderling.testing import run_virtual
 
-A = "http://a.example"
+A, B = "http://a.example", "http://b.example"
 
 
-def test_a_crawl_reports_what_it_did(tmp_path: Path) -> None:
-    done = crawl(tmp_path / "out", web(**{f"{A}/": page("/x", "/gone"), f"{A}/x": page()}), f"{A}/")
+def taken(done: Crawled) -> Report[PagesFacts]:
+    """What a crawl reports that has ended."""
 
     async def look() -> Report[PagesFacts]:  # the limiter's clock is the loop's
         return report(take_status(done.crawl, 7.5, running=False))
 
-    ended = run_virtual(look())
+    return run_virtual(look())
+
+
+def test_a_crawl_reports_what_it_did(tmp_path: Path) -> None:
+    ended = taken(crawl(tmp_path / "out", web(**{f"{A}/": page("/x", "/gone"), f"{A}/x": page()}), f"{A}/"))
 
     assert (ended.system, ended.doing, ended.paused) == ("pages", "ended with 2 pages, 0 URLs left", False)
     assert (ended.work.kept, ended.work.failed, ended.work.waiting, ended.set_aside) == (2, 1, 0, 0)
@@ -33,6 +37,18 @@ def test_a_crawl_reports_what_it_did(tmp_path: Path) -> None:
         ("a.example", HostState.DONE, 0, 0)
     ]
     assert ended.facts.counts["fetched"] == 2
+
+
+def test_a_crawl_reports_what_waits_for_a_host_that_does_not_answer(tmp_path: Path) -> None:
+    silent = {f"{B}/robots.txt": ConnectionRefusedError("refused")}
+
+    ended = taken(crawl(tmp_path / "out", web(**{f"{A}/": page(), **silent}), f"{A}/", f"{B}/1", f"{B}/2"))
+
+    assert (ended.work.kept, ended.work.waiting, ended.set_aside) == (1, 2, 2)
+    assert ended.doing == "ended with 1 page, 2 URLs left, 2 of them for hosts that do not answer"
+    (other,) = [each for each in ended.hosts if each.host == "b.example"]
+    assert (other.state, other.waiting, other.at_fault) == (HostState.SET_ASIDE, 2, AtFault.HOST)
+    assert other.trouble.startswith("CONNECTION_REFUSED robots.txt")
 
 
 GIVEN_UP = HostStatus(replace(VIEW, host="gone.example", inflight=0), 7, "CONNECT_FAILED refused", given_up=True)
@@ -54,6 +70,7 @@ IDLE = host("idle.example", queued=0, inflight=0)
         (host(state="open", trouble="TIMEOUT"), HostState.FAILING, "TIMEOUT", AtFault.HOST),
         (host(state="half-open", why="one probe at a time"), HostState.FAILING, "one probe at a time", AtFault.HOST),
         (GIVEN_UP, HostState.SET_ASIDE, "CONNECT_FAILED refused", AtFault.HOST),
+        (msgspec.structs.replace(GIVEN_UP, queued=0), HostState.DONE, "CONNECT_FAILED refused", AtFault.HOST),
     ],
 )
 def test_each_host_has_its_state_and_the_reason(
@@ -71,7 +88,7 @@ def test_each_host_has_its_state_and_the_reason(
     )
 
 
-def test_the_troubles_are_those_of_the_hosts_at_fault() -> None:
+def test_the_troubles_are_those_of_hosts_that_fail_or_are_set_aside() -> None:
     hosts = (
         host("a.example", trouble="SERVER_ERROR 500"),
         host("b.example", state="open", trouble="TIMEOUT"),
@@ -127,6 +144,6 @@ def test_a_report_agrees_with_its_status_and_comes_back_from_json(of: Status) ->
     assert made.work.kept == of.pages
     assert made.work.asked >= made.work.kept + made.work.failed
     assert [each.host for each in made.hosts] == [each.view.host for each in of.hosts]
-    assert len(made.troubles) == sum(each.at_fault is AtFault.HOST for each in made.hosts)
+    assert len(made.troubles) == sum(each.state in (HostState.FAILING, HostState.SET_ASIDE) for each in made.hosts)
     assert made.doing
     assert msgspec.json.decode(msgspec.json.encode(made), type=Report[PagesFacts]) == made

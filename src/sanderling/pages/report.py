@@ -8,6 +8,7 @@ from sanderling.words import count, duration, size
 
 # How URLs end that were asked for.
 ASKED_FOR = ("fetched", "unchanged", "moved", "failed")
+TROUBLED = (HostState.FAILING, HostState.SET_ASIDE)
 
 
 class PagesFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +30,7 @@ def report(status: Status) -> Report[PagesFacts]:
         system=status.system,
         doing=_doing(status),
         paused=status.paused,
-        troubles=tuple(f"{each.host}: {each.trouble}" for each in hosts if each.at_fault is AtFault.HOST),
+        troubles=tuple(f"{each.host}: {each.trouble}" for each in hosts if each.state in TROUBLED),
         work=_work(status, kept),
         set_aside=status.set_aside,
         hosts=hosts,
@@ -73,13 +74,7 @@ def _numbers(status: Status, kept: int) -> tuple[tuple[str, str], ...]:
 
 def _host(host: HostStatus) -> HostReport:
     state = _state(host)
-    trouble, at_fault = host.trouble or "", None
-    if state in (HostState.SET_ASIDE, HostState.FAILING):
-        trouble, at_fault = trouble or host.view.why, AtFault.HOST
-    elif state is HostState.THROTTLED:
-        trouble = host.view.why
-    elif trouble:  # a failure is that of the URL until the circuit opens
-        at_fault = AtFault.ITEMS
+    trouble, at_fault = _trouble(host, state)
     return HostReport(
         host=host.view.host,
         state=state,
@@ -88,6 +83,16 @@ def _host(host: HostStatus) -> HostReport:
         trouble=shorten(trouble),
         at_fault=at_fault,
     )
+
+
+def _trouble(host: HostStatus, state: HostState) -> tuple[str, AtFault | None]:
+    """Say what is wrong with a host, and who caused it."""
+    if host.given_up or state in TROUBLED:
+        return host.trouble or host.view.why, AtFault.HOST
+    if state is HostState.THROTTLED:  # nothing has failed, whatever it said last
+        return host.view.why, None
+    # A failure is that of the URL until the circuit opens.
+    return (host.trouble, AtFault.ITEMS) if host.trouble else ("", None)
 
 
 def _state(host: HostStatus) -> HostState:
