@@ -71,8 +71,8 @@ class Judge(Generic[H, W, R]):
 
     def _answered(self, host: H, work: W, settled: Settled[R], now: float, *, dropped: bool) -> None:
         if not dropped:
-            host.forget(work.key)
             self._source.settled(host, work, settled, now)
+            host.forget(work.key)
         if settled.outcome.ok or settled.outcome.status:  # a 404 is an answer; our own guard's refusal is none
             host.answer(now)
             if host.aside:

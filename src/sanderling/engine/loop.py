@@ -175,7 +175,7 @@ class Engine(Generic[H, W, R]):
             self._probes.add(host, self._judge.set_aside(host))
             return
         probing = host.aside or host.accused is not None or self.limiter.is_down(host.name)
-        classes = () if probing else self._open_classes(host, now)
+        classes = [] if probing else self._open_classes(host, now)
         if not probing and not classes:
             self._pass_over(host, now)
             return

@@ -34,6 +34,7 @@ def report(status: Status) -> Report[PagesFacts]:
         work=_work(status, kept),
         set_aside=status.set_aside,
         hosts=hosts,
+        classes=status.classes,
         numbers=_numbers(status, kept),
         facts=PagesFacts(
             counts=largest(counts),
