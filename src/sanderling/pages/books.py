@@ -19,7 +19,7 @@ from sanderling.ids import host_of
 from sanderling.outcome import Outcome
 from sanderling.pages.folder import CrawlFolder, failed_row
 from sanderling.pages.hosts import HostQueue
-from sanderling.stores.frontier_rows import End, Ended, Failed, Found, Queued
+from sanderling.stores.frontier_rows import End, Ended, Found, Queued, failed_as
 
 T = TypeVar("T")
 
@@ -224,8 +224,7 @@ def _row(ended: Ended) -> bytes:
 
 
 def _failed(of: Ended | Queued, end: End, outcome: Outcome) -> bytes:
-    detail = outcome.detail.encode(errors="replace").decode()
-    return failed_row(Failed(of.id, of.url, host_of(of.url), of.depth, end, outcome.code, outcome.status, detail))
+    return failed_row(failed_as(of, host_of(of.url), end, outcome))
 
 
 def _commit(folder: CrawlFolder, batch: Batch) -> dict[str, int]:

@@ -20,7 +20,7 @@ from sanderling.cli.pages.summary import by_reason, hosts_aside, meaning
 from sanderling.clock import SystemClock
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.verify import Proof, verify
-from sanderling.stores import frontier_file
+from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_rows import End, Failed
 from sanderling.words import count, printable
@@ -78,7 +78,7 @@ def _failures(folder: Path) -> Iterator[Failed]:
     path = folder / LEDGER
     try:
         with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
-            yield from (each for each in frontier_file.failed(db) if each.end is End.FAILED)
+            yield from (each for each in frontier_reading.failed(db) if each.end is End.FAILED)
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
 
@@ -100,7 +100,7 @@ def _not_asked(folder: Path, go_on: str) -> Iterator[str]:
     path = folder / LEDGER
     try:
         with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
-            aside = frontier_file.aside(db)
+            aside = frontier_reading.aside(db)
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
     if aside:

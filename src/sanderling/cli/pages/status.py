@@ -18,7 +18,7 @@ from sanderling.cli.why import crawls_in
 from sanderling.clock import SystemClock
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.status import Status, published
-from sanderling.stores import frontier_file
+from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.status_file import is_running
@@ -84,7 +84,11 @@ def kept_in(folder: Path) -> Kept:
     try:
         with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
             db.execute("BEGIN")  # one state of the ledger, whatever a crawl does meanwhile
-            meta, tally, aside = frontier_file.read_meta(db, path), frontier_file.tally(db), frontier_file.aside(db)
+            meta, tally, aside = (
+                frontier_file.read_meta(db, path),
+                frontier_reading.tally(db),
+                frontier_reading.aside(db),
+            )
     except FolderError as error:
         raise CommandError(str(error)) from None
     counts = {end.name.lower(): sum(each for (of, _), each in tally.items() if of is end) for end in End}
