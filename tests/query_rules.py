@@ -49,6 +49,7 @@ MAY_READ_ALL = {
     r"DELETE FROM again WHERE host NOT IN \(SELECT host FROM aside\)": END,
     r"FROM url INDEXED BY url_waiting CROSS JOIN host": ASKED,
     r"FROM again JOIN code ON": ASKED,
+    r"FROM host JOIN (aside|again) ON": ASKED,
     r"UPDATE host SET partition = partition_of": START + ", if it is of a version that had no partitions",
     r"INSERT INTO \w+_tally SELECT": START + ", if it is of a version that had no such counts",
     r"FROM missed WHERE low > \? AND coalesce": ASKED,

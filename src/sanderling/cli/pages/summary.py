@@ -12,7 +12,7 @@ from sanderling.cli import command_line
 from sanderling.outcome import Code, code_of
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.status import Status
-from sanderling.stores.frontier_rows import KEPT, Aside, End
+from sanderling.stores.frontier_rows import KEPT, Aside, End, Fault
 from sanderling.words import count, duration, printable, size
 
 REASONS = 5  # that are told in words; the others are counted together
@@ -37,6 +37,8 @@ MEANINGS = {
     Code.HTTP_ERROR: "the host said no",
     Code.REFUSED: "not called: our own guard, see --private",
 }
+
+FAULTS: dict[Fault, str] = {"item": "fault of the page", "host": "fault of its host", "us": "our own rules"}
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
