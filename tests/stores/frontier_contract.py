@@ -183,11 +183,11 @@ class FrontierContract:
         one, two = taken(frontier)
         frontier.commit([], [], 0, [put_off(one), put_off(two)])
         frontier.commit([failed(one)], [], 0)
-        frontier.leave()
 
         frontier.reopen(End.FAILED)
+        assert taken(frontier) == [one, two._replace(failures=1, due=100.0)]
+        frontier.leave()
         frontier.reopen(End.LEFT)
-
         assert taken(frontier) == [one, two]
 
     def test_the_failures_of_a_host_that_is_set_aside_were_its_own(self, opens: Opens) -> None:
@@ -203,6 +203,18 @@ class FrontierContract:
         assert taken(frontier) == [one, two]
         why: tuple[Fault, str] = ("host", "connect ?")
         assert faults(frontier) == {one.url: why, two.url: why, other.url: ("item", "busy")}
+
+    def test_what_fails_while_its_host_is_aside_waits_with_the_reason_of_the_host(self, opens: Opens) -> None:
+        """It says how often all the same: whoever asked for it then has a reason to count."""
+        frontier = opens()
+        frontier.commit([], found(0), 0)
+        frontier.set_aside("a.example", SLOW)
+
+        frontier.commit([], [], 0, [put_off(taken(frontier)[0], 2)])
+
+        (row,) = frontier.waiting_rows()
+        assert (row.fault, row.code, row.failures) == ("host", "TIMEOUT", 2)
+        assert frontier.leave() == 0
 
     def test_one_host_answers_again_and_the_others_stay_aside(self, opens: Opens) -> None:
         frontier = opens()
