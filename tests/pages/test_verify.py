@@ -193,6 +193,24 @@ def test_a_crawl_is_proved_while_it_runs() -> None:
         folder.commit([fetched(queued[2])], [])
 
 
+def test_a_crawl_is_proved_whose_ids_have_gaps() -> None:
+    with fresh() as path:
+        for number in (1, 50, 999):
+            with CrawlFolder.open(path, PLAN, resume=False, wall=0.0) as folder:
+                folder.commit([], found(number, number + 1))
+                folder.commit([fetched(wait(folder)[0])], [])
+                folder.ledger.note(last_id=10 * number)
+                folder.finish(1.0, complete=False)
+
+        proof = verify(path)
+
+        assert proof.ok, proof.problems
+        assert (proof.known, proof.rows) == (6, 3)
+        (path / "pages.jsonl").write_bytes(b"")
+        with CrawlFolder.open(path, PLAN, resume=False, wall=0.0) as folder:
+            assert folder.put_back == 3
+
+
 def test_without_pyarrow_parquet_is_unproven(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "have_parquet", lambda: False)
 

@@ -182,6 +182,9 @@ class FrontierPlay(RuleBasedStateMachine):
         assert {number: end for number, end in enumerate(ends) if end} == {
             each.id: each.end for each in self.twins.values() if each.end
         }
+        hosts = [(url(number), HOSTS[number % 3]) for number in range(13)]
+        said_of = {each: self.frontier.end_of(each, host) for each, host in hosts}
+        assert said_of == {each: self.twins[each].end if each in self.twins else None for each, _ in hosts}
         assert list(self.frontier.failed()) == [each.failed for each in self.twins.values() if each.end in UNFETCHED]
         assert self.frontier.known == len(self.twins)
         reasons = Counter(each.end for each in self.twins.values() if each.end not in (End.WAITING, End.LEFT))

@@ -309,6 +309,13 @@ class Frontier:
         with plainly(self._path):
             return frontier_reading.ends(self._db)
 
+    def end_of(self, url: str, host: str) -> End | None:
+        """The end of one URL; None if it is not known."""
+        sql = "SELECT end FROM url WHERE host = (SELECT id FROM host WHERE name = ?) AND key = ?"
+        with plainly(self._path):
+            row = self._db.execute(sql, (host, key_of(url))).fetchone()
+        return None if row is None else End(row[0])
+
     def moved_to(self, url: str) -> str | None:
         """Where the URL was found to have moved; None if it was not."""
         with plainly(self._path):
