@@ -200,13 +200,12 @@ class Frontier:
 
     def _insert(self, rows: Iterator[tuple[int, int, bytes, str]]) -> None:
         """Each that is not known gets the next id."""
-        sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, 0, 0, ?, ?)"
         if self._last_id() < self.meta.last_id:
             # SQLite would go on from the highest id in this file: the first gets its id from us.
-            for row in rows:
-                if self._db.execute(sql, (self.meta.last_id + 1, *row)).rowcount:
-                    break
-        self._db.executemany(sql, ((None, *row) for row in rows))
+            sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, 0, 0, ?, ?)"
+            any(self._db.execute(sql, (self.meta.last_id + 1, *row)).rowcount for row in rows)
+        sql = "INSERT OR IGNORE INTO url (host, depth, end, code, key, url) VALUES (?, ?, 0, 0, ?, ?)"
+        self._db.executemany(sql, rows)
 
     def give_up(self, host: str, outcome: Outcome) -> int:
         """Every URL of the host that waits ends FAILED; how many that were."""
