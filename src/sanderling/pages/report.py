@@ -2,7 +2,16 @@
 
 import msgspec
 
-from sanderling.observe.report import AtFault, HostReport, HostCondition, Report, WorkCounts, join_names, largest, shorten
+from sanderling.observe.report import (
+    AtFault,
+    HostReport,
+    HostCondition,
+    Report,
+    WorkCounts,
+    join_names,
+    largest,
+    shorten,
+)
 from sanderling.pages.status import HostStatus, Status
 from sanderling.words import count, duration, size
 

@@ -101,6 +101,31 @@ def blamed(db: sqlite3.Connection) -> Blamed:
     return Blamed(found, dict(waits))
 
 
+class HostWaits(NamedTuple):
+    """Why what waits for a host waits: the host's own reason, if it was set aside, and those of its URLs, by code."""
+
+    aside: Aside | None
+    again: dict[str, int]
+
+
+def waits_of(db: sqlite3.Connection, host: str) -> HostWaits:
+    """The same as `waiting_rows` says of one host, counted."""
+    if version_of(db) < 3:
+        return HostWaits(next((each for each in aside(db) if each.host == host), None), {})
+    row = db.execute(
+        """SELECT host.name, (SELECT count(*) FROM url WHERE url.host = aside.host AND url.end = 0), code.name,
+        aside.status, aside.detail, aside.due
+        FROM host JOIN aside ON aside.host = host.id JOIN code ON code.id = aside.code WHERE host.name = ?""",
+        (host,),
+    ).fetchone()
+    waits = db.execute(
+        """SELECT code.name, count(*) AS number FROM host JOIN again ON again.host = host.id
+        JOIN code ON code.id = again.code WHERE host.name = ? GROUP BY again.code ORDER BY number DESC, code.id""",
+        (host,),
+    )
+    return HostWaits(None if row is None else Aside._make(row), dict(waits))
+
+
 def _has(db: sqlite3.Connection, table: str) -> bool:
     """Whether there is such a table, which some formats have not."""
     return db.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)).fetchone() is not None
