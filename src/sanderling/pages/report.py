@@ -4,8 +4,8 @@ import msgspec
 
 from sanderling.observe.report import (
     AtFault,
-    HostReport,
     HostCondition,
+    HostReport,
     Report,
     WorkCounts,
     join_names,

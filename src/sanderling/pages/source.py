@@ -95,8 +95,8 @@ class PageSource:
 
     def _check(self, host: PageHost, queued: Queued, now: float) -> Ask | None:
         """What to ask for this URL; None if it is decided, or must wait."""
-        if host.refused is not None:
-            self._end(host, queued, host.refused, End.FAILED, requests=0)
+        if host.forbidden is not None:
+            self._end(host, queued, host.forbidden, End.FAILED, requests=0)
             return None
         if self._rules.leave_out is not None and (why := self._rules.leave_out.why(queued.url, host.name)):
             outcome = Outcome(Code.REFUSED, detail=f"left out: {why}"[:200])
@@ -224,7 +224,7 @@ class PageSource:
             host.let_in(origin)
             self._heed(host, origin, learned.rules, asked=outcome.code is not Code.DEFERRED)
         elif outcome.code is Code.REFUSED:  # by our own guard, which does not change its mind
-            host.refused = outcome
+            host.forbidden = outcome
         elif host.shut_out(origin, now, self._rules):
             self._writer.add(HostNote(host.name, outcome))
 
