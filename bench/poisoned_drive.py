@@ -28,8 +28,6 @@ from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.rules import CrawlRules
 from sanderling.sequence.asking import limits
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
 from sanderling.sequence.state import Fates, Saved, SequenceState
 from sanderling.sequence.system import SequenceRules, SequenceSystem, Tools
 from sanderling.testing.virtual import LoopClock, run_virtual
@@ -39,6 +37,7 @@ EPOCH = 1_800_000_000.0
 RPS = 8.0  # as the command has it
 LONGEST = 4 * 3600.0  # virtual seconds after which a crawl of pages is stopped
 FIRST_ID = 50_000_000
+REASONS = ("not_found", "error")  # of what was missed, in turn
 EVERY = 10.0  # seconds between two looks at a crawl of ids
 
 
@@ -105,7 +104,7 @@ class IdsRun:
 
     seconds: float  # until it was stopped
     lags: list[tuple[float, float]]  # of new ids: seconds since the start, and seconds late
-    shared: float = inf  # seconds until each missed id was asked; infinity if that never came
+    shared: float = inf  # seconds until each missed id was asked; infinity if that never came, or there were none
     new: int = 0  # requests for new ids until then, or until the end
     missed: int = 0  # and for missed ones
     unasked: int = 0  # missed ids that were never asked
@@ -117,38 +116,51 @@ class IdsRun:
         return lags[min(len(lags) - 1, int(share * len(lags)))] if lags else inf
 
 
-def crawl_ids(path: Path, numbers: Numbers, cap: float, missed: int, *, least: float, most: float) -> IdsRun:
-    """Follow new ids with so many missed ones overdue, until each of these was asked, and for `least` seconds.
+@dataclass(frozen=True, slots=True)
+class IdsJob:
+    """A crawl of ids to be made: of which world, under which cap, beside how many overdue ids.
 
-    `cap` is the requests a second that we allow ourselves, from the start: nothing about the quota is to be learned.
+    `cap` is the requests a second that we allow ourselves, from the start: nothing about the quota is to be learned. It
+    is stopped when each missed id was asked, after `least` seconds, or after `most`.
     """
-    make_state(path, missed, EPOCH)
+
+    seed: int
+    every: int
+    cap: float
+    missed: int
+    least: float
+    most: float
+
+
+def crawl_ids(path: Path, job: IdsJob) -> IdsRun:
+    """Follow new ids from a state in which others are overdue."""
+    make_state(path, job.missed, EPOCH)
     started = time.process_time()
-    run = run_virtual(_crawl_ids(path, numbers, cap, missed, least, most))
+    run = run_virtual(_crawl_ids(path, job))
     run.cpu = time.process_time() - started
     return run
 
 
-async def _crawl_ids(path: Path, numbers: Numbers, cap: float, missed: int, least: float, most: float) -> IdsRun:
+async def _crawl_ids(path: Path, job: IdsJob) -> IdsRun:
     clock = LoopClock(EPOCH)
-    state = SequenceState(path)
-    limiter = Limiter(limits(PaceRules(initial_rps=cap, max_rps=cap)), clock=clock, rng=Random(2))
+    numbers, state = Numbers(job.seed, FIRST_ID, EPOCH, every=job.every), SequenceState(path)
+    limiter = Limiter(limits(PaceRules(initial_rps=job.cap, max_rps=job.cap)), clock=clock, rng=Random(2))
     fetcher = Fetcher(Wire(numbers, None, EPOCH), limiter, clock=clock)
     settings = {"name": "orders", "url": "http://orders.example/{id}", "id": "id", "timestamp": "made"}
     tools = Tools(JsonIds.from_settings(settings), fetcher, limiter, Memory(2**28), state, Counting(), run_inline)
     system = SequenceSystem(tools, Position(FIRST_ID), SequenceRules(), say=lambda _: None, clock=clock, rng=Random(3))
-    run, wanted = IdsRun(0.0, []), set(range(FIRST_ID - missed, FIRST_ID))
+    run, wanted = IdsRun(0.0, []), set(range(FIRST_ID - job.missed, FIRST_ID))
 
     async def watch() -> None:
         seen = 0
-        while clock.now() < least or (wanted and clock.now() < most):
+        while clock.now() < job.least or (wanted and clock.now() < job.most):
             await clock.sleep(EVERY)
             requests = numbers.asked.requests
             wanted.difference_update(number_of(url) for _, url in requests[seen:])
             seen = len(requests)
             if run.shared == inf:
                 run.new, run.missed = numbers.sent[True], numbers.sent[False]
-                run.shared = inf if wanted else clock.now()
+                run.shared = inf if wanted or not job.missed else clock.now()
         system.stop()
 
     await system.run(watch())
@@ -168,17 +180,11 @@ def make_state(path: Path, missed: int, wall: float) -> None:
     due = wall - 7200
     state = SequenceState(path)
     state.record(Saved("orders", Position(FIRST_ID), FIRST_ID - 1), Fates())
-    ids = range(FIRST_ID - missed, FIRST_ID)
-    if missed <= 50_000:
-        reason = Reason.NOT_FOUND
-        state.change(Fates(missed=[Missed(id_, id_, reason, due - 60, due - 30, 1, due) for id_ in ids]))
-        state.close()
-        return
     state.close()
     with sqlite3.connect(path) as db:  # a row at a time through the state would take a minute for a million
         db.executemany(
             "INSERT INTO missed (low, high, reason, first_seen, last_seen, tries, next_check) VALUES (?,?,?,?,?,?,?)",
-            ((id_, id_, Reason.NOT_FOUND.value, due - 60, due - 30, 1, due) for id_ in ids),
+            ((id_, id_, REASONS[id_ % 2], due - 60, due - 30, 1, due) for id_ in range(FIRST_ID - missed, FIRST_ID)),
         )
     db.close()
 
