@@ -7,19 +7,29 @@ patience, ids, million, command), `--seed N` makes other worlds.
 
 import argparse
 import asyncio
-import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, product
 from math import inf, isfinite
 from pathlib import Path
 
 from harness import Bar, Report, at_least, at_most
-from poisoned_drive import EPOCH, FIRST_ID, IdsJob, IdsRun, PagesRun, crawl_ids, crawl_pages, make_state, read_rows, run_command
+from poisoned_drive import (
+    EPOCH,
+    FIRST_ID,
+    IdsJob,
+    IdsRun,
+    PagesRun,
+    crawl_ids,
+    crawl_pages,
+    make_state,
+    read_rows,
+    run_command,
+)
 from poisoned_worlds import (
     FAULTS,
     FITTING,
@@ -63,7 +73,7 @@ class Table:
         """Hand the worst of each bar to the report."""
         for bar, cases, short in self._worst.values():
             what = f"{bar.what} ({short} of {cases} cases short)" if cases > 1 else bar.what
-            self.report.bars.append(Bar(what, bar.need, bar.got if isfinite(bar.got) else -1.0, bar.ok))
+            self.report.bars.append(Bar(what, bar.need, bar.got if isfinite(bar.got) else 1e9, bar.ok))
 
 
 def count(what: str, items: Iterable[object], most: int = 0) -> Bar:
@@ -133,7 +143,7 @@ def hanging(table: Table, folder: Path, seed: int) -> None:
         run = crawl_pages(folder / f"beside by {way}", web, seeds, allow=allow if way == "links" else ())
         last, counts = run.asked.last(wanted), run.asked.counts()
         table.judge(
-            f"32 that hang, by {way}: last good page after {last:.0f} s, alone {alone:.0f}; all after {run.seconds:.0f}",
+            f"32 hang, by {way}: last good page after {last:.0f} s, alone {alone:.0f}; all after {run.seconds:.0f}",
             count("hanging: good pages not fetched", set(wanted) - set(run.rows)),
             at_most("hanging: last good page, in times of the good hosts alone", 1.2, last / alone),
             count("hanging: pages never asked that have a reason", (url for url in run.failed if not counts[url])),
@@ -184,7 +194,7 @@ def patience(table: Table, folder: Path, seed: int) -> None:
         )
         last = min(run.asked.last(site.urls()), run.seconds)
         times = [at for at, url in run.asked.requests if url.startswith(site.origin)]
-        silence = max(later - one for one, later in pairwise([*times, last if last > times[-1] else times[-1]]))
+        silence = max(later - one for one, later in pairwise([*times, max(times[-1], last)]))
         table.judge(
             f"patience 5 s, {fault} for a minute: crawled after {last:.0f} s, all after {run.seconds:.0f}",
             at_most("patience: silence, in pauses of 20 s", 1.3, silence / PAUSE),
@@ -253,13 +263,107 @@ def million(table: Table, folder: Path, seed: int) -> None:
     )
 
 
-PARTS: dict[str, Callable[[Table, Path, int], None]] = {
+async def command_cut(table: Table, folder: Path, seed: int) -> None:
+    """Two pages that are cut short, the first of 30."""
+    last = {}
+    async with Listener(time.monotonic) as listener:
+        for bad in (0, 2):
+            site = make_site(listener.origin, seed, 30).poison(Fault.CUT, "first", bad)
+            web, out = Web([site], seed), folder / f"cut {bad}"
+            listener.world, began = web, time.monotonic()
+            flags = ("--out", str(out), "--private", "--no-parquet", "--json")
+            ended = await run_command("pages", "crawl", site.url("/"), *flags, limit=80)
+            last[bad] = web.asked.last(site.good()) - began
+    (rows, failed), counts = read_rows(out), web.asked.counts()
+    cut = [site.url(path) for path in site.bad]
+    table.judge(
+        f"command: two of 30 cut short: last good page after {last[2]:.1f} s, without them {last[0]:.1f}; "
+        f"ended after {ended.seconds:.0f} s with code {ended.code}",
+        count("command, cut: good pages not fetched", set(site.good()) - set(rows)),
+        at_most("command, cut: last good page, in times of the clean site", 1.5, last[2] / last[0]),
+        at_most("command, cut: requests for a bad page", MOST_ASKED, max(counts[url] for url in cut)),
+        count("command, cut: bad pages without a reason that fits", (u for u in cut if failed.get(u) != "TRUNCATED")),
+        count("command, cut: good pages with a reason", set(site.good()) & failed.keys()),
+        at_most("command, cut: seconds until it ends with code 1", 80, ended.seconds if ended.code == 1 else inf),
+    )
+
+
+async def command_hanging(table: Table, folder: Path, seed: int) -> None:
+    """A host with 20 pages that never come, beside one of 40 good ones."""
+    last = {}
+    async with Listener(time.monotonic) as one, Listener(time.monotonic) as other:
+        lost = [f"/lost/{number}" for number in range(20)]
+        hangs = Web([Site(other.origin, {}, dict.fromkeys(lost, Fault.SILENT))], seed)
+        other.world = hangs
+        for beside in (False, True):
+            site = make_site(one.origin, seed, 40)
+            web = one.world = Web([site], seed)
+            out, began = folder / f"hanging {beside}", time.monotonic()
+            seeds = [*(other.origin + path for path in lost if beside), site.url("/")]
+            flags = ("--out", str(out), "--private", "--no-parquet", "--json")
+            done = partial(all_served, web, site.good())
+            await run_command("pages", "crawl", *seeds, *flags, limit=80, enough=done)
+            last[beside] = web.asked.last(site.good()) - began
+    asked = sum(url.endswith(tuple(lost)) for _, url in hangs.asked.requests)
+    table.judge(
+        f"command: a host hangs ({asked} requests): last good page after {last[True]:.1f} s, alone {last[False]:.1f}",
+        at_least("command, hanging: requests to the host that hangs", 1, asked),
+        at_most("command, hanging: last good page, in times of the good host alone", 1.2, last[True] / last[False]),
+    )
+
+
+def all_served(web: Web, urls: Sequence[str]) -> bool:
+    """Whether each of them was served."""
+    return isfinite(web.asked.last(urls))
+
+
+async def command_ids(table: Table, folder: Path, seed: int) -> None:
+    """New ids beside 2,000 that are overdue, for 40 seconds each."""
+    runs, cap = {}, 1.5 * RATE
+    for missed in (0, 2000):
+        out = folder / f"ids {missed}"
+        out.mkdir()
+        async with Listener(time.time) as listener:
+            make_state(out / "sequence.db", missed, time.time(), f"127-0-0-1-{listener.origin.rpartition(':')[2]}")
+            listener.world = world = Numbers(seed, FIRST_ID, time.time(), RATE, 3)
+            described = ("--url", f"{listener.origin}/{{id}}", "--id-path", "id", "--timestamp", "made")
+            flags = ("--out", str(out), "--private", "--json", "--max-rps", f"{cap:g}")
+            ended = await run_command("sequence", "crawl", *described, *flags, limit=40)
+            runs[missed] = IdsRun(ended.seconds, world.lags, new=world.sent[True], missed=world.sent[False])
+    lag, usual = (runs[missed].lag(0.95) for missed in (2000, 0))
+    share = runs[2000].missed / max(1, runs[2000].new + runs[2000].missed)
+    table.judge(
+        f"command: 2,000 overdue ids: lag p95 {lag:.2f} s, alone {usual:.2f}; missed had {share:.0%}, "
+        f"new {runs[2000].new} requests, alone {runs[0].new}",
+        at_most("command, ids: lag p95 of new ids, in that without missed ones", 1.2, lag / usual),
+        at_least("command, ids: share of missed ids while both want", 0.05, share),
+        at_least("command, ids: new ids that were served, in those without missed ones", 0.97, served(runs)),
+    )
+
+
+def served(runs: dict[int, IdsRun]) -> float:
+    """New ids that were served beside missed ones, in those without."""
+    return len(runs[2000].lags) / max(1, len(runs[0].lags))
+
+
+Part = Callable[[Table, Path, int], None]
+
+
+def in_real_time(part: Callable[[Table, Path, int], Coroutine[None, None, None]]) -> Part:
+    """A part that has sockets, as one that can be called."""
+    return lambda table, folder, seed: asyncio.run(part(table, folder, seed))
+
+
+PARTS: dict[str, Part] = {
     "sites": sites,
     "hanging": hanging,
     "gone": gone,
     "patience": patience,
     "ids": ids,
     "million": million,
+    "command, cut": in_real_time(command_cut),
+    "command, hanging": in_real_time(command_hanging),
+    "command, ids": in_real_time(command_ids),
 }
 
 

@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-import os
 import signal
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil, inf
@@ -134,7 +133,7 @@ class IdsJob:
 
 def crawl_ids(path: Path, job: IdsJob) -> IdsRun:
     """Follow new ids from a state in which others are overdue."""
-    make_state(path, job.missed, EPOCH)
+    make_state(path, job.missed, EPOCH, "orders")
     started = time.process_time()
     run = run_virtual(_crawl_ids(path, job))
     run.cpu = time.process_time() - started
@@ -175,11 +174,11 @@ def number_of(url: str) -> int:
     return int(url.rsplit("/", 1)[1])
 
 
-def make_state(path: Path, missed: int, wall: float) -> None:
+def make_state(path: Path, missed: int, wall: float, api: str) -> None:
     """A crawl that has come to FIRST_ID, with so many ids below it missed, all overdue, each with a row of its own."""
     due = wall - 7200
     state = SequenceState(path)
-    state.record(Saved("orders", Position(FIRST_ID), FIRST_ID - 1), Fates())
+    state.record(Saved(api, Position(FIRST_ID), FIRST_ID - 1), Fates())
     state.close()
     with sqlite3.connect(path) as db:  # a row at a time through the state would take a minute for a million
         db.executemany(
@@ -197,9 +196,7 @@ class Ended:
     seconds: float
 
 
-async def run_command(
-    *arguments: str, limit: float, enough: Callable[[], bool] = lambda: False, env: Mapping[str, str] | None = None
-) -> Ended:
+async def run_command(*arguments: str, limit: float, enough: Callable[[], bool] = lambda: False) -> Ended:
     """Run `python -m sanderling …`; interrupt it as soon as it is `enough`, or after `limit` seconds."""
     started = time.monotonic()
     process = await asyncio.create_subprocess_exec(
@@ -207,8 +204,7 @@ async def run_command(
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
-        env={**os.environ, **(env or {})},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - one thread here
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     while process.returncode is None and not enough() and time.monotonic() - started < limit:
         with suppress(TimeoutError):

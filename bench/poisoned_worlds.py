@@ -233,23 +233,26 @@ class Wire:
 
     async def _body(self, url: str, answer: Answer) -> None:
         try:
-            if answer.fault in (Fault.CUT, Fault.LENGTH):
-                await self._hold(url, len(answer.body) // 2)
-            if answer.fault is Fault.CUT:
-                await asyncio.sleep(answer.latency)
-                raise aiohttp.ClientPayloadError("the body ended early")
-            if answer.fault is Fault.LENGTH:
-                await asyncio.sleep(self._rules.idle)
-                raise TimeoutError("idle")
-            speed = 1.0 if answer.fault is Fault.DRIP else answer.speed
-            for came in range(1, int(len(answer.body) / speed) + 1):
-                await asyncio.sleep(1.0)
-                await self._hold(url, int(came * speed))
-            await self._hold(url, len(answer.body))
+            await self._pieces(url, answer)
         except BaseException:
             if self._memory is not None:
                 self._memory.release(url)
             raise
+
+    async def _pieces(self, url: str, answer: Answer) -> None:
+        if answer.fault in (Fault.CUT, Fault.LENGTH):
+            await self._hold(url, len(answer.body) // 2)
+        if answer.fault is Fault.CUT:
+            await asyncio.sleep(answer.latency)
+            raise aiohttp.ClientPayloadError("the body ended early")
+        if answer.fault is Fault.LENGTH:
+            await asyncio.sleep(self._rules.idle)
+            raise TimeoutError("idle")
+        speed = 1.0 if answer.fault is Fault.DRIP else answer.speed
+        for came in range(1, int(len(answer.body) / speed) + 1):
+            await asyncio.sleep(1.0)
+            await self._hold(url, int(came * speed))
+        await self._hold(url, len(answer.body))
 
     async def _hold(self, url: str, size: int) -> None:
         if self._memory is not None:
