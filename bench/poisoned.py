@@ -21,6 +21,7 @@ from harness import Bar, Report, at_least, at_most
 from poisoned_drive import (
     EPOCH,
     FIRST_ID,
+    RATE,
     IdsJob,
     IdsRun,
     PagesRun,
@@ -46,8 +47,8 @@ from poisoned_worlds import (
 SEED = 7_041
 MOST_ASKED = 4  # requests that a bad page of a good host may cost
 PAUSE = 20.0  # seconds; the longest that a breaker stays open at first
-RATE = 20.0  # new ids a second
-QUOTAS = (1.2, 1.5, 3.0)  # times RATE: what the head needs is one request for each new id
+# Times RATE, and seconds for an answer. What the head needs is one request for each new id, at RATE.
+QUOTAS = ((1.2, 0.1), (1.5, 0.1), (3.0, 0.1), (1.5, 1.0))
 OVERDUE = 20_000
 MISSED_THAT_EXIST = {0: "none", 3: "a third"}  # by every how-manieth
 
@@ -206,19 +207,19 @@ def patience(table: Table, folder: Path, seed: int) -> None:
 
 def ids(table: Table, folder: Path, seed: int) -> None:
     """New ids beside 20,000 that are overdue, under three quotas."""
-    jobs = []
-    for quota in QUOTAS:
+    jobs: dict[tuple[float, float], list[IdsJob]] = {}  # the first of each is that without missed ids
+    for quota, latency in QUOTAS:
         cap = quota * RATE
         fair = OVERDUE / (cap - RATE)  # seconds in which what new ids leave over is enough for all the others
-        jobs += [IdsJob(seed, every, cap, OVERDUE, 600, 2 * fair + 600) for every in MISSED_THAT_EXIST]
-        jobs.append(IdsJob(seed, 0, cap, 0, fair + 600, fair + 600))
-    runs = run_all(folder, jobs)
-    for quota in QUOTAS:
-        alone = runs[next(job for job in jobs if job.cap == quota * RATE and not job.missed)]
-        for job in jobs:
-            if job.cap == quota * RATE and job.missed:
-                case = f"{quota:g} x the head, {MISSED_THAT_EXIST[job.every]} of the missed exist"
-                judge_ids(table, f"ids: {case}", runs[job], alone, job.cap)
+        jobs[quota, latency] = [
+            IdsJob(seed, 0, cap, 0, fair + 600, fair + 600, latency),
+            *(IdsJob(seed, every, cap, OVERDUE, 600, 2 * fair + 600, latency) for every in MISSED_THAT_EXIST),
+        ]
+    runs = run_all(folder, [job for some in jobs.values() for job in some])
+    for (quota, latency), (alone, *others) in jobs.items():
+        for job in others:
+            case = f"{quota:g} x the head, answers in {latency:g} s, {MISSED_THAT_EXIST[job.every]} of the missed exist"
+            judge_ids(table, f"ids: {case}", runs[job], runs[alone], job.cap)
 
 
 def run_all(folder: Path, jobs: Sequence[IdsJob]) -> dict[IdsJob, IdsRun]:

@@ -35,6 +35,7 @@ T = TypeVar("T")
 EPOCH = 1_800_000_000.0
 RPS = 8.0  # as the command has it
 LONGEST = 4 * 3600.0  # virtual seconds after which a crawl of pages is stopped
+RATE = 20.0  # new ids a second
 FIRST_ID = 50_000_000
 REASONS = ("not_found", "error")  # of what was missed, in turn
 EVERY = 10.0  # seconds between two looks at a crawl of ids
@@ -129,6 +130,7 @@ class IdsJob:
     missed: int
     least: float
     most: float
+    latency: float = 0.1
 
 
 def crawl_ids(path: Path, job: IdsJob) -> IdsRun:
@@ -142,7 +144,8 @@ def crawl_ids(path: Path, job: IdsJob) -> IdsRun:
 
 async def _crawl_ids(path: Path, job: IdsJob) -> IdsRun:
     clock = LoopClock(EPOCH)
-    numbers, state = Numbers(job.seed, FIRST_ID, EPOCH, every=job.every), SequenceState(path)
+    numbers, state = Numbers(job.seed, FIRST_ID, EPOCH, RATE, job.every), SequenceState(path)
+    numbers.latency = job.latency
     limiter = Limiter(limits(PaceRules(initial_rps=job.cap, max_rps=job.cap)), clock=clock, rng=Random(2))
     fetcher = Fetcher(Wire(numbers, None, EPOCH), limiter, clock=clock)
     settings = {"name": "orders", "url": "http://orders.example/{id}", "id": "id", "timestamp": "made"}

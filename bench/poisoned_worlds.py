@@ -142,7 +142,7 @@ class Web:
             return Answer(404, b"no rules", latency)
         fault = trouble if trouble is not Fault.NONE else site.bad.get(parts.path, Fault.NONE)
         if fault is Fault.ERROR:
-            return Answer(500, b"sorry", latency, fault)
+            return Answer(500, b"sorry", latency)
         body = site.pages.get(parts.path)
         if body is None:
             return Answer(404 if fault is Fault.NONE else 200, b"not here", latency, fault)
@@ -155,10 +155,11 @@ class Numbers:
     An id can be fetched `delay` to twice `delay` seconds after it was made. One in 500 never exists.
     """
 
-    def __init__(self, seed: int, first: int, began: float, rate: float = 20.0, every: int = 0) -> None:
+    def __init__(self, seed: int, first: int, began: float, rate: float, every: int) -> None:
         self.asked = Asked()
         self.first, self.began, self.rate, self.every = first, began, rate, every
         self.delay = 1.0
+        self.latency = 0.1  # seconds, the mean; half as much more or less
         self._seed = seed
         self._rng = Random(f"numbers {seed}")
         self.lags: list[tuple[float, float]] = []  # of new ids: when served first, and how late that was
@@ -182,7 +183,7 @@ class Numbers:
     def answer(self, url: str, now: float) -> Answer:
         """What a request that is sent now gets; `now` is on the wall clock."""
         number = int(url.rsplit("/", 1)[1])
-        new, latency = number >= self.first, self._rng.uniform(0.05, 0.15)
+        new, latency = number >= self.first, self.latency * self._rng.uniform(0.5, 1.5)
         self.sent[new] += 1
         if not self.exists(number) or (new and now < self.visible(number)):
             return Answer(404, b"null", latency, kind="application/json")
@@ -312,7 +313,10 @@ class Listener:
             writer.write(answer.body[: len(answer.body) // 2])
             await asyncio.sleep(NEVER if answer.fault is Fault.LENGTH else 0)
             return False
-        writer.write(answer.body)
+        for byte in answer.body if answer.fault is Fault.DRIP else b"":
+            writer.write(bytes([byte]))
+            await asyncio.sleep(1.0)
+        writer.write(answer.body if answer.fault is Fault.NONE else b"")
         await writer.drain()
         if answer.good:
             self.world.asked.served.setdefault(url, self._clock())
