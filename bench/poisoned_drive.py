@@ -180,6 +180,7 @@ def number_of(url: str) -> int:
 def make_state(path: Path, missed: int, wall: float, api: str) -> None:
     """A crawl that has come to FIRST_ID, with so many ids below it missed, all overdue, each with a row of its own."""
     due = wall - 7200
+    path.parent.mkdir(exist_ok=True)
     state = SequenceState(path)
     state.record(Saved(api, Position(FIRST_ID), FIRST_ID - 1), Fates())
     state.close()
