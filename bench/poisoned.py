@@ -239,7 +239,7 @@ def judge_ids(table: Table, case: str, run: IdsRun, alone: IdsRun, cap: float) -
 
 
 def restart(table: Table, folder: Path, seed: int) -> None:
-    """The first ten minutes after a start: with a million overdue ids, and with an API that takes a second to answer."""
+    """The first ten minutes after a start: with a million overdue ids, and with an API that takes a second."""
     for missed, latency in ((1_000_000, 0.1), (OVERDUE, 1.0)):
         jobs = [IdsJob(seed, 3, 1.5 * RATE, some, 600, 600, latency) for some in (missed, 0)]
         paths = [folder / f"{missed} {job.missed}.db" for job in jobs]
