@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
-from sanderling.pages.sink import Onward
 from sanderling.pages.crawl import Crawl, Hands
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.rules import CrawlRules
+from sanderling.pages.sink import Onward
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task

@@ -74,18 +74,21 @@ class Engine(Generic[H, W, R]):
 
     async def run(self, *beside: Coroutine[Any, Any, object]) -> None:
         """Run until nothing is left to ask for, or until it is stopped; `beside` run with it, and end with it."""
-        async with asyncio.TaskGroup() as keeping:
-            keeping.create_task(self.writer.run(self._wrote))
+        async with asyncio.TaskGroup() as writing:
+            writing.create_task(self.writer.run(self._wrote))
             async with self._group:
-                tasks = [self._group.create_task(each) for each in beside]
-                try:
-                    self.pump()
-                    await self._over.wait()
-                finally:
-                    self._ending = True  # also of one that is cancelled: nothing may begin while the group ends
-                    for task in tasks:
-                        task.cancel()
+                await self._run_until_over(beside)
             self.writer.close()
+
+    async def _run_until_over(self, beside: Iterable[Coroutine[Any, Any, object]]) -> None:
+        tasks = [self._group.create_task(each) for each in beside]
+        try:
+            self.pump()
+            await self._over.wait()
+        finally:
+            self._ending = True  # also of one that is cancelled: nothing may begin while the group ends
+            for task in tasks:
+                task.cancel()
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
