@@ -60,7 +60,6 @@ class Engine(Generic[H, W, R]):
         self._turns: Turns[H] = Turns()
         self._probes: Turns[H] = Turns()  # of hosts that were set aside
         self._left_alone: dict[str, H] = {}  # whose turn came while somebody wanted them left alone
-        self._inflight_of = dict.fromkeys(Class, 0)
         self._unproven = 0  # requests in flight at hosts that have not answered yet
         self._flights: dict[Flight, None] = {}
         self._look_at = 0.0  # when slow requests are looked at again
@@ -199,15 +198,20 @@ class Engine(Generic[H, W, R]):
         """The classes with work due at the host that may have one more slot."""
         if host.inflight >= self._slots_of(host) or self._is_crowded_by_strangers(host):
             return []
-        most = self.rules.most_slots
-        return [
-            each
-            for each in self._source.classes(host, now)
-            if each not in most or self._inflight_of[each] < max(1.0, most[each] * self.slots)
-        ]
+        due = self._source.classes(host, now)
+        return [each for each in due if not self._has_its_slots(host, each, alone=len(due) == 1)]
+
+    def _has_its_slots(self, host: H, of: Class, *, alone: bool) -> bool:
+        """Whether a class has all the slots that it may have, so that others find one when they want it."""
+        share = self.rules.most_slots.get(of)
+        if share is None or (alone and of is not Class.MISSED):
+            return False
+        slots = min(self.slots, self.rules.per_host)
+        return (host.inflight_of or {}).get(of, 0) >= max(1.0, share * slots)
 
     def _slots_of(self, host: H) -> int:
-        return min(host.slots, self.rules.per_host)
+        """As many as one host may have while there is room; while slots are scarce, those that it has earned."""
+        return min(self.rules.per_host, host.slots) if 2 * self.inflight >= self.slots else self.rules.per_host
 
     def _is_crowded_by_strangers(self, host: H) -> bool:
         """Whether hosts that have not answered yet hold all that such hosts may: half of the slots."""
@@ -248,7 +252,8 @@ class Engine(Generic[H, W, R]):
         self.inflight += 1
         host.inflight += 1
         self.given[of] += 1
-        self._inflight_of[of] += 1
+        if of in self.rules.most_slots:
+            host.count(of, 1)
         self._group.create_task(self._ask(host, work, permit, of, probe=probe, dropped=dropped))
 
     def _line_up(self, host: H, now: float) -> None:
@@ -278,7 +283,8 @@ class Engine(Generic[H, W, R]):
         settled = await self._fly(host, work, permit, blame)
         self._unproven -= unproven
         self.inflight -= 1
-        self._inflight_of[of] -= 1
+        if of in self.rules.most_slots:
+            host.count(of, -1)
         host.inflight -= 1
         host.probing = host.probing and not probe
         now = self.clock.now()
