@@ -88,7 +88,7 @@ def test_a_crash_loses_nothing_and_ends_nothing_twice(shape: Shape, crashes: lis
 
 
 @settings(max_examples=30)
-@given(shapes(), instants, st.floats(0.1, 100), all_=st.booleans())
+@given(shape=shapes(), at=instants, rest=st.floats(0.1, 100), all_=st.booleans())
 def test_nothing_begins_while_paused_and_all_goes_on_after(shape: Shape, at: float, rest: float, *, all_: bool) -> None:
     world = make(shape)
     left_alone = set(world.plans) if all_ else {"h0.example"}
