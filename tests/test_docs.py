@@ -21,7 +21,6 @@ from sanderling.limit import (
     LimiterRules,
     PaceRules,
     Snapshot,
-    WindowRules,
 )
 from sanderling.limit.breaker import NEXT
 from sanderling.limit.rules import SCOPES, STRATEGIES
@@ -35,8 +34,8 @@ TOUR = (ROOT / "docs" / "tour.md").read_text()
 CRAWLING = (ROOT / "docs" / "pages.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-Rules = type[LimiterRules | PaceRules | BreakerRules | WindowRules | BackoffRules | BudgetRules]
-ALL_RULES: list[Rules] = [LimiterRules, PaceRules, BreakerRules, WindowRules, BackoffRules, BudgetRules]
+Rules = type[LimiterRules | PaceRules | BreakerRules | BackoffRules | BudgetRules]
+ALL_RULES: list[Rules] = [LimiterRules, PaceRules, BreakerRules, BackoffRules, BudgetRules]
 
 
 def section(page: str, heading: str) -> str:
