@@ -167,8 +167,9 @@ class Memory:
             self._world.wrong.append(f"{item.id} ends with {outcome}, and was never asked for")
         self.open.discard(item.id)
         self._world.note("ended", item.host, item.name, outcome.code)
-        self._world.ends.append((self._world.clock.now(), Ended(item.id, outcome)))
-        self._add(Ended(item.id, outcome, size), size)
+        record = Ended(item.id, outcome, size)
+        self._world.ends.append((self._world.clock.now(), record))
+        self._add(record, size)
 
     def _add(self, record: Record, size: int = 0) -> None:
         if isinstance(record, Ended):

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from math import inf
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -25,11 +26,10 @@ CUT_SHORT = 1.0 + BreakerRules().jitter  # times its length, a pause may take
 def test_on_a_clean_host_a_bad_item_is_asked_four_times_and_ends_with_its_own_reason(
     faults: list[Fault], good: int, seed: int
 ) -> None:
-    items = [Item(WELL, f"good{n}") for n in range(good)] + [
-        Item(WELL, f"bad{n}", fault=f) for n, f in enumerate(faults)
-    ]
-    rng.shuffle(items)  # type: ignore[attr-defined]
-    world = World([Plan(WELL)], items)
+    items = [Item(WELL, f"good{n}") for n in range(good)]
+    items += [Item(WELL, f"bad{n}", fault=fault) for n, fault in enumerate(faults)]
+    Random(seed).shuffle(items)
+    world = World([Plan(WELL)], items, seed=seed)
 
     machine = play(world)
 
