@@ -127,7 +127,7 @@ class Memory:
         self.failed_before.add(work.id)
         self._wait(work, failures, due)
 
-    def set_aside(self, host: Place, outcome: Outcome, due: float) -> None:  # noqa: ARG002
+    def leave(self, host: Place, outcome: Outcome, due: float) -> None:  # noqa: ARG002
         """A host is away."""
         self._world.asides.append((self._world.clock.now(), host.name))
         self._world.note("aside", host.name, outcome.code)
