@@ -109,11 +109,13 @@ class Memory:
             for child in work.children:
                 self.writer.find(child)
 
-    def later(self, host: Place, work: Item, due: float, now: float) -> None:
+    def later(self, host: Place, work: Item, outcome: Outcome, due: float) -> None:
         """It has not failed."""
         self._take_back(work, "later")
-        if not now <= due < inf:
-            self._world.wrong.append(f"{work.id} is due again at {due}, and it is {now}")
+        if due < self._world.clock.now() or outcome.ok:
+            self._world.wrong.append(f"{work.id} is due again at {due} after {outcome}")
+        if due == inf:
+            self._world.left.add(work.id)
         self._wait(work, host.failures(work.key), due)
 
     def failed(self, host: Place, work: Item, outcome: Outcome, failures: int, due: float | None) -> None:  # noqa: ARG002
@@ -157,8 +159,9 @@ class Memory:
     def _wait(self, item: Item, failures: int, due: float) -> None:
         if not failures:
             self.failed_before.discard(item.id)
-        self._add(Waits(item.id, failures, due))
-        self.queue(item, due)
+        self._add(Waits(item.id, failures, due if due < inf else self._world.clock.now()))
+        if due < inf:
+            self.queue(item, due)
 
     def _end(self, item: Item, outcome: Outcome, size: int = 0) -> None:
         if item.id not in self.open:

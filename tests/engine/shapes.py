@@ -88,7 +88,7 @@ def check(world: World, machine: Machine, *, stopped: bool = False) -> None:
     for row in world.disk.rows.values():
         assert len(row.ends) <= 1, row
         if not row.ends and not stopped:
-            assert row.item.host in world.disk.asides, row
+            assert row.item.host in world.disk.asides or row.item.id in world.left, row
     check_bounds(world)
     check_pace(world)
 
