@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from sanderling.clock import Clock, Timer
 from sanderling.engine.blame import Judge
 from sanderling.engine.classes import Class, Shares
-from sanderling.engine.flights import Flight, cut_slow
+from sanderling.engine.flights import Dispatch, Flight, cut_slow
 from sanderling.engine.hosts import HostState
 from sanderling.engine.ports import Handler, Settled, Source, Work
 from sanderling.engine.rules import EngineRules
@@ -174,7 +174,10 @@ class Engine(Generic[H, W, R]):
         if not host.aside and self._judge.is_hopeless(host, now):
             self._probes.add(host, self._judge.set_aside(host))
             return
-        probing = host.aside or host.accused is not None or self.limiter.is_down(host.name)
+        suspect = host.aside or host.accused is not None
+        if suspect and host.probing:
+            return  # its answer gives the host its next turn
+        probing = suspect or self.limiter.is_down(host.name)
         classes = [] if probing else self._open_classes(host, now)
         if not probing and not classes:
             self._pass_over(host, now)
@@ -217,7 +220,7 @@ class Engine(Generic[H, W, R]):
         else:
             if host.shares is not None:
                 host.shares.charge(of, self.rules.weights)
-            self._start(host, work, permit, of)
+            self._start(host, Dispatch(work, permit, of))
         self._line_up(host, now)
 
     def _send_probe(self, host: H, permit: Permit, now: float) -> None:
@@ -232,22 +235,26 @@ class Engine(Generic[H, W, R]):
             permit.release()
             self._places(host).add(host, now + (LATER if host.aside else LOOK))
         else:
-            self._start(host, work, permit, Class.PROBE, probe=permit.probe, dropped=dropped)
+            host.probing = True
+            probe = permit.probe or host.aside
+            self._start(host, Dispatch(work, permit, Class.PROBE, judges=True, probe=probe, dropped=dropped))
             self._line_up(host, now)
 
-    def _start(
-        self, host: H, work: W, permit: Permit, of: Class, *, probe: bool = False, dropped: bool = False
-    ) -> None:
+    def _start(self, host: H, sent: Dispatch) -> None:
+        # Counted before the task begins: many are given out at one instant.
+        sent = sent._replace(unproven=host.good is None)
+        self._unproven += sent.unproven
         self.inflight += 1
         host.inflight += 1
-        self.given[of] += 1
-        self._inflight_of[of] += 1
-        self._group.create_task(self._ask(host, work, permit, of, probe=probe, dropped=dropped))
+        self.given[sent.of] += 1
+        self._inflight_of[sent.of] += 1
+        self._group.create_task(self._ask(host, sent))
 
     def _line_up(self, host: H, now: float) -> None:
         """Give the host its next turn, if it has something to ask for."""
         if host.aside or host.accused is not None:
-            self._places(host).add(host, max(now, self.limiter.ready_at(host.name)))
+            if not host.probing:  # else its answer says what comes next
+                self._places(host).add(host, max(now, self.limiter.ready_at(host.name)))
         elif host.inflight < self._slots_of(host):
             if (due := self._source.due(host, now)) is not None:
                 self._turns.add(host, max(due, now))
@@ -264,17 +271,17 @@ class Engine(Generic[H, W, R]):
 
     # Asking.
 
-    async def _ask(self, host: H, work: W, permit: Permit, of: Class, *, probe: bool, dropped: bool) -> None:
-        blame, unproven = Blame(work.key, host.failures(work.key)), host.good is None
-        self._unproven += unproven
-        settled = await self._fly(host, work, permit, blame)
-        self._unproven -= unproven
+    async def _ask(self, host: H, sent: Dispatch) -> None:
+        blame = Blame(sent.work.key, host.failures(sent.work.key))
+        settled = await self._fly(host, sent.work, sent.permit, blame)
+        self._unproven -= sent.unproven
         self.inflight -= 1
-        self._inflight_of[of] -= 1
+        self._inflight_of[sent.of] -= 1
         host.inflight -= 1
+        host.probing = host.probing and not sent.judges
         now = self.clock.now()
         places = self._places(host)
-        self._judge.settle(host, work, settled, now, probe=probe, dropped=dropped)
+        self._judge.settle(host, sent.work, settled, now, probe=sent.probe, dropped=sent.dropped)
         if places is not self._places(host):
             places.remove(host)
         if host.turn is not None:
