@@ -22,6 +22,7 @@ class Dispatch(NamedTuple):
     probe: bool = False  # its failure is the host's
     dropped: bool = False  # what comes of it is of no use otherwise
     unproven: bool = False  # the host had not answered when it was sent
+    aside: bool = False  # the host was set aside then
 
 
 @dataclass(slots=True, eq=False)

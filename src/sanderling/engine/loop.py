@@ -62,6 +62,7 @@ class Engine(Generic[H, W, R]):
         self._left_alone: dict[str, H] = {}  # whose turn came while somebody wanted them left alone
         self._inflight_of = dict.fromkeys(Class, 0)
         self._unproven = 0  # requests in flight at hosts that have not answered yet
+        self._inflight_aside = 0  # and at hosts that were set aside
         self._flights: dict[Flight, None] = {}
         self._look_at = 0.0  # when slow requests are looked at again
         self._timer: Timer | None = None
@@ -132,7 +133,7 @@ class Engine(Generic[H, W, R]):
 
     def _next(self, now: float) -> H | None:
         host = self._turns.next(now)
-        return self._probes.next(now) if host is None else host
+        return self._probes.next(now) if host is None and self._may_probe else host
 
     def _has_room(self, now: float) -> bool:
         if self.stopped or self._ending or self._over.is_set() or not self._group.open:
@@ -150,7 +151,8 @@ class Engine(Generic[H, W, R]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        dues = [due for due in (self._turns.due(), self._probes.due()) if due is not None]
+        places = (self._turns, self._probes) if self._may_probe else (self._turns,)
+        dues = [due for each in places if (due := each.due()) is not None]
         if not dues or self.stopped or self._over.is_set():
             return
         if self.inflight >= self.slots:
@@ -159,9 +161,18 @@ class Engine(Generic[H, W, R]):
             self._timer = self.clock.call_later(max(0.0, min(dues) - now), self.pump)
 
     @property
+    def _waits(self) -> bool:
+        """Whether something may be asked for later."""
+        return bool(len(self._turns) or self._left_alone or self._source.loading)
+
+    @property
+    def _may_probe(self) -> bool:
+        """Whether hosts that were set aside are probed: not at the end, since a probe keeps no crawl alive."""
+        return self._waits or self.inflight > self._inflight_aside
+
+    @property
     def _is_exhausted(self) -> bool:
-        waits = len(self._turns) or self._left_alone or self._source.loading
-        return not waits and self.writer.idle
+        return not self._waits and self.writer.idle
 
     def _places(self, host: H) -> Turns[H]:
         return self._probes if host.aside else self._turns
@@ -172,12 +183,11 @@ class Engine(Generic[H, W, R]):
             self._left_alone[host.name] = host
             return
         if not host.aside and self._judge.is_hopeless(host, now):
-            self._probes.add(host, self._judge.set_aside(host))
+            self._probes.add(host, max(self._judge.set_aside(host, now), now + LATER))
             return
-        suspect = host.aside or host.accused is not None
-        if suspect and host.probing:
+        probing = host.aside or host.accused is not None or self.limiter.is_down(host.name)
+        if probing and host.probing:
             return  # its answer gives the host its next turn
-        probing = suspect or self.limiter.is_down(host.name)
         classes = [] if probing else self._open_classes(host, now)
         if not probing and not classes:
             self._pass_over(host, now)
@@ -233,6 +243,8 @@ class Engine(Generic[H, W, R]):
             work = self._source.take(host, classes[0], now)
         if work is None:
             permit.release()
+            if not host.inflight:
+                self._judge.release(host, now)  # there is nothing else to probe it with, and nothing under way
             self._places(host).add(host, now + (LATER if host.aside else LOOK))
         else:
             host.probing = True
@@ -242,8 +254,9 @@ class Engine(Generic[H, W, R]):
 
     def _start(self, host: H, sent: Dispatch) -> None:
         # Counted before the task begins: many are given out at one instant.
-        sent = sent._replace(unproven=host.good is None)
+        sent = sent._replace(unproven=host.good is None, aside=host.aside)
         self._unproven += sent.unproven
+        self._inflight_aside += sent.aside
         self.inflight += 1
         host.inflight += 1
         self.given[sent.of] += 1
@@ -254,7 +267,8 @@ class Engine(Generic[H, W, R]):
         """Give the host its next turn, if it has something to ask for."""
         if host.aside or host.accused is not None:
             if not host.probing:  # else its answer says what comes next
-                self._places(host).add(host, max(now, self.limiter.ready_at(host.name)))
+                soonest = now + LATER if host.aside else now
+                self._places(host).add(host, max(soonest, self.limiter.ready_at(host.name)))
         elif host.inflight < self._slots_of(host):
             if (due := self._source.due(host, now)) is not None:
                 self._turns.add(host, max(due, now))
@@ -275,6 +289,7 @@ class Engine(Generic[H, W, R]):
         blame = Blame(sent.work.key, host.failures(sent.work.key))
         settled = await self._fly(host, sent.work, sent.permit, blame)
         self._unproven -= sent.unproven
+        self._inflight_aside -= sent.aside
         self.inflight -= 1
         self._inflight_of[sent.of] -= 1
         host.inflight -= 1
@@ -284,10 +299,10 @@ class Engine(Generic[H, W, R]):
         self._judge.settle(host, sent.work, settled, now, probe=sent.probe, dropped=sent.dropped)
         if places is not self._places(host):
             places.remove(host)
-        if host.turn is not None:
+        if host.turn is not None and not host.aside:
             # While a probe is out nobody knows when the host may be asked; its answer says so.
-            hopeless = not host.aside and self._judge.is_hopeless(host, now)
-            self._places(host).hasten(host, now if hopeless else self.limiter.ready_at(host.name))
+            hopeless = self._judge.is_hopeless(host, now)
+            self._turns.hasten(host, now if hopeless else self.limiter.ready_at(host.name))
         self._line_up(host, now)
         self.pump()
 
