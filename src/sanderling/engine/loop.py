@@ -31,6 +31,7 @@ R = TypeVar("R")
 SOON = 0.01  # seconds; to look again at a host whose turn others stand in line for
 LOOK = 1.0  # to look again at a host that has work and no slot, or nothing to be probed with
 LATER = 60.0  # the same for a host that was set aside
+IDLE = 0.5  # without a turn for so long, what was found is waited for
 CUT = Outcome(Code.TIMEOUT, detail="timeout: received less than 1 KB/s while others waited")
 
 
@@ -67,7 +68,7 @@ class Engine(Generic[H, W, R]):
         self._look_at = 0.0  # when slow requests are looked at again
         self._timer: Timer | None = None
         self.stopped = False  # by somebody, before all was asked for
-        self._ending = False
+        self._running = False  # what is woken before waits
         self._over = asyncio.Event()
         self._group = Workers()
 
@@ -78,12 +79,13 @@ class Engine(Generic[H, W, R]):
         async with asyncio.TaskGroup() as keeping:
             keeping.create_task(self.writer.run(self._wrote))
             async with self._group:
+                self._running = True
                 tasks = [self._group.create_task(each) for each in beside]
                 try:
                     self.pump()
                     await self._over.wait()
                 finally:
-                    self._ending = True  # also of one that is cancelled: nothing may begin while the group ends
+                    self._running = False  # also of one that is cancelled: nothing may begin while the group ends
                     for task in tasks:
                         task.cancel()
             self.writer.close()
@@ -121,12 +123,14 @@ class Engine(Generic[H, W, R]):
 
     def pump(self) -> None:
         """Give out all the work that can be given out now, and see to it that somebody comes back for the rest."""
+        if not self._running:
+            return
         now = self.clock.now()
         while self._has_room(now) and (host := self._next(now)) is not None:
             self._serve(host, now)
-        idle = not len(self._turns)
-        self.writer.hungry = idle and self.inflight < self.slots
-        self.writer.still = idle and not self.inflight
+        due = self._turns.due()
+        self.writer.hungry = (due is None or due > now + IDLE) and self.inflight < self.slots
+        self.writer.still = due is None and not self.inflight
         self._arm(now)
         if self.inflight == 0 and (self.stopped or self._source.enough(0) or self._is_exhausted):
             self._over.set()
@@ -136,7 +140,7 @@ class Engine(Generic[H, W, R]):
         return self._probes.next(now) if host is None and self._may_probe else host
 
     def _has_room(self, now: float) -> bool:
-        if self.stopped or self._ending or self._over.is_set() or not self._group.open:
+        if self.stopped or self._over.is_set() or not self._group.open:
             return False
         if self.writer.crowded or self.wanted.paused:
             return False
