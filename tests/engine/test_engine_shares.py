@@ -36,7 +36,7 @@ def test_hosts_that_never_answer_take_no_tenth_of_what_a_healthy_one_gets(fault:
     rules = Rules(EngineRules(slots=16))
     alone = time_to_finish(World([Plan(WELL, 0.2)], well(300), rules))
     bad = [Plan(f"bad{n}.example", spells=(Spell(fault),)) for n in range(hosts)]
-    others = [Item(plan.name, f"i{n}", size=20_000) for n in range(8) for plan in bad]
+    others = [Item(plan.name, f"i{n}", size=6000) for n in range(8) for plan in bad]
 
     among = time_to_finish(World([*bad, Plan(WELL, 0.2)], [*others, *well(300)], rules))
 

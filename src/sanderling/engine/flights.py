@@ -21,7 +21,7 @@ class Dispatch(NamedTuple):
     judges: bool = False  # it is to tell how the host is
     probe: bool = False  # its failure is the host's
     dropped: bool = False  # what comes of it is of no use otherwise
-    unproven: bool = False  # the host had not answered when it was sent
+    unproven: bool = False  # the host had not answered when it was sent, or did not any more
     aside: bool = False  # the host was set aside then
 
 

@@ -46,6 +46,11 @@ class HostState:
         """How many requests for the item have failed in a row."""
         return self.failing[key].times if self.failing and key in self.failing else 0
 
+    @property
+    def is_unproven(self) -> bool:
+        """Whether it has not answered anything yet, or has failed since."""
+        return self.good is None or self.silent_since is not None
+
     def note_failure(self, outcome: Outcome, now: float) -> None:
         """No good answer. That we hold back ourselves is no news of the host."""
         if outcome.code is not Code.DEFERRED or self.trouble is None:

@@ -62,7 +62,7 @@ class Engine(Generic[H, W, R]):
         self._probes: Turns[H] = Turns()  # of hosts that were set aside
         self._left_alone: dict[str, H] = {}  # whose turn came while somebody wanted them left alone
         self._inflight_of = dict.fromkeys(Class, 0)
-        self._unproven = 0  # requests in flight at hosts that have not answered yet
+        self._unproven = 0  # requests in flight at hosts that have not answered, or did not any more
         self._inflight_aside = 0  # and at hosts that were set aside
         self._flights: dict[Flight, None] = {}
         self._look_at = 0.0  # when slow requests are looked at again
@@ -220,8 +220,8 @@ class Engine(Generic[H, W, R]):
         return min(host.slots, self.rules.per_host)
 
     def _is_crowded_by_strangers(self, host: H) -> bool:
-        """Whether hosts that have not answered yet hold all that such hosts may: half of the slots."""
-        return host.good is None and self._unproven >= max(1, self.slots // 2)
+        """Whether hosts that have not answered, or do not any more, hold all that such hosts may: half of the slots."""
+        return host.is_unproven and self._unproven >= max(1, self.slots // 2)
 
     def _send_next(self, host: H, classes: list[Class], permit: Permit, now: float) -> None:
         of = classes[0]
@@ -258,7 +258,7 @@ class Engine(Generic[H, W, R]):
 
     def _start(self, host: H, sent: Dispatch) -> None:
         # Counted before the task begins: many are given out at one instant.
-        sent = sent._replace(unproven=host.good is None, aside=host.aside)
+        sent = sent._replace(unproven=host.is_unproven, aside=host.aside)
         self._unproven += sent.unproven
         self._inflight_aside += sent.aside
         self.inflight += 1
