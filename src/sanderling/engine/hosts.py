@@ -36,7 +36,7 @@ class HostState:
     failed_at: float = 0.0  # the last time
     trouble: Outcome | None = None  # the last thing it said instead of a good answer
     aside: bool = False  # without a good answer for too long: only probed
-    probing: bool = False  # whether a probe is out
+    probing: bool = False  # whether a request is out that is to tell how it is
     good: Any = None  # work that it has answered well: by it the host is probed
     failing: dict[Hashable, Failing] | None = None  # by item
     refused: dict[Hashable, Failing] | None = None  # items that the host refused, though it may have answered others
@@ -51,6 +51,11 @@ class HostState:
         """So many more requests of a class are in flight."""
         self.inflight_of = self.inflight_of or {}
         self.inflight_of[of] = self.inflight_of.get(of, 0) + number
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether it has not answered anything yet, or has failed since."""
+        return self.good is None or self.silent_since is not None
 
     def note_failure(self, outcome: Outcome, now: float) -> None:
         """No good answer. That we hold back ourselves is no news of the host."""
