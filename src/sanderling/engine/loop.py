@@ -186,10 +186,11 @@ class Engine(Generic[H, W, R]):
         if host.name in self.wanted.hosts:
             self._left_alone[host.name] = host
             return
-        if not host.aside and self._judge.is_hopeless(host, now):
+        hopeless = not host.aside and self._judge.is_hopeless(host, now)
+        if hopeless and not self._judge.may_vouch(host, now):
             self._probes.add(host, max(self._judge.set_aside(host, now), now + LATER))
             return
-        probing = host.aside or host.accused is not None or self.limiter.is_down(host.name)
+        probing = hopeless or host.aside or host.accused is not None or self.limiter.is_down(host.name)
         if probing and host.probing:
             return  # its answer gives the host its next turn
         classes = [] if probing else self._open_classes(host, now)
@@ -201,7 +202,7 @@ class Engine(Generic[H, W, R]):
             self._places(host).add(host, max(self.limiter.ready_at(host.name), now + SOON))
             return
         if probing:
-            self._send_probe(host, permit, now)
+            self._send_probe(host, permit, now, hopeless=hopeless)
         else:
             self._send_next(host, classes, permit, now)
 
@@ -237,14 +238,16 @@ class Engine(Generic[H, W, R]):
             self._start(host, Dispatch(work, permit, of))
         self._line_up(host, now)
 
-    def _send_probe(self, host: H, permit: Permit, now: float) -> None:
+    def _send_probe(self, host: H, permit: Permit, now: float, *, hopeless: bool) -> None:
         """Ask for what the host has answered before, else for what has not failed; else for whatever there is."""
-        work: W | None = host.good
-        dropped = work is not None
+        work: W | None = host.good if hopeless or host.doubted is None else None
+        dropped = True
         if work is None:
-            work = self._source.take_untried(host, now)
+            work, dropped = self._source.take_untried(host, now), False
+        if work is None:
+            work, dropped = host.good, True
         if work is None and (classes := self._source.classes(host, now)):
-            work = self._source.take(host, classes[0], now)
+            work, dropped = self._source.take(host, classes[0], now), False
         if work is None:
             permit.release()
             if not host.inflight:
