@@ -153,7 +153,7 @@ def test_streams_that_are_meant_to_be_silent_are_left_alone() -> None:
 def test_who_is_slow_is_not_cut_while_nobody_waits(hosts: int) -> None:
     names = [f"h{n}.example" for n in range(hosts)]
     items = [Item(name, f"slow{n}", fault=Fault.TRICKLE, size=6000) for name in names for n in range(2)]
-    world = World([Plan(name) for name in names], items, Rules(EngineRules(slots=4, per_host=2)))
+    world = World([Plan(name) for name in names], items, Rules(EngineRules(slots=8, per_host=2)))
 
     play(world)
 

@@ -66,6 +66,7 @@ class Engine(Generic[H, W, R]):
         self._inflight_aside = 0  # and at hosts that were set aside
         self._flights: dict[Flight, None] = {}
         self._look_at = 0.0  # when slow requests are looked at again
+        self._look_at_strangers = 0.0  # and those of hosts that are unproven
         self._timer: Timer | None = None
         self.stopped = False  # by somebody, before all was asked for
         self._running = False  # what is woken before waits
@@ -160,7 +161,8 @@ class Engine(Generic[H, W, R]):
         if not dues or self.stopped or self._over.is_set():
             return
         if self.inflight >= self.slots:
-            self._timer = self.clock.call_later(max(0.0, self._look_at - now), self.pump)
+            if self._look_at > now:  # else something else is in the way, which calls when it is not any more
+                self._timer = self.clock.call_later(self._look_at - now, self.pump)
         elif self._has_room(now):
             self._timer = self.clock.call_later(max(0.0, min(dues) - now), self.pump)
 
@@ -222,7 +224,12 @@ class Engine(Generic[H, W, R]):
 
     def _is_crowded_by_strangers(self, host: H) -> bool:
         """Whether hosts that have not answered, or do not any more, hold all that such hosts may: half of the slots."""
-        return host.is_unproven and self._unproven >= max(1, self.slots // 2)
+        most = max(1, self.slots // 2)
+        if not host.is_unproven or self._unproven < most:
+            return False
+        if (now := self.clock.now()) >= self._look_at_strangers:
+            self._look_at_strangers = cut_slow([each for each in self._flights if each.unproven], most, now)
+        return True
 
     def _send_next(self, host: H, classes: list[Class], permit: Permit, now: float) -> None:
         of = classes[0]
@@ -294,7 +301,7 @@ class Engine(Generic[H, W, R]):
 
     async def _ask(self, host: H, sent: Dispatch) -> None:
         blame = Blame(sent.work.key, host.failures(sent.work.key))
-        settled = await self._fly(host, sent.work, sent.permit, blame)
+        settled = await self._fly(host, sent, blame)
         self._unproven -= sent.unproven
         self._inflight_aside -= sent.aside
         self.inflight -= 1
@@ -313,11 +320,12 @@ class Engine(Generic[H, W, R]):
         self._line_up(host, now)
         self.pump()
 
-    async def _fly(self, host: H, work: W, permit: Permit, blame: Blame) -> Settled[R]:
+    async def _fly(self, host: H, sent: Dispatch, blame: Blame) -> Settled[R]:
+        work, permit = sent.work, sent.permit
         started = self.clock.now()
         host.flights = host.flights or {}
         limit = asyncio.timeout(None)
-        flight = Flight(work.key, started, limit, lambda: self._handler.received(work), started)
+        flight = Flight(work.key, started, limit, lambda: self._handler.received(work), started, sent.unproven)
         host.flights[flight.key] = flight
         self._flights[flight] = None
         try:
