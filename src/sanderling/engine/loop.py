@@ -146,8 +146,7 @@ class Engine(Generic[H, W, R]):
         if self.writer.crowded or self.wanted.paused:
             return False
         if self.inflight >= self.slots:
-            if now >= self._look_at:
-                self._look_at = cut_slow(self._flights, self.slots, now)
+            self._cut_slow(now)
             return False
         return not self._source.enough(self.inflight)
 
@@ -227,9 +226,16 @@ class Engine(Generic[H, W, R]):
         most = max(1, self.slots // 2)
         if not host.is_unproven or self._unproven < most:
             return False
-        if (now := self.clock.now()) >= self._look_at_strangers:
+        now = self.clock.now()
+        self._cut_slow(now)
+        if now >= self._look_at_strangers:
             self._look_at_strangers = cut_slow([each for each in self._flights if each.unproven], most, now)
         return True
+
+    def _cut_slow(self, now: float) -> None:
+        """Somebody waits for a slot: see to it that slow requests leave half of them."""
+        if now >= self._look_at:
+            self._look_at = cut_slow(self._flights, self.slots, now)
 
     def _send_next(self, host: H, classes: list[Class], permit: Permit, now: float) -> None:
         of = classes[0]
