@@ -13,7 +13,7 @@ from sanderling.clock import Clock, Timer
 from sanderling.engine.blame import Judge
 from sanderling.engine.classes import Class, Shares
 from sanderling.engine.flights import Dispatch, Flight, cut_slow
-from sanderling.engine.hosts import HostState
+from sanderling.engine.hosts import FIRST_SLOTS, HostState
 from sanderling.engine.ports import Handler, Settled, Source, Work
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer
@@ -61,12 +61,10 @@ class Engine(Generic[H, W, R]):
         self._turns: Turns[H] = Turns()
         self._probes: Turns[H] = Turns()  # of hosts that were set aside
         self._left_alone: dict[str, H] = {}  # whose turn came while somebody wanted them left alone
-        self._inflight_of = dict.fromkeys(Class, 0)
         self._unproven = 0  # requests in flight at hosts that have not answered, or did not any more
         self._inflight_aside = 0  # and at hosts that were set aside
         self._flights: dict[Flight, None] = {}
-        self._look_at = 0.0  # when slow requests are looked at again
-        self._look_at_strangers = 0.0  # and those of hosts that are unproven
+        self._look_at = self._look_at_strangers = 0.0  # when slow requests are looked at again
         self._timer: Timer | None = None
         self.stopped = False  # by somebody, before all was asked for
         self._running = False  # what is woken before waits
@@ -77,19 +75,22 @@ class Engine(Generic[H, W, R]):
 
     async def run(self, *beside: Coroutine[Any, Any, object]) -> None:
         """Run until nothing is left to ask for, or until it is stopped; `beside` run with it, and end with it."""
-        async with asyncio.TaskGroup() as keeping:
-            keeping.create_task(self.writer.run(self._wrote))
+        async with asyncio.TaskGroup() as writing:
+            writing.create_task(self.writer.run(self._wrote))
             async with self._group:
-                self._running = True
-                tasks = [self._group.create_task(each) for each in beside]
-                try:
-                    self.pump()
-                    await self._over.wait()
-                finally:
-                    self._running = False  # also of one that is cancelled: nothing may begin while the group ends
-                    for task in tasks:
-                        task.cancel()
+                await self._run_until_over(beside)
             self.writer.close()
+
+    async def _run_until_over(self, beside: Iterable[Coroutine[Any, Any, object]]) -> None:
+        self._running = True
+        tasks = [self._group.create_task(each) for each in beside]
+        try:
+            self.pump()
+            await self._over.wait()
+        finally:
+            self._running = False  # also of one that is cancelled: nothing may begin while the group ends
+            for task in tasks:
+                task.cancel()
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
@@ -146,7 +147,8 @@ class Engine(Generic[H, W, R]):
         if self.writer.crowded or self.wanted.paused:
             return False
         if self.inflight >= self.slots:
-            self._cut_slow(now)
+            if now >= self._look_at:
+                self._look_at = cut_slow(self._flights, self.slots, now)
             return False
         return not self._source.enough(self.inflight)
 
@@ -160,8 +162,7 @@ class Engine(Generic[H, W, R]):
         if not dues or self.stopped or self._over.is_set():
             return
         if self.inflight >= self.slots:
-            if self._look_at > now:  # else something else is in the way, which calls when it is not any more
-                self._timer = self.clock.call_later(self._look_at - now, self.pump)
+            self._timer = self.clock.call_later(max(0.0, self._look_at - now), self.pump)
         elif self._has_room(now):
             self._timer = self.clock.call_later(max(0.0, min(dues) - now), self.pump)
 
@@ -188,9 +189,11 @@ class Engine(Generic[H, W, R]):
             self._left_alone[host.name] = host
             return
         hopeless = not host.aside and self._judge.is_hopeless(host, now)
-        if hopeless and not self._judge.may_vouch(host, now):
-            self._probes.add(host, max(self._judge.set_aside(host, now), now + LATER))
+        if hopeless and (host.good is None or self.limiter.ready_at(host.name) > now):
+            self._judge.set_aside(host, now)
+            self._line_up(host, now)
             return
+        # A host that is silent, since all that is left of it fails, may answer what it has answered before.
         probing = hopeless or host.aside or host.accused is not None or self.limiter.is_down(host.name)
         if probing and host.probing:
             return  # its answer gives the host its next turn
@@ -203,7 +206,7 @@ class Engine(Generic[H, W, R]):
             self._places(host).add(host, max(self.limiter.ready_at(host.name), now + SOON))
             return
         if probing:
-            self._send_probe(host, permit, now, hopeless=hopeless)
+            self._send_probe(host, permit, now)
         else:
             self._send_next(host, classes, permit, now)
 
@@ -211,31 +214,25 @@ class Engine(Generic[H, W, R]):
         """The classes with work due at the host that may have one more slot."""
         if host.inflight >= self._slots_of(host) or self._is_crowded_by_strangers(host):
             return []
-        most = self.rules.most_slots
-        return [
-            each
-            for each in self._source.classes(host, now)
-            if each not in most or self._inflight_of[each] < max(1.0, most[each] * self.slots)
-        ]
+        due = self._source.classes(host, now)
+        return [each for each in due if not self._has_its_slots(host, each, alone=len(due) == 1)]
+
+    def _has_its_slots(self, host: H, of: Class, *, alone: bool) -> bool:
+        """Whether a class has all the slots that it may have, so that others find one when they want it."""
+        share = self.rules.most_slots.get(of)
+        if share is None or (alone and of is not Class.MISSED):
+            return False
+        slots = min(self.slots, self.rules.per_host)
+        return (host.inflight_of or {}).get(of, 0) >= max(1.0, share * slots)
 
     def _slots_of(self, host: H) -> int:
-        return min(host.slots, self.rules.per_host)
+        """As many as a host may have; few for one that does not answer, while such hosts hold many already."""
+        crowd = host.is_unproven and 4 * self._unproven >= self.slots
+        return min(self.rules.per_host, FIRST_SLOTS) if crowd else self.rules.per_host
 
     def _is_crowded_by_strangers(self, host: H) -> bool:
         """Whether hosts that have not answered, or do not any more, hold all that such hosts may: half of the slots."""
-        most = max(1, self.slots // 2)
-        if not host.is_unproven or self._unproven < most:
-            return False
-        now = self.clock.now()
-        self._cut_slow(now)
-        if now >= self._look_at_strangers:
-            self._look_at_strangers = cut_slow([each for each in self._flights if each.unproven], most, now)
-        return True
-
-    def _cut_slow(self, now: float) -> None:
-        """Somebody waits for a slot: see to it that slow requests leave half of them."""
-        if now >= self._look_at:
-            self._look_at = cut_slow(self._flights, self.slots, now)
+        return host.is_unproven and self._unproven >= max(1, self.slots // 2)
 
     def _send_next(self, host: H, classes: list[Class], permit: Permit, now: float) -> None:
         of = classes[0]
@@ -251,16 +248,14 @@ class Engine(Generic[H, W, R]):
             self._start(host, Dispatch(work, permit, of))
         self._line_up(host, now)
 
-    def _send_probe(self, host: H, permit: Permit, now: float, *, hopeless: bool) -> None:
+    def _send_probe(self, host: H, permit: Permit, now: float) -> None:
         """Ask for what the host has answered before, else for what has not failed; else for whatever there is."""
-        work: W | None = host.good if hopeless or host.doubted is None else None
-        dropped = True
+        work: W | None = host.good
+        dropped = work is not None
         if work is None:
-            work, dropped = self._source.take_untried(host, now), False
-        if work is None:
-            work, dropped = host.good, True
+            work = self._source.take_untried(host, now)
         if work is None and (classes := self._source.classes(host, now)):
-            work, dropped = self._source.take(host, classes[0], now), False
+            work = self._source.take(host, classes[0], now)
         if work is None:
             permit.release()
             if not host.inflight:
@@ -270,7 +265,6 @@ class Engine(Generic[H, W, R]):
             host.probing = True
             probe = permit.probe or host.aside
             self._start(host, Dispatch(work, permit, Class.PROBE, judges=True, probe=probe, dropped=dropped))
-            self._line_up(host, now)
 
     def _start(self, host: H, sent: Dispatch) -> None:
         # Counted before the task begins: many are given out at one instant.
@@ -280,14 +274,15 @@ class Engine(Generic[H, W, R]):
         self.inflight += 1
         host.inflight += 1
         self.given[sent.of] += 1
-        self._inflight_of[sent.of] += 1
+        if sent.of in self.rules.most_slots:
+            host.count(sent.of, 1)
         self._group.create_task(self._ask(host, sent))
 
     def _line_up(self, host: H, now: float) -> None:
         """Give the host its next turn, if it has something to ask for."""
         if host.aside or host.accused is not None:
             if not host.probing:  # else its answer says what comes next
-                soonest = now + LATER if host.aside else now
+                soonest = now + LATER if host.aside and not self.limiter.is_down(host.name) else now
                 self._places(host).add(host, max(soonest, self.limiter.ready_at(host.name)))
         elif host.inflight < self._slots_of(host):
             if (due := self._source.due(host, now)) is not None:
@@ -301,6 +296,9 @@ class Engine(Generic[H, W, R]):
         if due is None or due > now or host.inflight >= self._slots_of(host):
             self._line_up(host, now)
         else:
+            if self._is_crowded_by_strangers(host) and now >= self._look_at_strangers:
+                strangers = (each for each in self._flights if each.unproven)
+                self._look_at_strangers = cut_slow(strangers, self.slots // 2, now)
             self._turns.add(host, now + LOOK)
 
     # Asking.
@@ -311,7 +309,8 @@ class Engine(Generic[H, W, R]):
         self._unproven -= sent.unproven
         self._inflight_aside -= sent.aside
         self.inflight -= 1
-        self._inflight_of[sent.of] -= 1
+        if sent.of in self.rules.most_slots:
+            host.count(sent.of, -1)
         host.inflight -= 1
         host.probing = host.probing and not sent.judges
         now = self.clock.now()
@@ -327,8 +326,7 @@ class Engine(Generic[H, W, R]):
         self.pump()
 
     async def _fly(self, host: H, sent: Dispatch, blame: Blame) -> Settled[R]:
-        work, permit = sent.work, sent.permit
-        started = self.clock.now()
+        started, work, permit = self.clock.now(), sent.work, sent.permit
         host.flights = host.flights or {}
         limit = asyncio.timeout(None)
         flight = Flight(work.key, started, limit, lambda: self._handler.received(work), started, sent.unproven)
