@@ -162,7 +162,8 @@ class Engine(Generic[H, W, R]):
         if not dues or self.stopped or self._over.is_set():
             return
         if self.inflight >= self.slots:
-            self._timer = self.clock.call_later(max(0.0, self._look_at - now), self.pump)
+            if self._look_at > now:  # else something else is in the way, which calls when it is not any more
+                self._timer = self.clock.call_later(self._look_at - now, self.pump)
         elif self._has_room(now):
             self._timer = self.clock.call_later(max(0.0, min(dues) - now), self.pump)
 
