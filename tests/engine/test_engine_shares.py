@@ -74,7 +74,7 @@ def test_bad_items_take_no_tenth_of_what_the_good_ones_of_their_host_get(fault: 
 )
 def test_each_class_gets_its_share_of_permits(wanted: set[Class], latency: float, weights: dict[Class, float]) -> None:
     items = [Item(WELL, f"{of.name}{n}", of) for of in sorted(wanted) for n in range(400)]
-    rules = Rules(EngineRules(weights=weights), wanted=400)
+    rules = Rules(EngineRules(weights=weights, most_slots={}), wanted=400)
     world = World([Plan(WELL, latency)], items, rules)
 
     play(world)
