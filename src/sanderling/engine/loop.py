@@ -209,7 +209,7 @@ class Engine(Generic[H, W, R]):
             self._places(host).add(host, max(self.limiter.ready_at(host.name), now + SOON))
             return
         if probing:
-            self._send_probe(host, permit, now, hopeless=hopeless)
+            self._send_probe(host, permit, now)
         else:
             self._send_next(host, classes, permit, now)
 
@@ -255,16 +255,14 @@ class Engine(Generic[H, W, R]):
             self._start(host, Dispatch(work, permit, of))
         self._line_up(host, now)
 
-    def _send_probe(self, host: H, permit: Permit, now: float, *, hopeless: bool) -> None:
+    def _send_probe(self, host: H, permit: Permit, now: float) -> None:
         """Ask for what the host has answered before, else for what has not failed; else for whatever there is."""
-        work: W | None = host.good if hopeless or host.doubted is None else None
-        dropped = True
+        work: W | None = host.good
+        dropped = work is not None
         if work is None:
-            work, dropped = self._source.take_untried(host, now), False
-        if work is None:
-            work, dropped = host.good, True
+            work = self._source.take_untried(host, now)
         if work is None and (classes := self._source.classes(host, now)):
-            work, dropped = self._source.take(host, classes[0], now), False
+            work = self._source.take(host, classes[0], now)
         if work is None:
             permit.release()
             if not host.inflight:
