@@ -97,7 +97,7 @@ class Judge(Generic[H, W, R]):
     def _proved_well(self, host: H, work: W, settled: Settled[R]) -> None:
         """The host answers for items: who was accused is to blame."""
         if settled.outcome.ok and settled.size <= BIG:
-            host.good = work
+            host.good, host.doubted = work, None
         accused, host.accused = host.accused or (), None
         for each, outcome in accused:
             self._end(host, each, outcome)
@@ -112,7 +112,7 @@ class Judge(Generic[H, W, R]):
             self._postpone(host, work, settled, now, wait=self._rules.pause(1), dropped=dropped)
         else:
             self._blame(host, work, outcome, now)
-        if host.good is not None and self._limiter.is_down(host.name):
+        if host.good is not None and host.doubted is None and self._limiter.is_down(host.name):
             self._limiter.probe_now(host.name)  # with known good work a false alarm costs one request and no time
 
     def _count_bad_probe(self, host: H, now: float) -> None:
@@ -149,6 +149,12 @@ class Judge(Generic[H, W, R]):
         wait = self._limiter.ready_at(host.name) - now
         rules = self._rules
         return host.is_hopeless(wait, rules.patience, rules.first_patience, rules.longest_pace)
+
+    def may_vouch(self, host: H, now: float) -> bool:
+        """Whether what the host has answered before can be asked for first: all that is left may be bad items."""
+        if host.good is None or host.doubted == host.failed_at:
+            return False
+        return self._limiter.ready_at(host.name) - now <= self._rules.patience
 
     def set_aside(self, host: H, now: float) -> float:
         """Leave what waits for the host on disk, with its reason; when it is probed next."""

@@ -37,6 +37,7 @@ class HostState:
     probing: bool = False  # whether a request is out that is to tell how it is
     bad_probes: int = 0  # in a row
     good: Any = None  # work that it has answered well: by it the host is probed
+    doubted: float | None = None  # when that failed since: it may have gone bad itself
     failing: dict[Hashable, Failing] | None = None  # by item
     refused: dict[Hashable, Failing] | None = None  # items that the host refused, though it may have answered others
     streak: dict[Hashable, int] | None = None  # items that failed since the last good answer; failures before that

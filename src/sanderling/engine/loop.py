@@ -132,12 +132,19 @@ class Engine(Generic[H, W, R]):
         now = self.clock.now()
         while self._has_room(now) and (host := self._next(now)) is not None:
             self._serve(host, now)
-        due = self._turns.due()
-        self.writer.hungry = (due is None or due > now + IDLE) and self.inflight < self.slots
-        self.writer.still = due is None and not self.inflight
+        self.writer.hungry = self._is_starving(now)
+        self.writer.still = not (self._turns or self.inflight)
         self._arm(now)
         if self.inflight == 0 and (self.stopped or self._source.enough(0) or self._is_exhausted):
             self._over.set()
+
+    def _is_starving(self, now: float) -> bool:
+        """Whether nothing can be sent for a while, and not for want of slots: what was found may be needed."""
+        following = self._turns.first
+        if following is None or following.turn is None:
+            return self.inflight < self.slots
+        busy = following.inflight >= self._slots_of(following) or self.inflight >= self.slots
+        return following.turn > now + IDLE and not busy
 
     def _next(self, now: float) -> H | None:
         host = self._turns.next(now)
@@ -209,7 +216,7 @@ class Engine(Generic[H, W, R]):
             self._places(host).add(host, max(self.limiter.ready_at(host.name), now + SOON))
             return
         if probing:
-            self._send_probe(host, permit, now)
+            self._send_probe(host, permit, now, hopeless=hopeless)
         else:
             self._send_next(host, classes, permit, now)
 
@@ -255,14 +262,16 @@ class Engine(Generic[H, W, R]):
             self._start(host, Dispatch(work, permit, of))
         self._line_up(host, now)
 
-    def _send_probe(self, host: H, permit: Permit, now: float) -> None:
+    def _send_probe(self, host: H, permit: Permit, now: float, *, hopeless: bool) -> None:
         """Ask for what the host has answered before, else for what has not failed; else for whatever there is."""
-        work: W | None = host.good
-        dropped = work is not None
+        work: W | None = host.good if hopeless or host.doubted is None else None
+        dropped = True
         if work is None:
-            work = self._source.take_untried(host, now)
+            work, dropped = self._source.take_untried(host, now), False
+        if work is None:
+            work, dropped = host.good, True
         if work is None and (classes := self._source.classes(host, now)):
-            work = self._source.take(host, classes[0], now)
+            work, dropped = self._source.take(host, classes[0], now), False
         if work is None:
             permit.release()
             if not host.inflight:
