@@ -291,8 +291,8 @@ class Engine(Generic[H, W, R]):
         else:
             host.probing = True
             probe = permit.probe or host.aside
-            known = {"dropped": dropped, "unproven": host.is_unproven, "aside": host.aside}
-            self._start(host, Dispatch(work, permit, Class.PROBE, judges=True, probe=probe, **known))
+            told = Dispatch(work, permit, Class.PROBE, unproven=host.is_unproven, aside=host.aside)
+            self._start(host, told._replace(judges=True, probe=probe, dropped=dropped))
 
     def _start(self, host: H, sent: Dispatch) -> None:
         # Counted before the task begins: many are given out at one instant.
