@@ -62,9 +62,11 @@ class Engine(Generic[H, W, R]):
         self._probes: Turns[H] = Turns()  # of hosts that were set aside
         self._left_alone: dict[str, H] = {}  # whose turn came while somebody wanted them left alone
         self._unproven = 0  # requests in flight at hosts that have not answered, or did not any more
+        self._inflight_of = dict.fromkeys(Class, 0)
         self._inflight_aside = 0  # and at hosts that were set aside
         self._flights: dict[Flight, None] = {}
-        self._look_at = self._look_at_strangers = 0.0  # when slow requests are looked at again
+        self._look_at = 0.0  # when slow requests are looked at again
+        self._look_at_strangers = 0.0  # and those of hosts that are unproven
         self._timer: Timer | None = None
         self.stopped = False  # by somebody, before all was asked for
         self._running = False  # what is woken before waits
@@ -130,12 +132,19 @@ class Engine(Generic[H, W, R]):
         now = self.clock.now()
         while self._has_room(now) and (host := self._next(now)) is not None:
             self._serve(host, now)
-        due = self._turns.due()
-        self.writer.hungry = (due is None or due > now + IDLE) and self.inflight < self.slots
-        self.writer.still = due is None and not self.inflight
+        self.writer.hungry = self._is_starving(now)
+        self.writer.still = not (self._turns or self.inflight)
         self._arm(now)
         if self.inflight == 0 and (self.stopped or self._source.enough(0) or self._is_exhausted):
             self._over.set()
+
+    def _is_starving(self, now: float) -> bool:
+        """Whether nothing can be sent for a while, and not for want of slots: what was found may be needed."""
+        following = self._turns.first
+        if following is None or following.turn is None:
+            return self.inflight < self.slots
+        busy = following.inflight >= self._slots_of(following) or self.inflight >= self.slots
+        return following.turn > now + IDLE and not busy
 
     def _next(self, now: float) -> H | None:
         host = self._turns.next(now)
@@ -148,7 +157,7 @@ class Engine(Generic[H, W, R]):
             return False
         if self.inflight >= self.slots:
             if now >= self._look_at:
-                self._look_at = cut_slow(self._flights, self.slots, now)
+                self._look_at = self._cut_slow(self._flights, self.slots, now)
             return False
         return not self._source.enough(self.inflight)
 
@@ -190,7 +199,7 @@ class Engine(Generic[H, W, R]):
             self._left_alone[host.name] = host
             return
         hopeless = not host.aside and self._judge.is_hopeless(host, now)
-        if hopeless and (host.good is None or self.limiter.ready_at(host.name) > now):
+        if hopeless and not self._judge.may_vouch(host, now):
             self._judge.set_aside(host, now)
             self._line_up(host, now)
             return
@@ -207,7 +216,7 @@ class Engine(Generic[H, W, R]):
             self._places(host).add(host, max(self.limiter.ready_at(host.name), now + SOON))
             return
         if probing:
-            self._send_probe(host, permit, now)
+            self._send_probe(host, permit, now, hopeless=hopeless)
         else:
             self._send_next(host, classes, permit, now)
 
@@ -215,16 +224,12 @@ class Engine(Generic[H, W, R]):
         """The classes with work due at the host that may have one more slot."""
         if host.inflight >= self._slots_of(host) or self._is_crowded_by_strangers(host):
             return []
-        due = self._source.classes(host, now)
-        return [each for each in due if not self._has_its_slots(host, each, alone=len(due) == 1)]
+        return [each for each in self._source.classes(host, now) if not self._has_its_slots(each)]
 
-    def _has_its_slots(self, host: H, of: Class, *, alone: bool) -> bool:
+    def _has_its_slots(self, of: Class) -> bool:
         """Whether a class has all the slots that it may have, so that others find one when they want it."""
         share = self.rules.most_slots.get(of)
-        if share is None or (alone and of is not Class.MISSED):
-            return False
-        slots = min(self.slots, self.rules.per_host)
-        return (host.inflight_of or {}).get(of, 0) >= max(1.0, share * slots)
+        return share is not None and self._inflight_of[of] >= max(1.0, share * self.slots)
 
     def _slots_of(self, host: H) -> int:
         """As many as a host may have; few for one that does not answer, while such hosts hold many already."""
@@ -233,7 +238,15 @@ class Engine(Generic[H, W, R]):
 
     def _is_crowded_by_strangers(self, host: H) -> bool:
         """Whether hosts that have not answered, or do not any more, hold all that such hosts may: half of the slots."""
-        return host.is_unproven and self._unproven >= max(1, self.slots // 2)
+        most = max(1, self.slots // 2)
+        if not host.is_unproven or self._unproven < most:
+            return False
+        if (now := self.clock.now()) >= self._look_at_strangers:
+            self._look_at_strangers = self._cut_slow([each for each in self._flights if each.unproven], most, now)
+        return True
+
+    def _cut_slow(self, flights: Iterable[Flight], slots: int, now: float) -> float:
+        return cut_slow(flights, slots, self.rules.per_host, now)
 
     def _send_next(self, host: H, classes: list[Class], permit: Permit, now: float) -> None:
         of = classes[0]
@@ -249,14 +262,16 @@ class Engine(Generic[H, W, R]):
             self._start(host, Dispatch(work, permit, of))
         self._line_up(host, now)
 
-    def _send_probe(self, host: H, permit: Permit, now: float) -> None:
+    def _send_probe(self, host: H, permit: Permit, now: float, *, hopeless: bool) -> None:
         """Ask for what the host has answered before, else for what has not failed; else for whatever there is."""
-        work: W | None = host.good
-        dropped = work is not None
+        work: W | None = host.good if hopeless or host.doubted is None else None
+        dropped = True
         if work is None:
-            work = self._source.take_untried(host, now)
+            work, dropped = self._source.take_untried(host, now), False
+        if work is None:
+            work, dropped = host.good, True
         if work is None and (classes := self._source.classes(host, now)):
-            work = self._source.take(host, classes[0], now)
+            work, dropped = self._source.take(host, classes[0], now), False
         if work is None:
             permit.release()
             if not host.inflight:
@@ -275,8 +290,7 @@ class Engine(Generic[H, W, R]):
         self.inflight += 1
         host.inflight += 1
         self.given[sent.of] += 1
-        if sent.of in self.rules.most_slots:
-            host.count(sent.of, 1)
+        self._inflight_of[sent.of] += 1
         self._group.create_task(self._ask(host, sent))
 
     def _line_up(self, host: H, now: float) -> None:
@@ -289,7 +303,7 @@ class Engine(Generic[H, W, R]):
             if (due := self._source.due(host, now)) is not None:
                 self._turns.add(host, max(due, now))
         elif host.turn is None and self._source.due(host, now) is not None:
-            self._turns.add(host, cut_slow((host.flights or {}).values(), self._slots_of(host), now))
+            self._turns.add(host, self._cut_slow((host.flights or {}).values(), self._slots_of(host), now))
 
     def _pass_over(self, host: H, now: float) -> None:
         """Its turn came, and nothing may be taken: not before it is due, or before others let go of their slots."""
@@ -297,9 +311,6 @@ class Engine(Generic[H, W, R]):
         if due is None or due > now or host.inflight >= self._slots_of(host):
             self._line_up(host, now)
         else:
-            if self._is_crowded_by_strangers(host) and now >= self._look_at_strangers:
-                strangers = (each for each in self._flights if each.unproven)
-                self._look_at_strangers = cut_slow(strangers, self.slots // 2, now)
             self._turns.add(host, now + LOOK)
 
     # Asking.
@@ -310,8 +321,7 @@ class Engine(Generic[H, W, R]):
         self._unproven -= sent.unproven
         self._inflight_aside -= sent.aside
         self.inflight -= 1
-        if sent.of in self.rules.most_slots:
-            host.count(sent.of, -1)
+        self._inflight_of[sent.of] -= 1
         host.inflight -= 1
         host.probing = host.probing and not sent.judges
         now = self.clock.now()
@@ -330,7 +340,9 @@ class Engine(Generic[H, W, R]):
         started, work, permit = self.clock.now(), sent.work, sent.permit
         host.flights = host.flights or {}
         limit = asyncio.timeout(None)
-        flight = Flight(work.key, started, limit, lambda: self._handler.received(work), started, sent.unproven)
+        flight = Flight(
+            host.name, work.key, started, limit, lambda: self._handler.received(work), started, sent.unproven
+        )
         host.flights[flight.key] = flight
         self._flights[flight] = None
         try:
