@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machines import play
+from machines import TIMEOUT, play
 from shapes import Shape, check, make, shapes
 from worlds import CODES, FAILURES, OUTAGES, REFUSALS, Fault, Item, Plan, Request, Rules, Spell, World, limits
 
@@ -95,7 +95,7 @@ def test_a_host_that_comes_back_is_taken_up_again_and_no_item_has_failed(
     assert not world.disk.asides
     # Who refuses again and again is left alone for longer, by the limiter.
     longest = 900.0 if fault in REFUSALS else BreakerRules().longest * CUT_SHORT
-    assert min(each.at for each in world.at(SICK) if each.at >= away.end) <= away.end + longest + 1
+    assert min(each.at for each in world.at(SICK) if each.at >= away.end) <= away.end + TIMEOUT + longest + 1
 
 
 @pytest.mark.parametrize("fault", [Fault.ERROR, Fault.CUT, Fault.UNREACHED])
