@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kept import MANY, PLAN, crawl, wait
 
 from sanderling.outcome import Code, Outcome
-from sanderling.pages import earlier, parquet
+from sanderling.pages import earlier, parquet, record
 from sanderling.pages.folder import CrawlFolder, FolderError, Plan, State
 from sanderling.pages.verify import verify
 from sanderling.stores.frontier import End, Ended
@@ -257,7 +257,8 @@ def test_finishing_incompletely_is_not_finishing(path: Path) -> None:
 def test_what_failed_or_was_left_can_be_resumed_when_all_is_finished(path: Path) -> None:
     with begin(path) as folder:
         folder.commit([], found(1, 2))
-        folder.ledger.give_up("b.example", Outcome(Code.TIMEOUT))
+        (queued,) = folder.ledger.take([("b.example", 0, 1)])[0]
+        folder.commit([record.unfetched(queued, Outcome(Code.TIMEOUT), End.FAILED, 4)], [])
         folder.ledger.leave()
         folder.finish(2.0, complete=True)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from frontier_urls import GONE, HOSTS, failed, fetched, found, url
+from frontier_urls import HOSTS, failed, fetched, found, url
 
 from sanderling.outcome import Code, Outcome
 from sanderling.stores.frontier import Frontier
@@ -87,19 +87,6 @@ class FrontierContract:
             ledger.commit([fetched(Queued(2, url(3), "a.example", 0))], [], 0)
         with pytest.raises(ValueError, match="/6 with id 1 is known"):
             ledger.commit([fetched(Queued(1, url(6), "a.example", 0))], [], 0)
-
-    def test_a_host_is_given_up_whole(self, opens: Opens) -> None:
-        ledger = opens()
-        ledger.commit([], found(*range(9)), 0)
-
-        number = ledger.give_up("a.example", Outcome(Code.TIMEOUT, detail="connect \udcff"))
-
-        assert number == 3
-        assert ledger.waiting() == {"b.example": 3, "c.example": 3}
-        assert [(each.url, each.code, each.detail) for each in ledger.failed()] == [
-            (url(number), "TIMEOUT", "connect ?") for number in (0, 3, 6)
-        ]
-        assert ledger.give_up("never.example", GONE) == 0
 
     def test_what_was_kept_cannot_be_reopened(self, opens: Opens) -> None:
         for end in KEPT | {End.WAITING}:
@@ -230,23 +217,19 @@ class FrontierContract:
 
     def test_a_failure_says_how_often_it_was_asked_for_and_whose_fault_it_is(self, opens: Opens) -> None:
         frontier = opens()
-        frontier.commit([], found(0, 3, 6, 9, 1, 2, 5), 0)
+        frontier.commit([], found(0, 3, 6, 9, 1), 0)
         one, two, three, _ = taken(frontier)
         guard = Outcome(Code.REFUSED, detail="private")
         forbidden = [failed(two, End.REFUSED, guard), failed(three, End.LEFT_OUT, guard)]
         frontier.commit([failed(one, requests=4), *forbidden], [], 0)
-        frontier.give_up("b.example", guard)
-        (first, _) = taken(frontier, "c.example")
-        frontier.commit([], [], 0, [put_off(first, 3)])
-        frontier.give_up("c.example", SLOW)
+        (first,) = taken(frontier, "b.example")
+        frontier.commit([failed(first, End.FAILED, guard)], [], 0)
 
         assert [(each.url, each.requests, each.fault) for each in frontier.failed()] == [
             (url(0), 4, "item"),
             (url(3), 0, "us"),
             (url(6), 0, "us"),
             (url(1), 0, "us"),
-            (url(2), 3, "host"),
-            (url(5), 0, "host"),
         ]
 
     def test_ids_that_another_has_given_are_not_given_again(self, opens: Opens) -> None:

@@ -46,8 +46,8 @@ class Twin:
         failures, due = (self.again.failures, self.again.due) if self.again else (0, 0.0)
         return Queued(self.id, self.url, self.host, 0, failures=failures, due=due)
 
-    def fails(self, end: End, outcome: Outcome, requests: int, *, given_up: bool = False) -> "Twin":
-        fault = fault_of(end, outcome.code, given_up=given_up)
+    def fails(self, end: End, outcome: Outcome, requests: int) -> "Twin":
+        fault = fault_of(end, outcome.code)
         why = outcome.code, outcome.status, outcome.detail
         failed = Failed(self.id, self.url, self.host, 0, end, *why, requests, fault)
         return Twin(self.id, self.url, end, failed=failed)
@@ -116,12 +116,6 @@ class FrontierPlay(RuleBasedStateMachine):
         self.frontier.commit([each for each, _ in pairs], [], watermark, again)
         self.put(*(twin for _, twin in pairs), *(replace(self.twins[each.url], again=each) for each in again))
         assert self.frontier.meta.watermark == watermark
-
-    @rule(host=st.sampled_from(HOSTS), outcome=OUTCOMES)
-    def give_up(self, host: str, outcome: Outcome) -> None:
-        gone = self.waiting(host)
-        assert self.frontier.give_up(host, outcome) == len(gone)
-        self.put(*(each.fails(End.FAILED, outcome, each.queued.failures, given_up=True) for each in gone))
 
     @rule(host=st.sampled_from(HOSTS), outcome=OUTCOMES, due=TIMES)
     def set_aside(self, host: str, outcome: Outcome, due: float) -> None:

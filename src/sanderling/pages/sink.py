@@ -66,7 +66,7 @@ def _row(ended: Ended) -> bytes:
     """The row of what ended, also of what has none in pages.jsonl."""
     if ended.row is not None:
         return ended.row
-    return failed_row(failed_as(ended, host_of(ended.url), ended.end, ended.outcome))
+    return failed_row(failed_as(ended, host_of(ended.url)))
 
 
 def _commit(

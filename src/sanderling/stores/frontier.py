@@ -207,22 +207,6 @@ class Frontier:
         sql = "INSERT OR IGNORE INTO url (host, depth, end, code, key, url) VALUES (?, ?, 0, 0, ?, ?)"
         self._db.executemany(sql, rows)
 
-    def give_up(self, host: str, outcome: Outcome) -> int:
-        """Every URL of the host that waits ends FAILED; how many that were."""
-        where = "url.end = 0 AND url.host = (SELECT id FROM host WHERE name = ?)"
-        with self._transaction() as tally:
-            self._db.execute(
-                f"""INSERT INTO failure (id, status, detail, requests, given_up)
-                SELECT url.id, ?, ?, coalesce(again.failures, 0), 1 FROM url LEFT JOIN again ON again.id = url.id
-                WHERE {where}""",  # noqa: S608 - ours, above
-                (outcome.status, as_text(outcome.detail), host),
-            )
-            self._forgive(host)
-            number = self._change(f"SET end = 5, code = ? WHERE {where}", self._codes[outcome.code], host)
-            tally[End.FAILED, str(outcome.code)] += number
-            tally[End.WAITING, ""] -= number
-        return number
-
     def set_aside(self, host: str, outcome: Outcome, due: float = 0.0) -> None:
         """Note why the host does not answer, and when to ask next: what waits for it goes on waiting, without blame."""
         with self._transaction():

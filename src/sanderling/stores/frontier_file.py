@@ -49,8 +49,7 @@ TABLES = (
     # Every index ends with the id, so this is the queue of each host in order.
     "CREATE INDEX url_waiting ON url (host) WHERE end = 0",
     """CREATE TABLE failure (
-        id INTEGER PRIMARY KEY, status INTEGER NOT NULL, detail TEXT NOT NULL, requests INTEGER NOT NULL DEFAULT 0,
-        given_up INTEGER NOT NULL DEFAULT 0)""",
+        id INTEGER PRIMARY KEY, status INTEGER NOT NULL, detail TEXT NOT NULL, requests INTEGER NOT NULL DEFAULT 0)""",
     # Hosts that did not answer in the last run, why, and when to ask next; what waits for them still waits.
     """CREATE TABLE aside (
         host INTEGER PRIMARY KEY, code INTEGER NOT NULL, status INTEGER NOT NULL, detail TEXT NOT NULL,
@@ -212,7 +211,6 @@ def _add_blame(db: sqlite3.Connection) -> None:
         db.execute("UPDATE host SET partition = partition_of(name)")
         db.execute("CREATE INDEX host_partition ON host (partition)")
         db.execute("ALTER TABLE failure ADD COLUMN requests INTEGER NOT NULL DEFAULT 0")
-        db.execute("ALTER TABLE failure ADD COLUMN given_up INTEGER NOT NULL DEFAULT 0")
         db.execute(  # some of format 2 have none
             """CREATE TABLE IF NOT EXISTS aside (
             host INTEGER PRIMARY KEY, code INTEGER NOT NULL, status INTEGER NOT NULL, detail TEXT NOT NULL)"""

@@ -31,15 +31,14 @@ def tally(db: sqlite3.Connection) -> dict[tuple[End, str], int]:
 
 def failed(db: sqlite3.Connection) -> Iterator[Failed]:
     """The URLs that failed or were refused, by id."""
-    blame = "failure.requests, failure.given_up" if version_of(db) >= 3 else "0, 0"
+    requests = "failure.requests" if version_of(db) >= 3 else "0"
     rows = db.execute(
-        f"""SELECT url.id, url.url, host.name, url.depth, url.end, code.name, failure.status, failure.detail, {blame}
+        f"""SELECT url.id, url.url, host.name, url.depth, url.end, code.name, failure.status, failure.detail, {requests}
         FROM failure JOIN url ON url.id = failure.id JOIN host ON host.id = url.host JOIN code ON code.id = url.code
         ORDER BY failure.id"""  # noqa: S608 - ours, above
     )
-    for number, url, host, depth, end, code, status, detail, requests, given_up in rows:
-        fault = fault_of(End(end), code, given_up=bool(given_up))
-        yield Failed(number, url, host, depth, End(end), code, status, detail, requests, fault)
+    for number, url, host, depth, end, code, status, detail, sent in rows:
+        yield Failed(number, url, host, depth, End(end), code, status, detail, sent, fault_of(End(end), code))
 
 
 def aside(db: sqlite3.Connection) -> list[Aside]:
@@ -87,12 +86,12 @@ def blamed(db: sqlite3.Connection) -> Blamed:
     if version_of(db) < 3:
         return Blamed({}, {})
     rows = db.execute(
-        """SELECT code.name, failure.given_up, count(*) FROM failure JOIN url ON url.id = failure.id
-        JOIN code ON code.id = url.code WHERE url.end = 5 GROUP BY code.name, failure.given_up"""
+        """SELECT code.name, count(*) FROM failure JOIN url ON url.id = failure.id
+        JOIN code ON code.id = url.code WHERE url.end = 5 GROUP BY code.name"""
     )
     found: dict[Fault, int] = {}
-    for code, given_up, number in rows:
-        fault = fault_of(End.FAILED, code, given_up=bool(given_up))
+    for code, number in rows:
+        fault = fault_of(End.FAILED, code)
         found[fault] = found.get(fault, 0) + number
     waits = db.execute(
         """SELECT code.name, count(*) AS number FROM again JOIN code ON code.id = again.code

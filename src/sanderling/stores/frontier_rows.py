@@ -171,19 +171,16 @@ class Robots(NamedTuple):
     fetched_at: float
 
 
-def fault_of(end: End, code: str, *, given_up: bool = False) -> Fault:
-    """Whose fault it is that a URL was not fetched; `given_up`: only since its host was."""
-    if end is not End.FAILED or code == Code.REFUSED:
-        return "us"
-    return "host" if given_up else "item"
+def fault_of(end: End, code: str) -> Fault:
+    """Whose fault it is that a URL was not fetched. What only its host is to blame for has no end, and waits."""
+    return "us" if end is not End.FAILED or code == Code.REFUSED else "item"
 
 
-def failed_as(of: Ended | Queued, host: str, end: End, outcome: Outcome) -> Failed:
-    """What the frontier will say of it, before it does: of what ended, or of what waits for a host that is given up."""
-    given_up, requests = (True, of.failures) if isinstance(of, Queued) else (False, of.sent)
-    fault = fault_of(end, outcome.code, given_up=given_up)
+def failed_as(ended: Ended, host: str) -> Failed:
+    """What the frontier will say of what ended, before it does."""
+    outcome, end = ended.outcome, ended.end
     why = str(outcome.code), outcome.status, as_text(outcome.detail)
-    return Failed(of.id, of.url, host, of.depth, end, *why, requests, fault)
+    return Failed(ended.id, ended.url, host, ended.depth, end, *why, ended.sent, fault_of(end, outcome.code))
 
 
 def as_text(detail: str) -> str:

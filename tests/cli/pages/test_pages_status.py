@@ -12,6 +12,7 @@ from statuses import STATUS, host, status
 
 from sanderling.cli.pages.status import Kept, kept_in, words
 from sanderling.outcome import Code, Outcome
+from sanderling.pages import record
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.stores.frontier_rows import Again, End, Ended, Found
 from sanderling.stores.status_file import write_status
@@ -94,7 +95,8 @@ def test_what_waits_has_the_reason_of_its_host_or_its_own(folder: Path) -> None:
         again = [Again(number + 1, URLS[number], 2, 50.0, late) for number in (5, 6)]
         crawl.ledger.commit([], [], crawl.ledger.meta.watermark, again)
         crawl.ledger.set_aside("b.example", Outcome(Code.DNS_ERROR), 99.0)
-        crawl.ledger.give_up("c.example", Outcome(Code.TLS_ERROR))
+        (queued,) = crawl.ledger.take([("c.example", 0, 1)])[0]
+        crawl.commit([record.unfetched(queued, Outcome(Code.REFUSED, detail="private"), End.FAILED, 0)], [])
 
     said = called("pages", "status", str(folder)).out
     kept = json.loads(called("pages", "status", str(folder), "--json").out)["kept"]
@@ -102,10 +104,9 @@ def test_what_waits_has_the_reason_of_its_host_or_its_own(folder: Path) -> None:
 
     assert " set aside  1 of hosts that did not answer: 1 no such host, or no DNS\n" in said
     assert "     again  2 failed and will be asked for once more: 2 no answer in time\n" in said
-    assert "            2 fault of the page, 1 fault of its host\n" in said
+    assert "            2 fault of the page, 1 our own rules\n" in said
     assert (kept["again"], kept["again_by"], kept["set_aside_by"]) == (2, {"TIMEOUT": 2}, {"DNS_ERROR": 1})
-    assert kept["failed_by_fault"] == {"item": 2, "host": 1}
-    assert "      1  TLS failed (TLS_ERROR), fault of its host\n         http://c.example/\n" in failed
+    assert kept["failed_by_fault"] == {"item": 2, "us": 1}
     assert "1 URL did not fail, and could not be asked for:\n\n    b.example  1 URL, no such host" in failed
     assert "2 URLs failed, though not for good: 2 no answer in time.\n" in failed
 
