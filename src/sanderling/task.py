@@ -1,8 +1,9 @@
-"""Task: what to ask. Reply: what came back."""
+"""Task: what to ask. Blame: whose fault a failure would be. Reply: what came back."""
 
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 from sanderling.ids import Host, host_of
 from sanderling.redact import redact_url
@@ -34,6 +35,14 @@ def _check(name: str, value: str) -> None:
         raise ValueError(f"header {name} has a line break or a zero byte in its value")
 
 
+class Blame(NamedTuple):
+    """Whose fault a failure of a request would be."""
+
+    item: Hashable  # tells the item from all others of its host
+    failures: int = 0  # requests for it that failed in a row before this one
+    of_host: bool = False  # a document of the host's own, such as robots.txt: its failure counts against the host
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Task:
     """What to ask, of which host, and for the how-manieth time."""
@@ -43,7 +52,7 @@ class Task:
     headers: Headers = ()
     body: bytes | None = None
     attempt: int = 1
-    failed_before: bool = False  # in an earlier fetch: the item is suspect, and its host is not blamed once more
+    blame: Blame | None = field(default=None, compare=False)  # None: a failure is that of an item of its own
     most: int | None = None  # bytes of the body that are wanted; the rest is left unread and is no error
     # Follows from the url, so it takes no part in comparing; kept because every station of the road asks for it.
     host: Host = field(init=False, compare=False)

@@ -1,7 +1,7 @@
 """Ask until there is an answer worth having: leave, send, learn, follow redirects, try again within seconds.
 
-Each hop and each retry asks for leave of the host it goes to. What must wait longer than a few seconds comes back as an
-outcome with a time, for whoever schedules: a worker is never put to sleep for it.
+Each hop and each retry asks for leave of the host it goes to, and waits a few seconds for it at most. What must wait
+longer comes back as an outcome with a time, for whoever schedules: a worker is never put to sleep for it.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from sanderling.fetch.guard import Refused
 from sanderling.ids import HostError
 from sanderling.limit import CircuitOpen, Feedback, Limiter, Permit, hints
 from sanderling.outcome import Code, Outcome
-from sanderling.task import Reply, Task
+from sanderling.task import Blame, Reply, Task
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_HOPS = 10  # as browsers have it, halved
-LONGEST_WAIT = 5.0  # seconds; a retry that is due later is somebody else's to schedule
+LONGEST_WAIT = 5.0  # seconds; a hop or a retry that is due later is somebody else's to schedule
 # What a host, or the way to it, can make a client raise. Anything else is a bug of ours, and loud.
 EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, TooLarge, BadEncoding)
-# Nothing was sent, so the item cannot be what is wrong, however often it failed before.
+# Nothing was sent, so the item cannot be what is wrong.
 UNREACHED = frozenset({Code.DNS_ERROR, Code.CONNECTION_REFUSED, Code.TLS_ERROR})
 # Headers that must not follow a redirect to another host: they were meant for the first one only.
 PRIVATE = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
@@ -88,15 +88,20 @@ class Fetcher:
     async def fetch(self, task: Task, permit: Permit | None = None, read: Read | None = None) -> Fetched:
         """The end of `task`, after redirects and retries. Never raises for anything a host may do.
 
-        Who has leave for the first request already hands in its permit. `read` has the last word on each reply but
-        redirects, and the limiter learns from that.
+        Who has leave for the first request already hands in its permit; one that is spent stands for the same item, and
+        gives further requests as any permit does. `read` has the last word on each reply but redirects, and the limiter
+        learns from that.
         """
         requests = hops = 0
         seen = {task.url}
         while True:
-            outcome, reply, sent = await self._once(task, permit, read)
-            permit = None
-            requests += sent
+            leave = await self._leave(task, permit, first=not requests)
+            if isinstance(leave, Outcome):
+                if task.attempt > 1:
+                    self._limiter.refund_retry(task.host)  # it was never sent
+                return Fetched(leave, None, requests)
+            outcome, reply = await self._once(task, leave, read)
+            requests += 1
             if self._follow and reply is not None and moves(reply):
                 hops += 1
                 following = _follow(task, reply, seen, hops)
@@ -106,11 +111,11 @@ class Fetcher:
                 return Fetched(following, reply, requests)
             if outcome.ok and task.attempt > 1:
                 self._limiter.refund_retry(task.host)  # a retry that was worth it costs nothing
-            wait = self._retry_in(task, outcome) if sent else None
+            wait = self._retry_in(task, outcome)
             if wait is None:
                 return Fetched(outcome, reply, requests)
             await self._pause(task, wait)
-            task = task.again()
+            task = _again(task, outcome)
 
     async def _pause(self, task: Task, seconds: float) -> None:
         """Wait for a planned retry; one that is given up meanwhile was never sent, and is not paid for."""
@@ -120,17 +125,41 @@ class Fetcher:
             self._limiter.refund_retry(task.host)
             raise
 
-    async def _once(self, task: Task, permit: Permit | None, read: Read | None) -> tuple[Outcome, Reply | None, bool]:
-        """One exchange: how it ended, what came back, and whether anything was sent."""
+    async def _leave(self, task: Task, permit: Permit | None, *, first: bool) -> Permit | Outcome:
+        """Leave for the next request, or why there is none for now. A first one without a permit waits its turn."""
+        if permit is not None and permit.live:
+            return permit
         try:
-            if permit is None:
-                # Without a job the limiter's fast path is open.
-                permit = await (
-                    self._limiter.acquire(task.host, job=self._job) if self._job else self._limiter.acquire(task.host)
-                )
+            if permit is None and first:
+                return await self._acquire(task, permit)
+            return await self._acquire_soon(task, permit)
         except CircuitOpen as closed:
-            wait = max(0.0, closed.until - self._clock.now())
-            return Outcome(Code.DEFERRED, detail="circuit open", retry_after=wait), None, False
+            return self._defer("circuit open", closed.until)
+        except TimeoutError:
+            return self._defer("its host is not ready", self._limiter.ready_at(task.host))
+
+    async def _acquire(self, task: Task, permit: Permit | None) -> Permit:
+        if permit is not None:
+            return await permit.more(task.host)
+        return await self._limiter.acquire(task.host, job=self._job)
+
+    async def _acquire_soon(self, task: Task, permit: Permit | None) -> Permit:
+        """Leave within LONGEST_WAIT. Raises TimeoutError, at once if the host says already that it will not be."""
+        if self._limiter.ready_at(task.host) - self._clock.now() > LONGEST_WAIT:
+            raise TimeoutError
+        async with asyncio.timeout(None) as limit:
+            # By this clock, which may not be the loop's.
+            timer = self._clock.call_later(LONGEST_WAIT, lambda: limit.reschedule(0.0))
+            try:
+                return await self._acquire(task, permit)
+            finally:
+                timer.cancel()
+
+    def _defer(self, why: str, until: float) -> Outcome:
+        return Outcome(Code.DEFERRED, detail=why, retry_after=max(0.0, until - self._clock.now()))
+
+    async def _once(self, task: Task, permit: Permit, read: Read | None) -> tuple[Outcome, Reply | None]:
+        """One exchange: how it ended, and what came back."""
         reply: Reply | None = None
         started = self._clock.now()
         try:
@@ -144,10 +173,17 @@ class Fetcher:
             permit.release(sent=True)
             raise
         lesson = self._lesson(outcome, reply, self._clock.now() - started)
-        if task.failed_before and outcome.code not in UNREACHED:
-            lesson = msgspec.structs.replace(lesson, failed_before=True)
+        unsent = outcome.code in UNREACHED
+        if unsent or task.blame is not None:
+            blame = self._blame(task, reply)
+            lesson = msgspec.structs.replace(lesson, blame=blame, unsent=unsent)
         self._limiter.feedback(permit, lesson)
-        return outcome, reply, True
+        return outcome, reply
+
+    def _blame(self, task: Task, reply: Reply | None) -> Blame | None:
+        """The task's; but a redirect that is followed is no answer yet that would excuse earlier failures."""
+        followed = self._follow and reply is not None and moves(reply)
+        return task.blame._replace(failures=0) if task.blame is not None and followed else task.blame
 
     def _lesson(self, outcome: Outcome, reply: Reply | None, took: float) -> Feedback:
         if reply is None:
@@ -162,6 +198,13 @@ class Fetcher:
         if self._limiter.ready_at(task.host) - self._clock.now() > LONGEST_WAIT:
             return None
         return self._limiter.plan_retry(task.host, task.attempt)
+
+
+def _again(task: Task, outcome: Outcome) -> Task:
+    """The same question once more; that it failed is known of it, and a refusal is no failure."""
+    if task.blame is None or not outcome.blames_host:
+        return task.again()
+    return replace(task.again(), blame=task.blame._replace(failures=task.blame.failures + 1))
 
 
 def moves(reply: Reply) -> bool:

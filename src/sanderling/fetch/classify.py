@@ -18,7 +18,7 @@ from aiohttp import http_exceptions
 
 from sanderling.fetch.guard import Refused
 from sanderling.ids import HostError
-from sanderling.limit.gate import REFUSALS, Feedback
+from sanderling.limit.feedback import REFUSALS, Feedback
 from sanderling.limit.hints import Quota, retry_after
 from sanderling.outcome import Code, Outcome
 

@@ -15,7 +15,7 @@ tell which answers are too old to count. A host that is let go leaves a stone, a
 from sanderling.limit.backoff import BackoffRules
 from sanderling.limit.breaker import BreakerRules
 from sanderling.limit.budget import BudgetRules
-from sanderling.limit.gate import Feedback
+from sanderling.limit.feedback import Feedback
 from sanderling.limit.hints import Quota
 from sanderling.limit.lane import Permit
 from sanderling.limit.limiter import Attempt, Limiter
@@ -23,7 +23,6 @@ from sanderling.limit.pace import PaceRules
 from sanderling.limit.rules import LimiterRules, Scope
 from sanderling.limit.snapshot import HostView, Snapshot, explain
 from sanderling.limit.turnstile import CircuitOpen
-from sanderling.limit.window import WindowRules
 
 __all__ = [
     "Attempt",
@@ -40,6 +39,5 @@ __all__ = [
     "Quota",
     "Scope",
     "Snapshot",
-    "WindowRules",
     "explain",
 ]

@@ -7,97 +7,25 @@ half-open or a strategy drains; it is a lease that runs out, so a caller that va
 """
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, log
 from random import Random
-from typing import Protocol
-
-import msgspec
 
 from sanderling.clock import Timer
 from sanderling.limit.breaker import Breaker, BreakerRules, State
 from sanderling.limit.budget import Budget
+from sanderling.limit.feedback import REFUSALS, Feedback
 from sanderling.limit.hints import LONGEST, Quota
 from sanderling.limit.lane import Lane, Owner, Permit
 from sanderling.limit.line import Line
 from sanderling.limit.pace import Cap, PaceRules
+from sanderling.limit.strategy import MakeStrategy, Strategy
 from sanderling.limit.tombstones import Tombstone
-from sanderling.limit.window import WindowRules
 
-REFUSALS = frozenset({429, 503, 529})  # "not now" in HTTP; 529 is what several APIs say for overloaded
 LONGEST_HEADER_WAIT = 3600.0  # seconds to believe a header that says nothing is left
 HALF_OPEN_PAUSE = 1.0  # seconds to ask again while another caller's probe is out; it usually answers sooner
-
-
-class Feedback(msgspec.Struct, frozen=True):
-    """How a request went. Leave out what is not known; a status of 0 without an error teaches nothing."""
-
-    status: int = 0
-    latency: float = 0.0  # seconds to the answer
-    error: BaseException | str | None = None  # no answer at all: timeout, reset, refused connection
-    retry_after: float | None = None  # seconds, from the header of that name
-    quota: Quota | None = None  # what rate headers said
-    scope: str | None = None  # the kind of scope a refusal speaks of ("credential"), if not of the host
-    failed_before: bool = False  # the same item had failed already: that it fails again says nothing of the host
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is a success and nothing more."""
-        good = 200 <= self.status < 400 and 0 < self.latency < inf
-        return good and self.error is None and self.retry_after is None and self.quota is None
-
-
-class Strategy(Protocol):
-    """Moves a host's rate by what its answers say. Each report tells whether the rate went down."""
-
-    rate: float
-    hold: float
-    ceiling: float | None
-    counts_refusals: bool
-    trusts_503: bool  # whether a 503 or 529 without a Retry-After is a refusal; else it is a failure
-
-    @property
-    def single(self) -> bool:
-        """Whether only one request may be in flight."""
-
-    def probed(self, lane: Lane, now: float) -> bool:
-        """A success while only one request may be in flight."""
-
-    def close(self, lane: Lane, now: float) -> bool:
-        """The window's time is over: judge it, if it holds enough."""
-
-    def refused(self, lane: Lane, now: float, retry_after: float | None) -> bool:
-        """A refusal."""
-
-    def failed(self, lane: Lane, now: float) -> bool:
-        """A failure."""
-
-    def interrupted(self, lane: Lane, now: float) -> None:
-        """The breaker has opened: the host is down, and what it last said is no word on its limit."""
-
-    def remember(self, ceiling: float) -> None:
-        """A ceiling that was learned in an earlier life."""
-
-    def bound(self, rules: PaceRules) -> None:
-        """The bounds of the rate have moved."""
-
-    @property
-    def doing(self) -> str:
-        """What holds the rate where it is, in words."""
-
-    @property
-    def learned(self) -> str | None:
-        """What the ceiling was learned from, in words; None if there is none."""
-
-    @property
-    def usual(self) -> float | None:
-        """The latency that answers are judged by, in seconds; None while there is none."""
-
-
-class MakeStrategy(Protocol):
-    """A strategy's constructor."""
-
-    def __call__(self, rules: PaceRules, lane: Lane, now: float, rate: float) -> Strategy:
-        """A strategy for a host whose first request left at `now`."""
+# How likely it may be that a good item fails so often in a row, and the bounds of how often that is.
+IMPROBABLE, FEWEST_FAILURES, MOST_FAILURES = 1e-6, 4, 20
+USUAL_FAILURES = 0.01  # of all requests, before anything is known of a host; as if 20 requests had shown it
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +34,6 @@ class GateRules:
 
     pace: PaceRules
     breaker: BreakerRules
-    window: WindowRules
     strategy: MakeStrategy
     lease: float
     rng: Random
@@ -125,6 +52,7 @@ class Gate(Lane):
         "allowance",
         "breaker",
         "budget",
+        "excused",
         "host",
         "line",
         "not_before",
@@ -150,6 +78,7 @@ class Gate(Lane):
         self.allowance: tuple[float, float] | None = None  # the pace that rate headers gave, and until when
         self.not_before = now
         self.rejected = 0
+        self.excused = 0  # failed requests of items that were answered later
         self.probe = 0  # serial of the probe that is out
         self.probe_until = 0.0
 
@@ -173,6 +102,15 @@ class Gate(Lane):
         """The breaker's."""
         return State.CLOSED if self.breaker is None else self.breaker.state
 
+    @property
+    def most_failures(self) -> int:
+        """How many failures in a row of one item are improbable here, by the failures of items that were answered.
+
+        An item that still fails never counts: bad items cannot excuse themselves.
+        """
+        share = max(USUAL_FAILURES, (self.excused + 0.2) / (self.excused + self.delivered + 20))
+        return max(FEWEST_FAILURES, min(MOST_FAILURES, int(log(IMPROBABLE) / log(share)) + 1))
+
     def tokens(self, now: float) -> float:
         """Requests that could leave this instant; below one while the next is still to come due."""
         return 1 + (now - max(self.ready, now - self.slack)) / self.interval
@@ -183,6 +121,7 @@ class Gate(Lane):
             return None
         if self.breaker.rested(now, self._rules.rng):
             self.generation = self.serial
+            self.ready = max(self.ready, self.breaker.until)  # nothing was saved up while it was open
         if self.breaker.state is State.OPEN:
             return self.breaker.until
         return min(self.probe_until, now + HALF_OPEN_PAUSE) if self._probing(now) else None
@@ -200,9 +139,14 @@ class Gate(Lane):
         if self.cap is not None:
             cost = max(1.0, cost)  # who asks for ten seconds between requests counts requests
         serial = self.take(now, cost)
-        if self._single or self.state is State.HALF_OPEN:
+        probe = self._single or self.state is State.HALF_OPEN
+        if probe:
             self.probe, self.probe_until = serial, now + self._rules.lease
-        return Permit(owner, self, serial, cost)
+        return Permit(owner, self, serial, cost, probe=probe)
+
+    def probe_now(self, now: float) -> bool:
+        """Let the next probe of a circuit that has just opened leave at once, unless the host asked for quiet."""
+        return self.breaker is not None and self.not_before <= now and self.breaker.cut_short(now)
 
     def settle(self) -> None:
         """Say whether the fast path may be taken."""
@@ -285,8 +229,8 @@ class Gate(Lane):
             self.strategy = rules.strategy(rules.pace, self, now, rate)
             self.strategy.remember(rules.pace.clamp(stone.ceiling))
             self._retime(now)
-        if stone.openings:
-            self.breaker = self.breaker or Breaker(rules.breaker, rules.window, now)
+        if stone.open_until > -inf:
+            self.breaker = self.breaker or Breaker(rules.breaker, now)
             self.breaker.reopen(stone.openings, stone.open_until)
         self.penalise(stone.not_before)
         self.settle()
@@ -298,20 +242,23 @@ class Gate(Lane):
             return self._served(strategy, feedback, now, fresh=fresh)
         bare_503 = status != 429 and wait is None
         refused = status in REFUSALS and feedback.error is None
-        told_before = feedback.failed_before and (bare_503 or not refused)
-        if told_before and self.state is State.CLOSED and not strategy.single:
-            return False
+        # What one item does again and again is no news of the host; but a drain must know how its probe went.
+        news = fresh and (strategy.single or not feedback.is_repeated)
         if refused and (strategy.trusts_503 or not bare_503):
             self.rejected += 1
             # A directed refusal is the host steering us, not failing; neither is one the strategy learns from.
-            if wait is None and (strategy.counts_refusals or bare_503) and self._opened_by_failure(now):
+            counts = wait is None and (strategy.counts_refusals or bare_503)
+            if counts and self._opened_by_failure(feedback, now):
                 return True
-            return fresh and strategy.refused(self, now, wait)
-        return self._opened_by_failure(now) or (fresh and strategy.failed(self, now))
+            return (news or (fresh and not bare_503)) and strategy.refused(self, now, wait)
+        return self._opened_by_failure(feedback, now) or (news and strategy.failed(self, now))
 
     def _served(self, strategy: Strategy, feedback: Feedback, now: float, *, fresh: bool) -> bool:
+        if feedback.blame is not None:
+            self.excused += feedback.blame.failures
         if self.breaker is not None and self.breaker.succeeded(now, self._rules.rng):
             self.generation = self.serial
+            self.failed = 0  # an opening that its first probe undoes has taught nothing, and others began anew already
         if strategy.single or not fresh or not 200 <= feedback.status < 400:
             # Served, which is all it says: too old, a 404, or a probe.
             self.delivered += 1
@@ -324,20 +271,23 @@ class Gate(Lane):
             self.fresh += 1
         return now >= self.closes and strategy.close(self, now)
 
-    def _opened_by_failure(self, now: float) -> bool:
-        """Count a failure; whether the breaker has opened, and the strategy was told so."""
+    def _opened_by_failure(self, feedback: Feedback, now: float) -> bool:
+        """Count a failure; whether the breaker has opened.
+
+        The strategy is told when a probe fails, or when the breaker opens while it drains: it would go on to take the
+        outage for a quota. Not when it opens otherwise, which may be a false alarm.
+        """
         if self.breaker is None:
-            rules = self._rules
-            self.breaker = Breaker(rules.breaker, rules.window, now)
-            # It is made at the first failure; what went well just before must count too.
-            self.breaker.window.record(now, answers=int(min(self.ended - 1, self.rate * rules.window.span)))
-        if not self.breaker.failed(now, self._rules.rng):
+            # It is made at the first failure; what went well before must count too.
+            self.breaker = Breaker(self._rules.breaker, now, answers=self.ended - 1)
+        item = object() if feedback.blame is None else feedback.blame.item
+        enough = max(self._rules.breaker.consecutive, self.most_failures)
+        if not self.breaker.failed(now, self._rules.rng, item, enough=enough, of_host=feedback.blames_host):
             return False
         self.generation = self.serial
         self.probe = 0
         self.breaker.hold(self.not_before)
-        self.ready = max(self.ready, self.breaker.until)
-        if self.strategy is not None:
+        if self.strategy is not None and (self.breaker.openings > 1 or self.strategy.single):
             self.strategy.interrupted(self, now)
         return True
 

@@ -26,6 +26,8 @@ class Owner(Protocol):
 
     def _give_back(self, permit: "Permit", *, sent: bool) -> None: ...
 
+    async def _more(self, permit: "Permit", host: str) -> "Permit": ...
+
 
 class Lane:
     """When the next request may leave, and what the last ones were answered.
@@ -114,6 +116,8 @@ class Permit(msgspec.Struct, gc=False):
     cost: float = 1.0
     also: tuple["Permit", ...] = ()  # what was taken from further scopes
     live: bool = True
+    probe: bool = False  # it finds out whether the host is well: one request at a time, half-open or draining
+    job: str = ""  # for whom it was given
 
     @property
     def host(self) -> str:
@@ -124,6 +128,13 @@ class Permit(msgspec.Struct, gc=False):
         """Give the permit back, once: its token too if no request was `sent`, and a probe's place in any case."""
         if self.live:
             self.owner._give_back(self, sent=sent)  # noqa: SLF001 - the other half of this class
+
+    async def more(self, host: str) -> "Permit":
+        """Leave for a further request of the same item, such as a redirect or a log-in, when its turn has come.
+
+        Report or release this one first. At the same host it draws on the same scopes. Raises CircuitOpen.
+        """
+        return await self.owner._more(self, host)  # noqa: SLF001 - the other half of this class
 
     def __repr__(self) -> str:
         return f"<Permit {self.serial} for {self.gate.host}, {'live' if self.live else 'spent'}>"

@@ -14,7 +14,8 @@ from sanderling.limit import hints
 from sanderling.limit.backoff import delay
 from sanderling.limit.breaker import State
 from sanderling.limit.budget import Budget
-from sanderling.limit.gate import Feedback, Gate
+from sanderling.limit.feedback import Feedback
+from sanderling.limit.gate import Gate
 from sanderling.limit.lane import Permit
 from sanderling.limit.line import Waiter
 from sanderling.limit.pace import Cap
@@ -83,20 +84,26 @@ class Limiter:
         gate = self._gates.get(host)
         if gate is not None and gate.plain and not scopes and cost == 1.0 and gate.ready <= (now := self._now()):
             self.granted += 1
-            return Permit(self, gate, gate.take(now))
+            permit = Permit(self, gate, gate.take(now))
+            if job:
+                permit.job = job
+            return permit
         return await self._turnstile.stand(Waiter(*self._path(host, scopes, cost), job, self._now()))
 
-    def try_acquire(self, host: str) -> Permit | None:
+    def try_acquire(self, host: str, scopes: Iterable[Scope] = (), *, cost: float = 1.0) -> Permit | None:
         """A permit if `host` may be called this instant and nobody waits for it; else None, and nothing is taken."""
         gate = self._gates.get(host)
-        if gate is not None and gate.plain and gate.ready <= (now := self._now()):
+        if gate is not None and gate.plain and not scopes and cost == 1.0 and gate.ready <= (now := self._now()):
             self.granted += 1
             return Permit(self, gate, gate.take(now))
-        gate, now = self._hosts.gate(host), self._now()  # in this order: a host that is met now is ready now
-        if gate.line or gate.refusal(now) is not None or gate.due(now) > now:
+        gates, costs = self._path(host, scopes, cost)
+        now = self._now()  # after that: a host that is met now is ready now
+        if any(each.line or each.refusal(now) is not None or each.due(now) > now for each in gates):
             return None
         self.granted += 1
-        return gate.grant(self, now, 1.0)
+        first, *others = [each.grant(self, now, drawn) for each, drawn in zip(gates, costs, strict=True)]
+        first.also = tuple(others)
+        return first
 
     def feedback(self, permit: Permit, feedback: Feedback) -> None:
         """Learn how the permit's request went. A permit counts once; later reports on it are ignored."""
@@ -127,6 +134,19 @@ class Limiter:
         """Whether the circuit of `host` has opened, and no probe has closed it yet."""
         gate = self._gates.get(host)
         return gate is not None and gate.state is not State.CLOSED
+
+    def most_failures(self, host: str) -> int:
+        """How many failures in a row of one item are improbable at `host`, by what its other items have shown."""
+        return self._hosts.gate(host).most_failures
+
+    def probe_now(self, host: str) -> bool:
+        """Let the next probe of `host` leave at once, if its circuit has just opened; whether that was done.
+
+        For callers who have work that the host has answered well before: with that in hand a false alarm costs nothing.
+        Not once a probe has failed, not twice for one opening, and not against a Retry-After.
+        """
+        gate = self._gates.get(host)
+        return gate is not None and gate.probe_now(self._now())
 
     def cap(self, host: str, rps: float | None, why: str) -> None:
         """Never call `host` faster than `rps`, as somebody has asked for; `why` says who, in words. None lifts it.
@@ -221,6 +241,11 @@ class Limiter:
         """Let go of every idle host; how many that were. New hosts push idle ones out without being asked."""
         return self._hosts.forget_idle()
 
+    async def _more(self, permit: Permit, host: str) -> Permit:
+        same = bool(permit.also) and self._hosts.gate(host) is permit.gate
+        scopes = [_scope(part) for part in permit.also] if same else ()
+        return await self.acquire(host, scopes, job=permit.job)
+
     def _give_back(self, permit: Permit, *, sent: bool) -> None:
         for part in (permit, *permit.also):
             part.live = False
@@ -268,6 +293,11 @@ def _share(feedback: Feedback, about: str | None, gate: Gate) -> Feedback:
 def _kind(gate: Gate) -> str | None:
     """The kind of scope; None for a host."""
     return gate.host.partition("/")[0] if "/" in gate.host else None
+
+
+def _scope(permit: Permit) -> Scope:
+    kind, _, name = permit.gate.host.partition("/")
+    return Scope(kind, name, permit.cost)
 
 
 def _rank(scope: Scope) -> tuple[int, str]:

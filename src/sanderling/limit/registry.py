@@ -134,4 +134,4 @@ def _unused(gate: Gate) -> bool:
 
 def _gate_rules(rules: LimiterRules, kind: str, rng: Random) -> GateRules:
     pace = rules.scopes.get(kind, rules.pace)
-    return GateRules(pace, rules.breaker, rules.window, STRATEGIES[rules.strategy], rules.lease, rng)
+    return GateRules(pace, rules.breaker, STRATEGIES[rules.strategy], rules.lease, rng)

@@ -11,10 +11,9 @@ from sanderling.limit.backoff import BackoffRules
 from sanderling.limit.breaker import BreakerRules
 from sanderling.limit.budget import BudgetRules
 from sanderling.limit.contract import Contract
-from sanderling.limit.gate import MakeStrategy
 from sanderling.limit.governor import Governor
 from sanderling.limit.pace import PaceRules
-from sanderling.limit.window import WindowRules
+from sanderling.limit.strategy import MakeStrategy
 
 STRATEGIES: Mapping[str, MakeStrategy] = MappingProxyType({"aimd": Aimd, "contract": Contract, "governor": Governor})
 # Further scopes, in the order they are passed: what is shared by most comes last.
@@ -35,7 +34,6 @@ class LimiterRules:
 
     pace: PaceRules = field(default_factory=PaceRules)
     breaker: BreakerRules = field(default_factory=BreakerRules)
-    window: WindowRules = field(default_factory=WindowRules)
     backoff: BackoffRules = field(default_factory=BackoffRules)
     budget: BudgetRules = field(default_factory=BudgetRules)
     strategy: Literal["governor", "aimd", "contract"] = "governor"
@@ -53,7 +51,7 @@ class LimiterRules:
         """
         return cls(
             PaceRules(initial_rps=rps, min_rps=min(0.25, rps), max_rps=rps),
-            BreakerRules(consecutive=10, error_share=0.99, open_for=0.8, longest=0.8, jitter=0.25, probes=1),
+            BreakerRules(consecutive=10, unreached=10, open_for=0.8, longest=0.8, jitter=0.25),
             strategy="contract",
             lease=0.8,
         )

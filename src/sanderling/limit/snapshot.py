@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from sanderling.limit.breaker import State
-from sanderling.limit.gate import Gate, Strategy
+from sanderling.limit.gate import Gate
+from sanderling.limit.strategy import Strategy
 
+LEAST_SHOWN = 0.005  # of answers that fail; less would be shown as 0 %
 ROUNDING = 1 - 1e-9  # a rate is kept as an interval, and does not always come back from it as it was
 
 
@@ -54,7 +56,6 @@ def view(gate: Gate, now: float) -> HostView:
     """One gate, as people and machines may look at it."""
     strategy, breaker = gate.strategy, gate.breaker
     latencies = gate.kept()
-    answers, failed = (0, 0) if breaker is None else breaker.window.totals(now)
     return HostView(
         host=gate.host,
         requests=gate.serial,
@@ -64,7 +65,7 @@ def view(gate: Gate, now: float) -> HostView:
         tokens=gate.tokens(now),
         latency=gate.mean or None,
         p95=latencies[int(0.95 * len(latencies))] if latencies else None,
-        error_rate=failed / answers if answers else 0.0,
+        error_rate=0.0 if breaker is None else breaker.error_rate,
         state=gate.state.value,
         failures=0 if breaker is None else breaker.failures,
         not_before=max(0.0, _closed_until(gate) - now),
@@ -111,7 +112,7 @@ def _health(view: HostView) -> str:
     if view.latency is not None:
         usual = "" if view.usual is None else f", usually {view.usual:.3g} s"
         parts.append(f"its answers take {view.latency:.3g} s{usual}")
-    if view.error_rate > 0:
+    if view.error_rate >= LEAST_SHOWN:
         parts.append(f"{view.error_rate:.0%} of its last answers failed")
     return "; ".join(parts)
 

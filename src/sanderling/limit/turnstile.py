@@ -150,7 +150,7 @@ class Turnstile:
                 gate.line.serve(cost)
         self._owner.granted += 1
         permit = parts[0]
-        permit.also = tuple(parts[1:])
+        permit.also, permit.job = tuple(parts[1:]), waiter.job
         if waiter.future is not None:
             waiter.future.set_result(permit)
         for gate in waiter.gates[:-1]:

@@ -15,7 +15,7 @@ from sanderling.pages.ends import Queued
 from sanderling.pages.hosts import Flight, HostQueue
 from sanderling.pages.permissions import Permissions
 from sanderling.pages.urls import origin_of
-from sanderling.task import Reply, Task
+from sanderling.task import Blame, Reply, Task
 
 # Seconds in flight, and bytes a second since then, from and below which an answer trickles. Headers take 40 at most.
 LONG, TRICKLE = 45.0, 1024.0
@@ -62,16 +62,14 @@ class Asking:
     async def _fetch(self, host: HostQueue, queued: Queued, permit: Permit) -> Fetched:
         """The limiter blames the host for the first failure of a URL only, and for none if it is trusted."""
         tries = (host.tries or {}).get(queued.id)
-        suspect = tries is not None or host.trusted
+        blame = Blame(queued.url, int(host.trusted) if tries is None else tries.number)
         # What takes minutes to fail would take three times as long.
         fetcher = self._once if tries is None or tries.slow else self._often
-        fetched = await fetcher.fetch(
-            Task(queued.url, headers=record.conditions(queued), failed_before=suspect), permit
-        )
+        fetched = await fetcher.fetch(Task(queued.url, headers=record.conditions(queued), blame=blame), permit)
         for _ in range(MOST_HOPS):
             if (same := self._with_session(queued, fetched.reply)) is None:
                 break
-            fetched = await fetcher.fetch(Task(same, failed_before=suspect))
+            fetched = await fetcher.fetch(Task(same, blame=blame))
         return fetched
 
     async def probe(self, url: str, permit: Permit) -> Fetched:

@@ -12,9 +12,8 @@ from sanderling.outcome import Outcome
 from sanderling.sequence.measures import Measures
 from sanderling.task import Reply, Task
 
-# Ids fail by themselves, up to half of them, and for ever: that the host fails is known when nearly all do. Then a
-# single good answer says that it is well again: three in a row may not come for hours.
-BREAKER = BreakerRules(consecutive=20, error_share=0.8, probes=1)
+# Ids fail by themselves, up to half of them, and for ever: that the host fails is known when all of so many do.
+BREAKER = BreakerRules(consecutive=20)
 
 
 def limits(pace: PaceRules) -> LimiterRules:
