@@ -23,7 +23,7 @@ from harness import Report, at_most
 from processes import PEERS, busy
 
 if TYPE_CHECKING:  # the peers' interpreter starts this file too, and has none of it
-    from sanderling.pages.ledger import Ledger
+    from sanderling.stores.frontier import Frontier
 
 URLS, HOSTS, LINKS, BATCH = 1_000_000, 1_000, 100, 5_000
 TAKEN, ROUND, RUN = 200_000, 500, 5  # URLs to take and end: as many at a time as a crawl commits, five of a host
@@ -48,11 +48,11 @@ def links(together: int) -> Iterator[tuple[str, str]]:
 
 def ours(together: int) -> Figures:
     """Our ledger: enqueue all, take and end some, and open it again."""
-    from sanderling.pages.ledger import Found, Ledger  # noqa: PLC0415 - the peers have none
+    from sanderling.stores.frontier import Found, Frontier  # noqa: PLC0415 - the peers have none
 
     with tempfile.TemporaryDirectory(prefix="frontier") as folder:
         path = Path(folder) / "ledger.db"
-        ledger = Ledger(path)
+        ledger = Frontier(path)
         before, found, spent, cpu = resident(), links(together), 0.0, 0.0
         while batch := [Found(url, host, 1) for url, host in islice(found, BATCH)]:
             started, worked = time.perf_counter(), time.process_time()
@@ -64,17 +64,17 @@ def ours(together: int) -> Figures:
         ledger.close()
         figures["bytes on disk per URL"] = path.stat().st_size / URLS
         started = time.perf_counter()
-        ledger = Ledger(path)
+        ledger = Frontier(path)
         assert 0 < sum(ledger.waiting().values()) < ledger.known == URLS
         figures["seconds to open again"] = time.perf_counter() - started
         ledger.close()
     return figures
 
 
-def taken_and_ended(ledger: "Ledger") -> Figures:
+def taken_and_ended(ledger: "Frontier") -> Figures:
     """A crawl without the fetching."""
     from sanderling.outcome import Code, Outcome  # noqa: PLC0415 - the peers have none
-    from sanderling.pages.ledger import End, Ended  # noqa: PLC0415 - the same
+    from sanderling.stores.frontier import End, Ended  # noqa: PLC0415 - the same
 
     after, fine, chance = dict.fromkeys(sorted(ledger.waiting()), 0), Outcome(Code.OK, 200), random.Random(20)
     started, worked, done = time.perf_counter(), time.process_time(), 0

@@ -21,22 +21,23 @@ from sanderling.limit import (
     LimiterRules,
     PaceRules,
     Snapshot,
-    WindowRules,
 )
 from sanderling.limit.breaker import NEXT
 from sanderling.limit.rules import SCOPES, STRATEGIES
-from sanderling.pages.ends import End
+from sanderling.observe.report import AtFault, HostReport, HostCondition, Report
 from sanderling.pages.record import Row
+from sanderling.stores.frontier_rows import End
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "sanderling"
 LIMITER = (ROOT / "docs" / "limiter.md").read_text()
 TOUR = (ROOT / "docs" / "tour.md").read_text()
+DASHBOARD = (ROOT / "docs" / "dashboard.md").read_text()
 CRAWLING = (ROOT / "docs" / "pages.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-Rules = type[LimiterRules | PaceRules | BreakerRules | WindowRules | BackoffRules | BudgetRules]
-ALL_RULES: list[Rules] = [LimiterRules, PaceRules, BreakerRules, WindowRules, BackoffRules, BudgetRules]
+Rules = type[LimiterRules | PaceRules | BreakerRules | BackoffRules | BudgetRules]
+ALL_RULES: list[Rules] = [LimiterRules, PaceRules, BreakerRules, BackoffRules, BudgetRules]
 
 
 def section(page: str, heading: str) -> str:
@@ -88,6 +89,14 @@ def test_every_field_of_a_snapshot_is_documented() -> None:
 
     assert {name for name, of in documented if "all" in of} == {field.name for field in fields(Snapshot)}
     assert {name for name, of in documented if "host" in of} == {field.name for field in fields(HostView)}
+
+
+def test_every_field_of_a_report_is_documented() -> None:
+    report = section(DASHBOARD, "The report")
+    documented = [cells[0].strip("`") for cells in rows(report) if cells[0].startswith("`")]
+
+    assert documented == [*Report.__struct_fields__, *HostReport.__struct_fields__]
+    assert all(f"`{word}`" in report for word in (*HostCondition, *AtFault))
 
 
 def test_every_strategy_and_kind_of_scope_is_named() -> None:

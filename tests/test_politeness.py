@@ -16,8 +16,8 @@ from sanderling.formats.rca_reader import RcaReader
 from sanderling.formats.rca_writer import RcaWriter
 from sanderling.formats.repo import Collection
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.ends import End, Ended, Found
 from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.stores.frontier_rows import End, Ended, Found
 from sanderling.stores.sqlite_instances import TABLES
 
 TEXT = (ROOT / "docs" / "politeness.md").read_text()

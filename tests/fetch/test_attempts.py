@@ -1,6 +1,8 @@
 """Leave, send, learn, redirect, retry: over real sockets, and under virtual time where it waits."""
 
 import asyncio
+import socket
+import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import TypeVar
@@ -10,9 +12,9 @@ import pytest
 from sanderling.fetch.attempts import MOST_HOPS, Fetched, Fetcher
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
-from sanderling.limit import BackoffRules, BreakerRules, BudgetRules, Limiter, LimiterRules, PaceRules
+from sanderling.limit import BackoffRules, BreakerRules, BudgetRules, Feedback, Limiter, LimiterRules, PaceRules, Permit
 from sanderling.outcome import Code
-from sanderling.task import Reply, Task
+from sanderling.task import Blame, Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 
@@ -102,6 +104,7 @@ def test_an_open_circuit_is_a_deferral_and_no_attempt() -> None:
         async with ScriptedServer({"/": [answer(500)]}) as server, Http(None, OWN) as http:
             fetcher = Fetcher(http, limiter)
             await fetcher.fetch(Task(server.url()))
+            await fetcher.fetch(Task(server.url()))
             fetched = await fetcher.fetch(Task(server.url()))
             return fetched, len(server.requests)
 
@@ -110,7 +113,7 @@ def test_an_open_circuit_is_a_deferral_and_no_attempt() -> None:
     assert fetched.outcome.code is Code.DEFERRED
     assert fetched.outcome.retry_after is not None
     assert fetched.outcome.retry_after > 10
-    assert (fetched.requests, asked) == (0, 1)
+    assert (fetched.requests, asked) == (0, 4)
 
 
 def test_redirects_are_followed_and_counted() -> None:
@@ -190,14 +193,17 @@ def test_a_redirect_to_an_own_address_is_refused() -> None:
 class Echo(Http):
     """Notes what it is asked to send, and answers from a list."""
 
-    def __init__(self, replies: Sequence[Reply]) -> None:
+    def __init__(self, replies: Sequence[Reply | Exception]) -> None:
         super().__init__()
         self.sent: list[Task] = []
         self._replies = list(replies)
 
     async def send(self, task: Task) -> Reply:
         self.sent.append(task)
-        return self._replies.pop(0)
+        answer = self._replies.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 def reply(status: int, **headers: str) -> Reply:
@@ -334,3 +340,160 @@ def test_leave_that_was_given_before_is_used_for_the_first_request_only() -> Non
 
     assert (fetched.outcome.code, fetched.requests) == (Code.OK, 2)
     assert (limiter.snapshot().requests, limiter.snapshot().top[0].inflight) == (2, 0)
+
+
+class Noting(Limiter):
+    """Keeps all that it is told."""
+
+    def __init__(self, rules: LimiterRules = FAST, clock: LoopClock | None = None) -> None:
+        super().__init__(rules, clock=clock, rng=Random(1))
+        self.heard: list[Feedback] = []
+
+    def feedback(self, permit: Permit, feedback: Feedback) -> None:
+        self.heard.append(feedback)
+        super().feedback(permit, feedback)
+
+
+def heard(replies: Sequence[Reply | Exception], blame: Blame | None, *, follow: bool = True) -> list[Feedback]:
+    limiter = Noting()
+    task = Task("http://a.example/", blame=blame)
+    run(lambda: Fetcher(Echo(replies), limiter, follow=follow).fetch(task))
+    return limiter.heard
+
+
+def test_the_limiter_is_told_whose_fault_a_failure_is_and_how_often_the_item_failed() -> None:
+    told = heard([reply(500), reply(500), reply(200)], Blame("item", 2))
+
+    assert [each.blame for each in told] == [Blame("item", 2), Blame("item", 3), Blame("item", 4)]
+
+
+def test_a_refusal_is_no_failure_of_the_item() -> None:
+    told = heard([reply(429, Retry_After="0"), reply(200)], Blame("item", 2))
+
+    assert [each.blame for each in told] == [Blame("item", 2), Blame("item", 2)]
+
+
+def test_a_redirect_that_is_followed_does_not_excuse_what_failed_before() -> None:
+    """Else an item that moves, and then fails for ever, would make failures usual at its host."""
+    moved = [reply(302, Location="/b"), reply(404)]
+
+    assert [each.blame for each in heard(moved, Blame("item", 2))] == [Blame("item", 0), Blame("item", 2)]
+    assert [each.blame for each in heard(moved, Blame("item", 2), follow=False)] == [Blame("item", 2)]
+
+
+@pytest.mark.parametrize(
+    ("error", "unsent"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "no such name"), True),
+        (ConnectionRefusedError(), True),
+        (ssl.SSLError(1, "bad"), True),
+        (ConnectionResetError(), False),
+        (TimeoutError("idle"), False),
+    ],
+)
+def test_what_was_never_sent_is_told_apart(error: Exception, *, unsent: bool) -> None:
+    told = heard([error, reply(200)], None)
+
+    assert [(each.unsent, each.blame) for each in told] == [(unsent, None), (False, None)]
+
+
+def slow_host(limiter: Limiter, host: str, wait: float) -> None:
+    """Let the host ask for that much quiet."""
+    permit = limiter.try_acquire(host)
+    assert permit is not None
+    limiter.feedback(permit, Feedback(429, 0.1, retry_after=wait))
+
+
+@pytest.mark.parametrize("with_permit", [True, False])
+@pytest.mark.parametrize(("wait", "code"), [(4.0, Code.OK), (3600.0, Code.DEFERRED)])
+def test_a_hop_to_a_host_that_is_not_ready_within_seconds_comes_back_with_its_time(
+    wait: float, code: Code, *, with_permit: bool
+) -> None:
+    async def main() -> tuple[Fetched, float]:
+        clock = LoopClock()
+        limiter = Limiter(FAST, clock=clock, rng=Random(1))
+        slow_host(limiter, "b.example", wait)
+        permit = limiter.try_acquire("a.example") if with_permit else None
+        http = Echo([reply(302, Location="http://b.example/"), reply(200)])
+        fetched = await Fetcher(http, limiter, clock=clock).fetch(Task("http://a.example/"), permit)
+        return fetched, clock.now()
+
+    fetched, took = run_virtual(main())
+
+    assert fetched.outcome.code is code
+    assert took < 5
+    if code is Code.DEFERRED:
+        assert fetched.outcome.retry_after == pytest.approx(wait)
+        assert fetched.requests == 1
+
+
+def test_a_hop_whose_turn_does_not_come_within_seconds_comes_back_too() -> None:
+    """The host is asked for quiet while the hop stands in its line."""
+
+    async def main() -> tuple[Fetched, float, int]:
+        clock = LoopClock()
+        rules = LimiterRules(pace=PaceRules(initial_rps=1, min_rps=0.001, max_rps=1))
+        limiter = Limiter(rules, clock=clock, rng=Random(1))
+        permit = await limiter.acquire("b.example")
+
+        async def ask_for_quiet() -> None:
+            await clock.sleep(0.5)
+            limiter.feedback(permit, Feedback(429, 0.5, retry_after=600.0))
+
+        http = Echo([reply(302, Location="http://b.example/"), reply(200)])
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ask_for_quiet())
+            fetched = await Fetcher(http, limiter, clock=clock).fetch(Task("http://a.example/"))
+        return fetched, clock.now(), sum(view.waiting for view in limiter.snapshot().top)
+
+    fetched, took, waiting = run_virtual(main())
+
+    assert fetched.outcome.code is Code.DEFERRED
+    assert fetched.outcome.retry_after == pytest.approx(595.5)
+    assert (took, waiting) == (pytest.approx(5), 0)
+
+
+def test_a_retry_whose_host_has_closed_meanwhile_is_deferred_and_paid_back() -> None:
+    async def main() -> tuple[Fetched, bool]:
+        clock = LoopClock()
+        backoff = BackoffRules(base=4.0, longest=4.0, attempts=3)
+        limiter = Limiter(LimiterRules(pace=FAST.pace, backoff=backoff, budget=ONE_RETRY), clock=clock, rng=Random(1))
+
+        async def close() -> None:
+            await clock.sleep(0.1)
+            slow_host(limiter, "a.example", 60.0)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(close())
+            fetched = await Fetcher(Echo([reply(500)]), limiter, clock=clock).fetch(Task("http://a.example/"))
+        return fetched, limiter.plan_retry("a.example", 1) is not None
+
+    fetched, paid_back = run_virtual(main())
+
+    assert (fetched.outcome.code, fetched.requests) == (Code.DEFERRED, 1)
+    assert paid_back
+
+
+@pytest.mark.parametrize("spent", [True, False])
+def test_who_hands_in_a_permit_gets_further_requests_by_it(*, spent: bool) -> None:
+    limiter = Limiter(FAST)
+
+    async def main() -> tuple[Fetched, list[str]]:
+        hosts: list[str] = []
+
+        class Counted(Permit):
+            async def more(self, host: str) -> Permit:
+                hosts.append(host)
+                return await super().more(host)
+
+        given = await limiter.acquire("a.example")
+        permit = Counted(given.owner, given.gate, given.serial)
+        if spent:
+            permit.release(sent=True)
+        http = Echo([reply(302, Location="http://b.example/"), reply(500), reply(200)])
+        return await Fetcher(http, limiter).fetch(Task("http://a.example/"), permit), hosts
+
+    fetched, hosts = run(main)
+
+    assert (fetched.outcome.code, fetched.requests) == (Code.OK, 3)
+    assert hosts == ["a.example"] * spent + ["b.example", "b.example"]

@@ -9,7 +9,7 @@ from sanderling.limit import BreakerRules, LimiterRules, PaceRules
 from sanderling.worlds.hosts import Answer, SimulatedHost, steady
 
 PACE = PaceRules(initial_rps=4, min_rps=1, max_rps=8, increase=0.5, decrease=0.5)
-NEVER = BreakerRules(consecutive=10**6, error_share=0.999)
+NEVER = BreakerRules(consecutive=10**6)
 
 
 def driven_by(pace: PaceRules = PACE) -> Driven:

@@ -1,24 +1,30 @@
 from itertools import product
-from math import inf
 from random import Random
+from typing import NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sanderling.limit.breaker import NEXT, Breaker, BreakerRules, Event, State
-from sanderling.limit.window import WindowRules
 
 RULES = BreakerRules(jitter=0)
+RNG = Random(1)
+
+
+def trip(breaker: Breaker, now: float = 0) -> list[bool]:
+    """Five different items fail; at which of them the state changed."""
+    return [breaker.failed(now, RNG, object(), enough=5) for _ in range(5)]
 
 
 def breaker_in(state: State, rules: BreakerRules = RULES) -> Breaker:
     """A breaker that came into `state` at time 0, where it is open until 15."""
-    breaker = Breaker(rules, WindowRules(), -100)
+    breaker = Breaker(rules, -100)
     if state is not State.CLOSED:
-        for _ in range(rules.consecutive):
-            breaker.failed(0, Random(1))
+        trip(breaker)
     if state is State.HALF_OPEN:
         breaker.until = 0
-        breaker.rested(0, Random(1))
+        breaker.rested(0, RNG)
     assert breaker.state is state
     return breaker
 
@@ -27,15 +33,13 @@ def make_happen(breaker: Breaker, event: Event) -> None:
     """What each event is made of, whether or not the breaker can hear it."""
     match event:
         case Event.TRIPPED:
-            for _ in range(5):
-                breaker.failed(1, Random(1))
+            trip(breaker, 1)
         case Event.RESTED:
-            breaker.rested(1000, Random(1))
-        case Event.PROBES_OK:
-            for _ in range(3):
-                breaker.succeeded(1, Random(1))
+            breaker.rested(1000, RNG)
+        case Event.PROBE_OK:
+            breaker.succeeded(1, RNG)
         case Event.PROBE_FAILED:
-            breaker.failed(1, Random(1))
+            breaker.failed(1, RNG, "item", enough=5)
 
 
 @pytest.mark.parametrize(("state", "event"), list(product(State, Event)))
@@ -56,80 +60,96 @@ def test_the_table_holds_every_state_and_every_event() -> None:
 
 @pytest.mark.parametrize("state", State)
 def test_a_change_is_reported_and_nothing_else_is(state: State) -> None:
-    assert breaker_in(state).failed(1, Random(1)) == (state is State.HALF_OPEN)
-    assert not breaker_in(state).succeeded(1, Random(1))
-    assert breaker_in(state).rested(15, Random(1)) == (state is State.OPEN)
-    assert not breaker_in(state).rested(14.9, Random(1))
+    assert breaker_in(state).failed(1, RNG, "item", enough=5) == (state is State.HALF_OPEN)
+    assert breaker_in(state).succeeded(1, RNG) == (state is State.HALF_OPEN)
+    assert breaker_in(state).rested(15, RNG) == (state is State.OPEN)
+    assert not breaker_in(state).rested(14.9, RNG)
 
 
-def test_failures_in_a_row_trip_it_whatever_went_well_before() -> None:
-    breaker = Breaker(RULES, WindowRules(), 0)
-    breaker.window.record(0, answers=10_000)
+class Answer(NamedTuple):
+    """One answer: good if it is of no item."""
 
-    changes = [breaker.failed(1, Random(1)) for _ in range(5)]
-
-    assert changes == [False, False, False, False, True]
+    item: int | None
+    of_host: bool = False
 
 
-def test_a_success_between_them_breaks_the_row() -> None:
-    breaker = Breaker(RULES, WindowRules(), 0)
-    breaker.window.record(0, answers=10_000)
-
-    for _ in range(10):
-        for _ in range(4):
-            breaker.failed(1, Random(1))
-        breaker.succeeded(1, Random(1))
-
-    assert breaker.state is State.CLOSED
+ANSWERS = st.lists(
+    st.one_of(
+        st.just(Answer(None)),
+        st.builds(Answer, st.integers(0, 7)),
+        st.builds(Answer, st.integers(0, 7), of_host=st.just(value=True)),
+    ),
+    max_size=60,
+)
 
 
-def test_three_failures_of_three_trip_it_and_two_of_two_do_not() -> None:
-    breaker = Breaker(RULES, WindowRules(), 0)
+@given(ANSWERS, st.integers(1, 6), st.integers(1, 4))
+def test_it_opens_at_enough_different_items_or_failures_of_the_host_with_nothing_good_between(
+    answers: list[Answer], enough: int, unreached: int
+) -> None:
+    breaker, row = Breaker(BreakerRules(unreached=unreached), 0), list[Answer]()
 
-    assert not breaker.failed(0, Random(1))
-    assert not breaker.failed(0, Random(1))
-    assert breaker.failed(0, Random(1))
+    for answer in answers:
+        if answer.item is None:
+            breaker.succeeded(0, RNG)
+            row = []
+        else:
+            breaker.failed(0, RNG, answer.item, enough=enough, of_host=answer.of_host)
+            row.append(answer)
+        items, of_host = {each.item for each in row}, sum(each.of_host for each in row)
+        assert (breaker.state is State.OPEN) == (len(items) >= enough or of_host >= unreached)
+        if breaker.state is State.OPEN:
+            break
 
 
-def test_failures_that_are_too_old_to_count_do_not_trip_it() -> None:
-    breaker = Breaker(RULES, WindowRules(span=30), 0)
+@given(st.integers(1, 500), st.integers(2, 20))
+def test_one_item_may_fail_for_ever(times: int, enough: int) -> None:
+    breaker = Breaker(RULES, 0)
 
-    changes = [breaker.failed(now, Random(1)) for now in (0, 40, 80, 120)]
-
-    assert not any(changes)
+    assert not any(breaker.failed(now, RNG, "item", enough=enough) for now in range(times))
 
 
-def test_a_probe_that_fails_in_between_takes_back_the_good_ones() -> None:
-    breaker = breaker_in(State.HALF_OPEN)
-    breaker.succeeded(1, Random(1))
-    breaker.succeeded(1, Random(1))
+@given(st.lists(st.booleans(), max_size=40))
+def test_pauses_double_while_probes_fail_and_not_across_a_good_one(probes: list[bool]) -> None:
+    breaker, now, failed = breaker_in(State.OPEN), 15.0, 0
 
-    breaker.failed(1, Random(1))
-    breaker.rested(1000, Random(1))
-    breaker.succeeded(1001, Random(1))
-
-    assert breaker.state is State.HALF_OPEN
+    for good in probes:
+        assert breaker.rested(now, RNG)
+        if good:
+            breaker.succeeded(now, RNG)
+            assert breaker.state is State.CLOSED, "one good probe is enough"
+            trip(breaker, now)
+        else:
+            breaker.failed(now, RNG, "item", enough=5)
+        failed = 0 if good else failed + 1
+        assert breaker.until - now == pytest.approx(min(300, 15 * 2**failed))
+        now = breaker.until
 
 
 def test_closing_gives_a_clean_slate() -> None:
     breaker = breaker_in(State.HALF_OPEN)
 
-    make_happen(breaker, Event.PROBES_OK)
+    make_happen(breaker, Event.PROBE_OK)
 
-    assert breaker.window.totals(1) == (0, 0)
-    assert breaker.failures == 0
-    assert breaker.openings == 1, "but that it was open is held against it for a while"
+    assert (breaker.failures, breaker.openings, breaker.error_rate) == (0, 0, 0)
+    assert trip(breaker, 1) == [False] * 4 + [True]
+
+
+def test_the_error_rate_is_that_of_the_last_answers() -> None:
+    breaker = Breaker(RULES, 0, answers=1)
+    breaker.failed(0, RNG, "item", enough=5)
+    assert breaker.error_rate == pytest.approx(0.5)
+
+    for _ in range(200):
+        breaker.succeeded(0, RNG)
+
+    assert 0 < breaker.error_rate < 0.005
 
 
 def test_the_jitter_only_lengthens() -> None:
     rules = BreakerRules(open_for=10, jitter=0.5)
 
-    seconds = []
-    for seed in range(200):
-        breaker = Breaker(rules, WindowRules(), 0)
-        for _ in range(5):
-            breaker.failed(0, Random(seed))
-        seconds.append(breaker.until)
+    seconds = [breaker_in(State.OPEN, rules).until for _ in range(200)]
 
     assert 10 <= min(seconds) < 10.5
     assert 14.5 < max(seconds) <= 15
@@ -141,51 +161,57 @@ def test_it_stays_open_as_long_as_it_is_told_to_and_never_shorter() -> None:
     breaker.hold(100)
     breaker.hold(50)
 
-    assert not breaker.rested(99, Random(1))
-    assert breaker.rested(100, Random(1))
+    assert not breaker.rested(99, RNG)
+    assert breaker.rested(100, RNG)
 
 
 @pytest.mark.parametrize("state", [State.CLOSED, State.HALF_OPEN])
-def test_who_is_not_open_cannot_be_held(state: State) -> None:
+def test_who_is_not_open_cannot_be_held_nor_cut_short(state: State) -> None:
     breaker = breaker_in(state)
 
     breaker.hold(100)
 
+    assert not breaker.cut_short(1)
     assert breaker.state is state
     assert breaker.until <= 0
 
 
+def test_the_first_pause_may_be_cut_short_once_and_none_after_a_probe_that_failed() -> None:
+    breaker = breaker_in(State.OPEN)
+
+    assert breaker.cut_short(5)
+    assert not breaker.cut_short(5)
+    assert breaker.rested(5, RNG)
+    breaker.failed(5, RNG, "item", enough=5)
+    assert not breaker.cut_short(6)
+    breaker.rested(1000, RNG)
+    breaker.succeeded(1000, RNG)
+    trip(breaker, 1000)
+    assert breaker.cut_short(1001)
+
+
 def test_after_a_restart_it_goes_on_where_it_left_off() -> None:
-    breaker = Breaker(RULES, WindowRules(), 0)
+    breaker = Breaker(RULES, 0)
 
     breaker.reopen(openings=3, until=50)
 
     assert breaker.state is State.OPEN
-    assert breaker.rested(50, Random(1))
-    breaker.failed(50, Random(1))
+    assert breaker.rested(50, RNG)
+    breaker.failed(50, RNG, "item", enough=5)
     assert breaker.until - 50 == 15 * 2**3
 
 
 def test_one_whose_time_ran_out_meanwhile_is_probed_before_it_closes() -> None:
-    breaker = Breaker(RULES, WindowRules(), 100)
+    breaker = Breaker(RULES, 100)
 
     breaker.reopen(openings=3, until=50)
 
-    assert breaker.rested(100, Random(1))
+    assert breaker.rested(100, RNG)
     assert breaker.state is State.HALF_OPEN
 
 
-def test_one_that_was_closed_is_closed_with_its_record() -> None:
-    breaker = Breaker(RULES, WindowRules(), 100)
-
-    breaker.reopen(openings=3, until=-inf)
-
-    assert breaker.state is State.CLOSED
-    assert breaker.openings == 3
-
-
 def test_taking_up_a_record_never_lightens_it() -> None:
-    breaker = Breaker(RULES, WindowRules(), 0)
+    breaker = Breaker(RULES, 0)
     breaker.reopen(openings=5, until=500)
 
     breaker.reopen(openings=1, until=50)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from driven import BOTH, FAST, HOST, Driven, Strategy, crowd, in_flight, limiter_on, open_seconds
 
-from sanderling.limit import BreakerRules, CircuitOpen, Feedback, Limiter, LimiterRules, Permit
+from sanderling.limit import CircuitOpen, Feedback, Limiter, LimiterRules, Permit
+from sanderling.task import Blame
 from sanderling.testing import LoopClock, run_virtual
 
 
@@ -32,11 +33,11 @@ def test_10_an_item_that_fails_again_and_again_closes_nobody_out() -> None:
     async def main() -> list[bool]:
         clock = LoopClock()
         limiter = limiter_on(clock)
-        for failure in 20 * [Feedback(500, failed_before=True), Feedback(error="cut", failed_before=True)]:
-            limiter.feedback(await limiter.acquire(HOST), failure)
+        for failures in range(40):
+            limiter.feedback(await limiter.acquire(HOST), Feedback(500, blame=Blame("item", failures)))
         closed = [limiter.is_down(HOST)]
         await clock.sleep(await tripped(limiter) - clock.now())
-        limiter.feedback(await limiter.acquire(HOST), Feedback(500, failed_before=True))
+        limiter.feedback(await limiter.acquire(HOST), Feedback(500, blame=Blame("item", 40)))
         return [*closed, limiter.is_down(HOST), limiter.ready_at(HOST) > clock.now() + 15]
 
     assert run_virtual(main()) == [False, True, True]
@@ -71,43 +72,6 @@ def test_10_hosts_behind_one_cause_are_not_probed_in_the_same_instant() -> None:
     seconds = sorted(open_seconds(driven, f"h{number}.example") for number in range(50))
 
     assert max(Counter(int(each * 4) for each in seconds).values()) < 10, "at most a few in a quarter of a second"
-
-
-def heal(driven: Driven) -> None:
-    """Three good probes close the circuit."""
-    driven.clock.advance(400)
-    for _ in range(3):
-        driven.ask()
-    assert driven.view().state == "closed"
-
-
-def test_10_one_opening_is_forgiven_for_each_healthy_minute() -> None:
-    driven = Driven(LimiterRules(breaker=BreakerRules(jitter=0)))
-    for _ in range(4):
-        driven.clock.advance(400)
-        last = open_seconds(driven)
-    assert last == pytest.approx(120)
-    heal(driven)
-
-    for _ in range(125):
-        driven.clock.advance(1)
-        driven.ask()
-
-    assert open_seconds(driven) == pytest.approx(60), "of four openings two were forgiven"
-
-
-def test_10_the_time_a_circuit_was_open_is_no_healthy_minute() -> None:
-    """A host that answers one probe and fails the next is not well, however long it was left alone."""
-    driven = Driven(LimiterRules(breaker=BreakerRules(jitter=0)))
-    driven.clock.advance(1000)
-
-    seconds = []
-    for _ in range(5):
-        seconds.append(open_seconds(driven))
-        driven.clock.advance(400)
-        driven.ask(200)
-
-    assert seconds == pytest.approx([15, 30, 60, 120, 240])
 
 
 @BOTH
@@ -247,8 +211,7 @@ def test_12_a_deferral_is_not_an_attempt() -> None:
     assert after == expected, "nothing is charged and nothing learned; it is only counted as denied"
 
 
-def test_12_the_window_of_errors_is_cleared_when_the_circuit_closes() -> None:
-    """Five 503s, a pause, three good probes and two more successes would open a circuit that keeps its window."""
+def test_12_the_failures_are_forgotten_when_the_circuit_closes() -> None:
     driven = Driven(LimiterRules(strategy="aimd"))
     driven.trip(status=503)
 
@@ -262,12 +225,12 @@ def test_12_the_window_of_errors_is_cleared_when_the_circuit_closes() -> None:
     assert driven.view().state == "closed"
 
 
-@pytest.mark.parametrize(("every", "failures"), [(7, 3), (14, 3), (60, 5), (3600, 5)])
-def test_18_a_host_that_is_asked_seldom_trips_too(every: float, failures: int) -> None:
+@pytest.mark.parametrize("every", [7, 14, 60, 3600])
+def test_18_a_host_that_is_asked_seldom_trips_too(every: float) -> None:
     """A minimum of ten samples in thirty seconds, which a host asked twice in thirty never gathers."""
     driven = Driven(LimiterRules(idle=10_000))
 
-    for _ in range(failures):
+    for _ in range(5):
         assert driven.limiter.snapshot().open == 0
         driven.clock.advance(every)
         driven.ask(500)
@@ -275,20 +238,11 @@ def test_18_a_host_that_is_asked_seldom_trips_too(every: float, failures: int) -
     assert driven.view().state == "open"
 
 
-def test_18_a_few_failures_among_many_successes_do_not_trip() -> None:
+@pytest.mark.parametrize("every", [2, 5])
+def test_18_what_fails_beside_good_answers_does_not_trip(every: int) -> None:
     driven = Driven(LimiterRules(pace=FAST))
 
     for number in range(300):
-        driven.ask(500 if number % 5 == 0 else 200)
+        driven.ask(500 if number % every == 0 else 200)
 
     assert driven.view().state == "closed"
-
-
-def test_18_half_of_the_answers_failing_does_trip() -> None:
-    driven = Driven(LimiterRules(pace=FAST))
-
-    for number in range(40):
-        if driven.limiter.snapshot().open == 0:
-            driven.ask(500 if number % 2 == 0 else 200)
-
-    assert driven.view().state == "open"

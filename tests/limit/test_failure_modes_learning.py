@@ -38,7 +38,7 @@ def test_03_the_governor_grows_once_a_window_too() -> None:
 
 @pytest.mark.parametrize("status", [429, 503, 500])
 def test_04_one_blip_with_32_in_flight_is_one_decrease(status: int) -> None:
-    calm = BreakerRules(consecutive=1000, error_share=0.999)
+    calm = BreakerRules(consecutive=1000)
     driven = Driven(LimiterRules(pace=PaceRules(initial_rps=8), breaker=calm, strategy="aimd"))
 
     for permit in in_flight(driven, 32):
@@ -94,7 +94,7 @@ def test_06_a_fast_refusal_never_enters_the_latency() -> None:
 
 @BOTH
 def test_06_healthy_answers_are_not_judged_slow_by_the_speed_of_refusals(strategy: Strategy) -> None:
-    calm = BreakerRules(consecutive=1000, error_share=0.999)
+    calm = BreakerRules(consecutive=1000)
     rules = LimiterRules(pace=PaceRules(initial_rps=8), breaker=calm, strategy=strategy)
     driven = Driven(rules)
     for number in range(200):

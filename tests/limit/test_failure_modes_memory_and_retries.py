@@ -115,7 +115,7 @@ def test_13_a_circuit_on_probation_is_not_let_go() -> None:
     driven = Driven(few())
     driven.trip()
     driven.clock.advance(400)
-    driven.ask(200)
+    driven.take().release(sent=True)
     assert driven.view().state == "half-open"
 
     evict(driven)
@@ -216,7 +216,7 @@ def test_14_a_retry_is_planned_and_not_slept() -> None:
 
 DOWN = LimiterRules(
     pace=PaceRules(initial_rps=100, max_rps=100, min_rps=10),
-    breaker=BreakerRules(consecutive=10**9, error_share=0.999),
+    breaker=BreakerRules(consecutive=10**9),
     backoff=BackoffRules(attempts=4),
     budget=BudgetRules(share=0.1, reserve=10, most=100),
 )

@@ -170,7 +170,7 @@ def test_17_no_answer_proves_nothing_about_a_scope(feedback: Feedback) -> None:
     async def main() -> str:
         clock = LoopClock()
         limiter = limiter_on(clock)
-        for number in range(3):
+        for number in range(5):
             permit = await limiter.acquire(f"h{number}.example", [KEY])
             limiter.feedback(permit, Feedback(500, 0.1, scope="credential"))
         for number in range(3):
@@ -187,7 +187,7 @@ def test_17_a_thousand_waiters_are_turned_away_together_when_a_scope_closes() ->
     async def main() -> tuple[int, int]:
         clock = LoopClock()
         limiter = limiter_on(clock)
-        permits = [await limiter.acquire(f"h{number}.example", [KEY]) for number in range(3)]
+        permits = [await limiter.acquire(f"h{number}.example", [KEY]) for number in range(5)]
         waiting = asyncio.create_task(crowd(limiter, 1000, [KEY]))
         await clock.sleep(0.1)
         for permit in permits:

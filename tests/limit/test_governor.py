@@ -14,7 +14,7 @@ from sanderling.limit.governor import Mode
 from sanderling.limit.trials import Evidence
 from sanderling.worlds.hosts import Answer, BucketQuota, FixedWindowQuota, Quota, SimulatedHost, steady, steps
 
-CALM = BreakerRules(consecutive=1000, error_share=0.999)  # keeps out of what the governor learns from failures
+CALM = BreakerRules(consecutive=1000)  # keeps out of what the governor learns from failures
 
 
 class Story:
@@ -200,6 +200,8 @@ def test_after_any_objection_it_leaps_no_more(objection: str) -> None:
             converse(driven, lambda now: Answer(500 if now > 5 else 200, 0.1), 15)
         case "outage":
             driven.trip()
+            driven.clock.advance(400)
+            driven.trip()  # by a probe that fails
         case "latency":
             converse(driven, lambda _now: Answer(200, 0.1), 6)
             converse(driven, lambda _now: Answer(200, 0.5), 2)
@@ -382,5 +384,32 @@ def test_after_an_outage_it_comes_back_gently() -> None:
     ceiling = story.driven.view().ceiling or 0
 
     story.driven.trip()
+    story.driven.clock.advance(400)
+    story.driven.trip()  # by a probe that fails
 
     assert story.driven.view().rate <= max(5.0, ceiling / 2)
+
+
+def test_an_opening_that_its_first_probe_undoes_has_taught_nothing() -> None:
+    driven = Driven(LimiterRules(pace=FAST))
+    converse(driven, lambda _now: Answer(200, 0.1), 20)
+    before = driven.view().rate
+
+    driven.trip()
+    assert driven.limiter.probe_now(HOST)
+    driven.ask()
+    converse(driven, lambda _now: Answer(200, 0.1), 5)
+
+    assert driven.view().state == "closed"
+    assert driven.view().rate >= before > 20
+
+
+def test_a_drain_that_ends_in_an_outage_is_given_up_at_once() -> None:
+    """Bare 503s: the drain goes on until the circuit opens, and would take the outage for a quota."""
+    driven = Driven(LimiterRules(pace=FAST))
+    converse(driven, lambda _now: Answer(200, 0.1), 10)
+
+    driven.trip(status=503)
+
+    assert driven.view().ceiling is None
+    assert driven.view().rate <= FAST.initial_rps

@@ -66,7 +66,7 @@ def test_a_retry_after_that_is_none_is_ignored(retry_after: float | None) -> Non
 def test_a_retry_after_that_is_none_directs_nobody(retry_after: float) -> None:
     driven = Driven()
 
-    for _ in range(3):
+    for _ in range(5):
         driven.ask(503, retry_after=retry_after)
 
     assert driven.view().state == "open"

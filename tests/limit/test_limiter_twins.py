@@ -1,46 +1,9 @@
-"""The window of errors and the line do as their slow, obvious twins do."""
+"""The line does as its slow, obvious twin does."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.limit import WindowRules
 from sanderling.limit.line import Line, Waiter
-from sanderling.limit.window import ErrorWindow
-
-
-class SlowWindow:
-    """Every answer with its bucket, counted anew each time."""
-
-    def __init__(self, rules: WindowRules, now: float) -> None:
-        self.rules = rules
-        self.answers: list[tuple[int, int, int]] = []
-        self.latest = int(now / rules.bucket)
-
-    def totals(self, now: float, answers: int = 0, failures: int = 0) -> tuple[int, int]:
-        self.latest = max(self.latest, int(now / self.rules.bucket))
-        self.answers.append((self.latest, answers, failures))
-        size = round(self.rules.span / self.rules.bucket)
-        kept = [each for each in self.answers if each[0] > self.latest - size]
-        return sum(each[1] for each in kept), sum(each[2] for each in kept)
-
-
-@given(
-    st.sampled_from([WindowRules(), WindowRules(5, 5), WindowRules(1, 0.3), WindowRules(0.3, 0.1), WindowRules(7, 2)]),
-    st.floats(0, 1e6),
-    st.lists(st.tuples(st.sampled_from([-3.0, 0.0, 0.05, 0.1, 1.0, 2.0, 29.0, 1000.0]), st.booleans())),
-)
-def test_the_window_of_errors_counts_like_its_twin(
-    rules: WindowRules, now: float, steps: list[tuple[float, bool]]
-) -> None:
-    window, twin, latest = ErrorWindow(rules, now), SlowWindow(rules, now), now
-
-    for passed, failed in steps:
-        now += passed
-        latest = max(latest, now)
-        window.record(now, failures=failed)
-        assert window.totals(now) == twin.totals(now, 1, int(failed))
-
-    assert window.totals(latest + rules.span + rules.bucket) == (0, 0)
 
 
 class SlowLine:

@@ -1,53 +1,19 @@
-"""A small crawl to keep: URLs, what became of them, and a run of it that can be killed."""
+"""A small crawl to keep: what becomes of its URLs, and a run of it that can be killed.
 
-import os
+Run as a script, with the folder above on the path.
+"""
+
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import msgspec
+from frontier_urls import HOSTS, failed, fetched, found, url
 
-from sanderling.outcome import Code, Outcome
 from sanderling.pages.folder import CrawlFolder, Plan
-from sanderling.pages.ledger import Body, End, Ended, Found, Queued
+from sanderling.stores.frontier_rows import Body, End, Ended, Queued
 
-FINE, GONE = Outcome(Code.OK, 200), Outcome(Code.CONTENT_NOT_FOUND, 404, "not there")
 PLAN = Plan(("https://a.example/0",), (), 5)
-HOSTS = ("a.example", "b.example", "c.example")
 MANY = 1500
-# A file system in memory, if there is one: to wait for a real disk, thousands of times, proves nothing more.
-MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - fresh folders in it
-
-
-@contextmanager
-def fresh() -> Iterator[Path]:
-    """An empty folder for a while."""
-    with TemporaryDirectory(dir=MEMORY) as folder:
-        yield Path(folder)
-
-
-def url(number: int) -> str:
-    return f"https://{HOSTS[number % 3]}/{number}"
-
-
-def found(*numbers: int, depth: int = 0) -> list[Found]:
-    return [Found(url(number), HOSTS[number % 3], depth) for number in numbers]
-
-
-def fetched(queued: Queued, end: End = End.FETCHED, body: Body | None = None, **more: object) -> Ended:
-    """It was kept, with a row like that of a crawl."""
-    row = {"id": queued.id, "url": queued.url, "outcome": "OK", "status": 200, "depth": queued.depth}
-    if body is not None:
-        row |= {"body_path": body.path, "sha256": body.sha256}
-    values = {"id": queued.id, "url": queued.url, "end": end, "outcome": FINE, "depth": queued.depth, "body": body}
-    return Ended(**values, row=msgspec.json.encode(row), **more)  # type: ignore[arg-type]  # mypy cannot see into it
-
-
-def failed(queued: Queued, end: End = End.FAILED, outcome: Outcome = GONE) -> Ended:
-    return Ended(id=queued.id, url=queued.url, end=end, outcome=outcome, depth=queued.depth)
 
 
 def ended(queued: Queued) -> Ended:

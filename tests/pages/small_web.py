@@ -13,10 +13,10 @@ from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.books import Onward
 from sanderling.pages.crawl import Crawl, Hands
-from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.rules import CrawlRules
 from sanderling.stores.control_file import Control
+from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 

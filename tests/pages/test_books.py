@@ -2,7 +2,7 @@
 
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.books import BYTES, ROWS, Batch
-from sanderling.pages.ends import Body, End, Ended
+from sanderling.stores.frontier_rows import Body, End, Ended
 
 
 def ended(number: int, *, row: bytes = b"{}", body: Body | None = None, moved_to: str | None = None) -> Ended:

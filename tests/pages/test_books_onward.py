@@ -13,11 +13,11 @@ from small_web import Crawled, Web, crawl, page, reply, twice, web
 from sanderling.fetch.guard import Refused
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.pages import books
-from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder
 from sanderling.pages.leave_out import LeaveOut
-from sanderling.pages.ledger_file import connect_to_read
 from sanderling.pages.rules import CrawlRules
+from sanderling.stores.frontier_file import connect_to_read
+from sanderling.stores.frontier_rows import End
 
 A, B = "http://a.example", "http://b.example"
 QUICK = LimiterRules(pace=PaceRules(initial_rps=1000, max_rps=1000))

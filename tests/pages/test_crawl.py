@@ -8,10 +8,10 @@ from small_web import Web, crawl, page, reply, twice, web
 
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.ends import End, Ended, Found
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.verify import verify
+from sanderling.stores.frontier_rows import End, Ended, Found
 from sanderling.task import Reply, Task
 
 A = "http://a.example"

@@ -9,10 +9,10 @@ import pytest
 from small_web import Web, crawl, page, reply, web
 
 from sanderling.flow.memory import Memory
-from sanderling.pages.ends import End
 from sanderling.pages.folder import FolderError
 from sanderling.pages.robots import read
 from sanderling.pages.rules import CrawlRules
+from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task
 
 A, B = "http://a.example", "http://b.example"

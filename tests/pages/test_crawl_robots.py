@@ -10,8 +10,8 @@ from small_web import Web, crawl, page, reply, web
 
 from sanderling.fetch.guard import Refused
 from sanderling.outcome import Code
-from sanderling.pages.ends import End
 from sanderling.pages.rules import CrawlRules
+from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task
 
 A = "http://a.example"

@@ -10,8 +10,8 @@ import pytest
 from small_web import Crawled, crawl, twice
 
 from sanderling.limit import LimiterRules, PaceRules
-from sanderling.pages.ends import End
 from sanderling.pages.verify import verify
+from sanderling.stores.frontier_rows import End
 from sanderling.testing import LoopClock
 from sanderling.worlds.site import World
 from sanderling.worlds.site_network import SiteNetwork

@@ -7,8 +7,8 @@ from small_web import inline, reply
 from sanderling.outcome import Outcome
 from sanderling.pages.books import Books
 from sanderling.pages.discovery import MOST_COUNTED, Discovery, Moved
-from sanderling.pages.ends import Queued
 from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.stores.frontier_rows import Queued
 from sanderling.testing import LoopClock, run_virtual
 
 A = "http://a.example"

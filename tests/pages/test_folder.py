@@ -11,16 +11,19 @@ from pathlib import Path
 
 import kept
 import pytest
+from frontier_urls import fetched, found, fresh, url
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kept import MANY, PLAN, crawl, fetched, found, fresh, url, wait
+from kept import MANY, PLAN, crawl, wait
 
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import earlier, parquet
 from sanderling.pages.folder import CrawlFolder, FolderError, Plan, State
-from sanderling.pages.ledger import End, Ended
-from sanderling.pages.ledger_file import Meta
 from sanderling.pages.verify import verify
+from sanderling.stores.frontier import End, Ended
+from sanderling.stores.frontier_file import Meta
+
+ABOVE = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}  # where a script finds what tests share
 
 
 @pytest.fixture
@@ -93,7 +96,7 @@ def test_twenty_kills_lose_nothing_and_keep_nothing_twice(path: Path) -> None:
     chance, midway = random.Random(9), 0
     for _ in range(20):
         command = [sys.executable, kept.__file__, str(path)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:  # noqa: S603 - ourselves
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=ABOVE) as child:  # noqa: S603 - ourselves
             assert child.stdout is not None
             for _ in range(chance.randrange(4)):
                 child.stdout.readline()
@@ -468,7 +471,7 @@ def test_one_run_at_a_time(path: Path) -> None:
 def test_one_process_at_a_time(path: Path) -> None:
     with begin(path):
         done = subprocess.run(  # noqa: S603 - ourselves
-            [sys.executable, kept.__file__, str(path)], check=False, capture_output=True, text=True
+            [sys.executable, kept.__file__, str(path)], check=False, capture_output=True, text=True, env=ABOVE
         )
 
     assert f"another crawl is running in {path} (process {os.getpid()})" in done.stderr

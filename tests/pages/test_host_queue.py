@@ -3,8 +3,8 @@
 import pytest
 
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.ends import Queued
 from sanderling.pages.hosts import MOST_BEHIND, HostQueue
+from sanderling.stores.frontier_rows import Queued
 
 
 def queued(number: int) -> Queued:

@@ -10,10 +10,10 @@ from small_web import crawl, page, reply, web
 from sanderling.formats.list_file import ListError
 from sanderling.ids import host_of
 from sanderling.outcome import Code
-from sanderling.pages.ends import End
 from sanderling.pages.leave_out import LeaveOut
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import UrlError, normalise
+from sanderling.stores.frontier_rows import End
 
 A, B = "http://a.example", "http://b.example"
 

@@ -3,12 +3,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from frontier_urls import failed, fetched, fresh, url
 from hypothesis import given
 from hypothesis import strategies as st
-from kept import failed, fetched, fresh, url
 
-from sanderling.pages.ends import Body, End, Ended, Queued
 from sanderling.pages.output import PAGES, SEEN, Output, whole_rows
+from sanderling.stores.frontier_rows import Body, End, Ended, Queued
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from small_web import page, reply
 
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
-from sanderling.pages.ends import End, Queued
 from sanderling.pages.output import RowId
+from sanderling.stores.frontier_rows import End, Queued
 from sanderling.task import Reply
 
 OK = Outcome(Code.OK, 200)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kept import fresh
+from frontier_urls import fresh
 
 from sanderling.pages import parquet
 from sanderling.pages.parquet import files, have_parquet, schema, write_in_child, write_parquet

@@ -17,10 +17,10 @@ from sanderling.flow.memory import Memory
 from sanderling.limit import BackoffRules, BreakerRules, Limiter, LimiterRules, PaceRules, Snapshot
 from sanderling.outcome import Code
 from sanderling.pages.crawl import Crawl, Hands
-from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.verify import verify
+from sanderling.stores.frontier_rows import End
 from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 
 OWN = GuardRules(private=True, raw_addresses=True)

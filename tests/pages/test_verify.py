@@ -6,12 +6,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kept import PLAN, crawl, fetched, found, fresh, wait
+from frontier_urls import fetched, found, fresh
+from kept import PLAN, crawl, wait
 
 from sanderling.pages import parquet
 from sanderling.pages.folder import CrawlFolder, FolderError
-from sanderling.pages.ledger import End
 from sanderling.pages.verify import MOST_PROBLEMS, verify
+from sanderling.stores.frontier import End
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ from polling_play import WALL
 from postgres_polling_place import at, connected, fresh_schema, opened
 
 from sanderling.clock import SystemClock
-from sanderling.pages.ledger import Found, Ledger
 from sanderling.stores.analytics_reading import COUNTED
 from sanderling.stores.analytics_sqlite import open_sqlite_analytics
+from sanderling.stores.frontier import Found, Frontier
 from sanderling.stores.postgres_server import relations
 from sanderling.stores.queue import Depth, Letter
 from sanderling.stores.sqlite_queue import SqliteQueue
@@ -35,11 +35,11 @@ def urls(number: int, first: int = 0) -> list[Found]:
 
 def test_without_its_index_a_queue_of_pages_is_found_out(tmp_path: Path) -> None:
     def wrong() -> str:
-        with query_plans.apart() as seen, closing(Ledger(tmp_path / "ledger.db")) as ledger:
+        with query_plans.apart() as seen, closing(Frontier(tmp_path / "ledger.db")) as ledger:
             ledger.take([("a.example", 0, 2)])
             return "\n".join(seen.wrong)
 
-    with closing(Ledger(tmp_path / "ledger.db")) as ledger:
+    with closing(Frontier(tmp_path / "ledger.db")) as ledger:
         ledger.commit([], urls(3), 0)
     assert not wrong()
 
@@ -68,7 +68,7 @@ async def test_without_its_index_what_is_due_in_postgres_is_found_out(postgres: 
 
 def test_a_commit_of_pages_takes_as_many_steps_whatever_is_known(tmp_path: Path) -> None:
     steps = []
-    with closing(Ledger(tmp_path / "ledger.db")) as ledger:
+    with closing(Frontier(tmp_path / "ledger.db")) as ledger:
         for known in (100, 10_000):
             ledger.commit([], urls(known - ledger.known, ledger.known), 0)
             ticks: list[int] = []

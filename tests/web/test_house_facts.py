@@ -11,14 +11,14 @@ from house_statuses import ALL, EVENTS, HOSTILE, PAGES, POLLING, REPOS, SEQUENCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sanderling.observe.report import LONGEST, MOST_NAMES, MOST_TROUBLES
 from sanderling.pages.status import HostStatus
 from sanderling.stores.control_file import Control
 from sanderling.web.house import AnyStatus, Found, Said, Stamp
 from sanderling.web.house_events import DeadShown
-from sanderling.web.house_facts import Extra, System, Track, told_of
+from sanderling.web.house_facts import Extra, System, Track, report_of
 from sanderling.web.house_history import POINTS, WINDOW, Rates, Ring, Run
 from sanderling.web.house_hosts import Column, HostsQuery, page, rows_of
-from sanderling.web.house_told import LONGEST, MOST_NAMES, MOST_TROUBLES
 from sanderling.web.polling_views import SettingView
 
 # Rates.
@@ -172,6 +172,10 @@ def shown(status: AnyStatus, home: Path, wall: float = WALL, **changes: Any) -> 
 def test_every_system_has_all_that_is_shown(tmp_path: Path, name: str) -> None:
     document = msgspec.to_builtins(shown(ALL[name], tmp_path))
 
+    assert set(document) == {
+        *("name", "system", "running", "paused", "age", "pid", "started", "doing", "troubles", "flow", "set_aside"),
+        *("numbers", "facts", "points"),
+    }
     assert document["name"] == document["system"] == name
     assert (document["running"], document["paused"], document["age"]) == (True, False, 0.0)
     assert document["doing"]
@@ -180,6 +184,13 @@ def test_every_system_has_all_that_is_shown(tmp_path: Path, name: str) -> None:
     assert set(document["flow"]) == {"asked", "allowed", "waiting", "kept", "failed"}
     own = set(document["facts"].get("series", ()))
     assert set(document["points"]) == {"asked", "kept", "failed", "waiting"} | own
+
+
+def test_what_is_set_aside_is_shown(tmp_path: Path) -> None:
+    system = shown(PAGES, tmp_path, set_aside=10)
+
+    assert system.set_aside == 10
+    assert system.doing == "asking 2 hosts; 30 URLs wait, 10 of them for hosts that do not answer"
 
 
 FACTS = {
@@ -452,5 +463,5 @@ def test_every_column_sorts_and_what_is_not_known_comes_last(
     assert values == known + [None] * (len(values) - len(known))
 
 
-def test_every_kind_of_status_can_be_told() -> None:
-    assert all(told_of(status).doing for status in ALL.values())
+def test_every_kind_of_status_has_a_report() -> None:
+    assert all(report_of(status).doing for status in ALL.values())

@@ -13,7 +13,7 @@ from protego import Protego
 
 from sanderling.fetch.classify import BadEncoding
 from sanderling.fetch.decode import Body
-from sanderling.pages.ends import End
+from sanderling.stores.frontier_rows import End
 from sanderling.worlds.site import ALL, LONGEST_PATH, PIECES, Answer, SiteHost, World
 from sanderling.worlds.site_pages import Page
 from sanderling.worlds.site_weather import Fault

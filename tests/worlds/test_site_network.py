@@ -14,7 +14,7 @@ from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import HttpRules
 from sanderling.limit import Limiter
 from sanderling.outcome import Code
-from sanderling.pages.ends import End
+from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.site import World

@@ -138,5 +138,5 @@ class Judge(Generic[H, W, R]):
         due = self._limiter.ready_at(host.name)
         host.forgive()
         host.aside, host.accused = True, None
-        self._source.set_aside(host, host.trouble or ASKED_FOR_QUIET, due)
+        self._source.leave(host, host.trouble or ASKED_FOR_QUIET, due)
         return due

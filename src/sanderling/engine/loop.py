@@ -65,7 +65,8 @@ class Engine(Generic[H, W, R]):
         self._flights: dict[Flight, None] = {}
         self._look_at = 0.0  # when slow requests are looked at again
         self._timer: Timer | None = None
-        self._stopping = False
+        self.stopped = False  # by somebody, before all was asked for
+        self._ending = False
         self._over = asyncio.Event()
         self._group = Workers()
 
@@ -81,14 +82,14 @@ class Engine(Generic[H, W, R]):
                     self.pump()
                     await self._over.wait()
                 finally:
-                    self._stopping = True  # also of one that is cancelled: nothing may begin while the group ends
+                    self._ending = True  # also of one that is cancelled: nothing may begin while the group ends
                     for task in tasks:
                         task.cancel()
             self.writer.close()
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
-        self._stopping = True
+        self.stopped = True
         self.pump()
 
     def control(self, wanted: Control) -> None:
@@ -126,7 +127,7 @@ class Engine(Generic[H, W, R]):
         self.writer.hungry = idle and self.inflight < self.slots
         self.writer.still = idle and not self.inflight
         self._arm(now)
-        if self.inflight == 0 and (self._stopping or self._source.enough(0) or self._is_exhausted):
+        if self.inflight == 0 and (self.stopped or self._source.enough(0) or self._is_exhausted):
             self._over.set()
 
     def _next(self, now: float) -> H | None:
@@ -134,7 +135,9 @@ class Engine(Generic[H, W, R]):
         return self._probes.next(now) if host is None else host
 
     def _has_room(self, now: float) -> bool:
-        if self._stopping or self._over.is_set() or self.writer.crowded or self.wanted.paused or not self._group.open:
+        if self.stopped or self._ending or self._over.is_set() or not self._group.open:
+            return False
+        if self.writer.crowded or self.wanted.paused:
             return False
         if self.inflight >= self.slots:
             if now >= self._look_at:
@@ -148,7 +151,7 @@ class Engine(Generic[H, W, R]):
             self._timer.cancel()
             self._timer = None
         dues = [due for due in (self._turns.due(), self._probes.due()) if due is not None]
-        if not dues or self._stopping or self._over.is_set():
+        if not dues or self.stopped or self._over.is_set():
             return
         if self.inflight >= self.slots:
             self._timer = self.clock.call_later(max(0.0, self._look_at - now), self.pump)

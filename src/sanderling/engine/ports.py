@@ -77,7 +77,7 @@ class Source(Protocol[H, W, R]):
     def failed(self, host: H, work: W, outcome: Outcome, failures: int, due: float | None) -> None:
         """The item has failed so many times in a row. It is due again then; without a time, this is its end."""
 
-    def set_aside(self, host: H, outcome: Outcome, due: float) -> None:
+    def leave(self, host: H, outcome: Outcome, due: float) -> None:
         """The host does not answer: what waits for it stays on disk, with this reason, until the host answers."""
 
     def welcome(self, host: H) -> None:

@@ -100,7 +100,7 @@ class Fetcher:
                 if task.attempt > 1:
                     self._limiter.refund_retry(task.host)  # it was never sent
                 return Fetched(leave, None, requests)
-            outcome, reply = await self._once(task, leave, read)
+            outcome, reply = await self._once(task, leave, permit, read)
             requests += 1
             if self._follow and reply is not None and moves(reply):
                 hops += 1
@@ -158,7 +158,9 @@ class Fetcher:
     def _defer(self, why: str, until: float) -> Outcome:
         return Outcome(Code.DEFERRED, detail=why, retry_after=max(0.0, until - self._clock.now()))
 
-    async def _once(self, task: Task, permit: Permit, read: Read | None) -> tuple[Outcome, Reply | None]:
+    async def _once(
+        self, task: Task, permit: Permit, handed: Permit | None, read: Read | None
+    ) -> tuple[Outcome, Reply | None]:
         """One exchange: how it ended, and what came back."""
         reply: Reply | None = None
         started = self._clock.now()
@@ -170,7 +172,9 @@ class Fetcher:
         except EXPECTED as error:
             outcome = of_error(error)
         except BaseException:
-            permit.release(sent=True)
+            # Who says whose fault a failure is cuts a request short as a failure, and reports that itself.
+            if permit is not handed or task.blame is None:
+                permit.release(sent=True)
             raise
         lesson = self._lesson(outcome, reply, self._clock.now() - started)
         unsent = outcome.code in UNREACHED

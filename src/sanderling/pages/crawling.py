@@ -13,12 +13,12 @@ from sanderling.flow.desk import desk_in
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.crawl import Crawl, Hands
-from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.output import PAGES
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.status import status
 from sanderling.pages.urls import normalise
+from sanderling.stores.frontier_rows import End
 from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.status_file import write_status
 

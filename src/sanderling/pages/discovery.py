@@ -1,23 +1,24 @@
-"""What links and redirects lead to: offered to the books, as far as it belongs to the crawl."""
+"""What links and redirects lead to: offered to the frontier, as far as it belongs to the crawl."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
 
 from sanderling.fetch.attempts import MOST_HOPS
+from sanderling.flow.desk import Desk
 from sanderling.ids import host_of
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.books import Books
-from sanderling.pages.ends import Queued
 from sanderling.pages.folder import CrawlFolder
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import Scope, UrlError, normalise, trap
+from sanderling.stores.frontier_rows import Found, Queued
 from sanderling.task import Reply
+
+T = TypeVar("T")
 
 # URLs of which it is known how many redirects or sitemaps led there. One that had its end before never comes to it
 # again, so there would be ever more of them; what is forgotten is counted anew.
 MOST_COUNTED = 10_000
-
-
+SEEN = 20_000  # found URLs that are not offered again soon; the frontier knows them all, this only spares it the asking
 # Sitemaps on the way from robots.txt to a sitemap. The protocol allows one index; some sites nest two.
 MOST_NESTED = 4
 
@@ -26,19 +27,33 @@ class Moved(NamedTuple):
     """Where a URL has moved, and what there is to say of it."""
 
     target: str
+    reply: Reply
     detail: str
 
 
 class Discovery:
     """Knows which URLs belong to the crawl."""
 
-    def __init__(self, folder: CrawlFolder, books: Books) -> None:
+    def __init__(self, folder: CrawlFolder, desk: Desk, find: Callable[[Found], object]) -> None:
         plan = folder.plan
         self.scope = Scope.of(plan.seeds, (*plan.allow, *folder.moved_hosts), plan.depth)
         self._folder = folder
-        self._books = books
+        self._desk = desk
+        self._find = find
+        self._recent: set[str] = set()
+        self._older: set[str] = set()
+        self._moves: dict[str, str] = {}  # the last redirects, of which some are not on disk yet
         self._hops: dict[str, int] = {}  # redirects on the way to a URL that waits
         self._nested: dict[str, int] = {}  # sitemaps on the way to a sitemap that waits
+
+    def offer(self, url: str, host: str, depth: int) -> None:
+        """Put a URL in the queue, unless it is known."""
+        if url in self._recent or url in self._older:
+            return
+        if len(self._recent) >= SEEN:
+            self._recent, self._older = set(), self._recent
+        self._recent.add(url)
+        self._find(Found(url, host, depth))
 
     def follow(self, links: Iterable[str], page: str, depth: int) -> list[str]:
         """Offer the links of a page that belong to the crawl; which those are."""
@@ -53,7 +68,7 @@ class Discovery:
             host = host_of(url)
             if self.scope.allows(host) and trap(url) is None:
                 followed.append(url)
-                self._books.offer(url, host, depth + 1)
+                self.offer(url, host, depth + 1)
         return followed
 
     def announce(self, sitemaps: Iterable[str], page: str, depth: int, nested: int = 0) -> None:
@@ -72,17 +87,13 @@ class Discovery:
             self.announce(listed.sitemaps, url, above, nested)
         self.follow(listed.pages, url, above)
 
-    async def move(self, queued: Queued, reply: Reply) -> Moved | Outcome:
-        """Offer the target of a redirect, a URL of its own, unless it leads out of the crawl; or why it leads nowhere.
-
-        That is to what is no URL, back here, or on and on.
-        """
+    async def resolve(self, queued: Queued, reply: Reply) -> Moved | Outcome:
+        """Where a redirect leads, or why it leads nowhere: to what is no URL, back here, or on and on."""
         try:
             target = normalise(reply.header("Location") or "", queued.url)
         except UrlError as error:
             return Outcome(Code.INVALID_URL, reply.status, f"redirect: {error}"[:200])
-        hops = self._hops.pop(queued.url, 0) + 1
-        if hops > MOST_HOPS:
+        if (hops := self._hops.get(queued.url, 0) + 1) > MOST_HOPS:
             return Outcome(Code.REDIRECT_LOOP, reply.status, f"{hops} redirects and no end in sight")
         if await self._leads_to(target, queued.url):
             return Outcome(Code.REDIRECT_LOOP, reply.status, f"leads back here by {target}"[:200])
@@ -90,14 +101,18 @@ class Discovery:
         if queued.depth == 0 and not self.scope.allows(host):
             # Who asks for example.org means www.example.org too, if that is where it lives.
             self.scope = self.scope.with_host(host)
-            await self._books.ask(self._folder.allow_moved, host)
-        if not self.scope.allows(host):
-            return Moved(target, "moved out of the crawl")
-        _count(self._hops, target, hops)
-        if queued.url in self._nested:
-            _count(self._nested, target, self._nested[queued.url])
-        self._books.offer(target, host, queued.depth)
-        return Moved(target, "moved")
+            await self._desk(self._folder.allow_moved, host)
+        return Moved(target, reply, "moved" if self.scope.allows(host) else "moved out of the crawl")
+
+    def move(self, queued: Queued, moved: Moved) -> None:
+        """Offer the target of a redirect, a URL of its own, unless it leads out of the crawl."""
+        _count(self._moves, queued.url, moved.target)
+        host = host_of(moved.target)
+        if self.scope.allows(host):
+            _count(self._hops, moved.target, self._hops.get(queued.url, 0) + 1)
+            if queued.url in self._nested:
+                _count(self._nested, moved.target, self._nested[queued.url])
+            self.offer(moved.target, host, queued.depth)
 
     def ended(self, url: str) -> None:
         """The URL is decided."""
@@ -110,14 +125,14 @@ class Discovery:
         for _ in range(MOST_HOPS):
             if at == goal:
                 return True
-            following = await self._books.moved_to(at)
+            following = self._moves.get(at) or await self._desk(self._folder.ledger.moved_to, at)
             if following is None:
                 return False
             at = following
         return True
 
 
-def _count(counts: dict[str, int], url: str, number: int) -> None:
-    if len(counts) >= MOST_COUNTED:
-        del counts[next(iter(counts))]
-    counts[url] = number
+def _count(known: dict[str, T], url: str, of: T) -> None:
+    if len(known) >= MOST_COUNTED:
+        del known[next(iter(known))]
+    known[url] = of

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from sanderling.pages import ledger_file, parquet
-from sanderling.pages.ledger_file import Meta
+from sanderling.pages import parquet
 from sanderling.pages.output import FAILED, PAGES
+from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError, plainly, sync_folder
+from sanderling.stores.frontier_file import Meta
 
 LEDGER, NEXT, DRAFT = "ledger.db", "ledger.next", "ledger.draft"
 
@@ -33,7 +34,7 @@ def begin(folder: Path, meta: Meta) -> Iterator[str]:
         raise FolderError(f"{there} is in the way: crawl {meta.crawl - 1} should move there. Give it another name.")
     for leftover in folder.glob(f"{DRAFT}*"):
         leftover.unlink()
-    ledger_file.create(folder / DRAFT, meta, earlier)
+    frontier_file.create(folder / DRAFT, meta, earlier)
     yield "a new ledger is made"
     (folder / DRAFT).replace(folder / NEXT)
     sync_folder(folder)
@@ -66,10 +67,10 @@ def go_on(folder: Path) -> Iterator[str]:
 
 
 def _crawl(path: Path) -> int:
-    db = ledger_file.connect_to_read(path)
+    db = frontier_file.connect_to_read(path)
     try:
         with plainly(path):
-            return ledger_file.read_meta(db, path).crawl
+            return frontier_file.read_meta(db, path).crawl
     finally:
         db.close()
 

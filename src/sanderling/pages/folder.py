@@ -14,12 +14,12 @@ import msgspec
 
 from sanderling.pages import earlier, parquet
 from sanderling.pages.earlier import LEDGER, NEXT
-from sanderling.pages.ends import KEPT, End, Ended, Found
-from sanderling.pages.ends import Failed as FailedUrl
-from sanderling.pages.ledger import Ledger
-from sanderling.pages.ledger_file import Meta
 from sanderling.pages.output import FAILED, PAGES, Output, whole_rows
 from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
+from sanderling.stores.frontier import Frontier
+from sanderling.stores.frontier_file import Meta
+from sanderling.stores.frontier_rows import KEPT, Again, End, Ended, Found
+from sanderling.stores.frontier_rows import Failed as FailedUrl
 
 __all__ = ["CrawlFolder", "FolderError", "Plan", "State"]
 
@@ -46,7 +46,7 @@ class State(Enum):
 class CrawlFolder:
     """A folder that one run holds alone, from `open` to the end of its `with` block."""
 
-    def __init__(self, path: Path, lock: Lock, ledger: Ledger) -> None:
+    def __init__(self, path: Path, lock: Lock, ledger: Frontier) -> None:
         self.path = path
         self.ledger = ledger
         self.plan = _plan_of(ledger.meta, path)
@@ -93,12 +93,14 @@ class CrawlFolder:
         hosts = dict.fromkeys((*self.moved_hosts, host))
         self.ledger.note(moved_hosts=msgspec.json.encode(list(hosts)).decode())
 
-    def commit(self, ended: Sequence[Ended], found: Sequence[Found]) -> dict[str, int]:
+    def commit(
+        self, ended: Sequence[Ended], found: Sequence[Found], again: Sequence[Again] = ()
+    ) -> dict[str, int]:
         """Keep what became of some URLs and which were found, all or nothing; how many new ones wait, by host."""
         with plainly(self.path):
             watermark = self._output.write(ended)
             try:
-                return self.ledger.commit(ended, found, watermark)
+                return self.ledger.commit(ended, found, watermark, again)
             except BaseException:
                 self._output.cut(self.ledger.meta.watermark)
                 raise
@@ -153,13 +155,13 @@ def _check_place(path: Path, *, resume: bool) -> None:
         raise FolderError(f"{path} holds files of something else: {shown}; choose an empty folder")
 
 
-def _open_ledger(path: Path, plan: Plan | None, *, resume: bool, wall: float) -> Ledger:
+def _open_ledger(path: Path, plan: Plan | None, *, resume: bool, wall: float) -> Frontier:
     """The ledger of this run: the one that is there, if it is to be gone on with, or a new one."""
     _take(earlier.go_on(path))
     if not (path / LEDGER).exists():
         _take(earlier.begin(path, Meta(plan=msgspec.json.encode(plan).decode(), started=wall)))
-        return Ledger(path / LEDGER)
-    ledger = Ledger(path / LEDGER)
+        return Frontier(path / LEDGER)
+    ledger = Frontier(path / LEDGER)
     try:
         goes_on = _goes_on(ledger, path, plan, resume=resume)
     except BaseException:
@@ -171,10 +173,10 @@ def _open_ledger(path: Path, plan: Plan | None, *, resume: bool, wall: float) ->
     if (path / f"{LEDGER}-wal").exists():
         raise FolderError(f"{path / LEDGER} is in use by another program, so it cannot be moved. Try again later.")
     _take(earlier.begin(path, earlier.again(ledger.meta, wall)))
-    return Ledger(path / LEDGER)
+    return Frontier(path / LEDGER)
 
 
-def _goes_on(ledger: Ledger, path: Path, plan: Plan | None, *, resume: bool) -> bool:
+def _goes_on(ledger: Frontier, path: Path, plan: Plan | None, *, resume: bool) -> bool:
     """Whether the crawl that is there is gone on with; False if it is finished and a new one is due."""
     found = _plan_of(ledger.meta, path)
     if plan is not None and (differences := _differences(plan, found)):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from sanderling.pages.ends import KEPT, Body, Ended
 from sanderling.stores.durable import sync_data, sync_folder, write_new, write_pieces
+from sanderling.stores.frontier_rows import KEPT, Body, Ended
 
 PAGES, FAILED = "pages.jsonl", "failed.jsonl"
 SEEN = 0x80  # set in the end of a URL whose row was seen; no end is as large

@@ -1,25 +1,39 @@
 """What a host's robots.txt says: from memory, else from the crawl's own folder if that is fresh, else from the host."""
 
+from typing import NamedTuple
+
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
+from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.limit import Permit
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.books import Books
 from sanderling.pages.robots import MOST, UNREACHABLE, Robots, read
-from sanderling.task import Task
+from sanderling.stores.frontier import Frontier
+from sanderling.task import Blame, Task
 
 KEPT = 86_400.0  # seconds to trust a copy; RFC 9309, 2.4
 BIG = 32 * 1024  # bytes of one that is read in a thread; a tenth of a second for the longest
+NOT_ASKED = Outcome(Code.DEFERRED, detail="robots.txt is in the folder")
+
+
+class Learned(NamedTuple):
+    """The rules of an origin, or why they are not known yet."""
+
+    rules: Robots | None
+    outcome: Outcome
 
 
 class Permissions:
     """The rules of many origins. Those that were asked for last are held in memory, up to `most` bytes."""
 
-    def __init__(self, fetcher: Fetcher, books: Books, memory: Memory, clock: Clock, most: int) -> None:
+    def __init__(
+        self, fetcher: Fetcher, frontier: Frontier, desk: Desk, memory: Memory, clock: Clock, most: int
+    ) -> None:
         self.held = 0  # bytes, more or less
         self._fetcher = fetcher
-        self._books = books
+        self._frontier = frontier
+        self._desk = desk
         self._memory = memory
         self._clock = clock
         self._most = most
@@ -36,16 +50,18 @@ class Permissions:
         self._known[origin] = found
         return found[0]
 
-    async def learn(self, origin: str, permit: Permit) -> Robots | Outcome:
-        """The rules of an origin, or why they are not known yet. A permit that is still live was not needed."""
-        kept = await self._books.ask(self._books.folder.ledger.robots, origin)
+    async def learn(self, origin: str, permit: Permit) -> Learned:
+        """Find out the rules of an origin. A permit that was not needed is given back."""
+        kept = await self._desk(self._frontier.robots, origin)
         age = KEPT if kept is None else abs(self._clock.wall() - kept.fetched_at)  # the clock may have been set back
         if kept is not None and age < KEPT:
-            return self._hold(origin, await self._read(kept.status, kept.body), KEPT - age)
+            permit.release()
+            return Learned(self._hold(origin, await self._read(kept.status, kept.body), KEPT - age), NOT_ASKED)
         return await self._ask(origin, permit)
 
-    async def _ask(self, origin: str, permit: Permit) -> Robots | Outcome:
-        fetched = await self._fetcher.fetch(Task(f"{origin}/robots.txt", most=MOST), permit)
+    async def _ask(self, origin: str, permit: Permit) -> Learned:
+        task = Task(f"{origin}/robots.txt", most=MOST, blame=Blame(origin, of_host=True))
+        fetched = await self._fetcher.fetch(task, permit)
         outcome, status, body = fetched.outcome, 0, b""
         if fetched.reply is not None:
             status, body = fetched.reply.status, fetched.reply.body
@@ -55,12 +71,12 @@ class Permissions:
         known = await self._read(status, body)
         if known is UNREACHABLE:
             said = f"robots.txt: {outcome.detail or outcome.status or outcome.code}"
-            return Outcome(outcome.code, outcome.status, said[:200], outcome.retry_after)
-        await self._books.ask(self._books.folder.ledger.keep_robots, origin, status, body, self._clock.wall())
-        return self._hold(origin, known, KEPT)
+            return Learned(None, Outcome(outcome.code, outcome.status, said[:200], outcome.retry_after))
+        await self._desk(self._frontier.keep_robots, origin, status, body, self._clock.wall())
+        return Learned(self._hold(origin, known, KEPT), outcome)
 
     async def _read(self, status: int, body: bytes) -> Robots:
-        return await self._books.ask(read, status, body) if len(body) > BIG else read(status, body)
+        return await self._desk(read, status, body) if len(body) > BIG else read(status, body)
 
     def _hold(self, origin: str, known: Robots, fresh: float) -> Robots:
         self._known[origin] = (known, self._clock.now() + fresh)

@@ -12,11 +12,11 @@ import msgspec
 from sanderling.fetch.attempts import moves
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import sitemaps
-from sanderling.pages.ends import Body, End, Ended, Queued
 from sanderling.pages.extract import extract
 from sanderling.pages.kinds import Kind, kind_of
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import normalise
+from sanderling.stores.frontier_rows import Body, End, Ended, Queued
 from sanderling.task import Headers, Reply
 
 
@@ -116,9 +116,9 @@ def moved(queued: Queued, reply: Reply, target: str, detail: str, wall: float) -
     return _ended(queued, outcome, End.MOVED, row)
 
 
-def unfetched(queued: Queued, outcome: Outcome, end: End) -> Ended:
-    """A URL that failed, or that was not asked for: no row of its own, the ledger keeps the reason."""
-    return Ended(id=queued.id, url=queued.url, end=end, outcome=outcome, depth=queued.depth)
+def unfetched(queued: Queued, outcome: Outcome, end: End, requests: int) -> Ended:
+    """A URL that failed, or that was not asked for: no row of its own, the frontier keeps the reason."""
+    return Ended(id=queued.id, url=queued.url, end=end, outcome=outcome, depth=queued.depth, requests=requests)
 
 
 def _row(queued: Queued, outcome: Outcome, reply: Reply, wall: float) -> Row:

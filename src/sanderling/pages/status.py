@@ -8,8 +8,8 @@ import msgspec
 from sanderling.limit.snapshot import HostView
 from sanderling.outcome import Outcome
 from sanderling.pages.crawl import Crawl
-from sanderling.pages.ends import End
 from sanderling.stores import status_file
+from sanderling.stores.frontier_rows import End
 
 FILE = status_file.FILE
 
@@ -40,6 +40,7 @@ class Status(msgspec.Struct, frozen=True):
     running: bool = True  # as far as it could say: one that was killed did not
     paused: bool = False  # whether somebody wants it to rest
     system: str = "pages"
+    set_aside: int = 0  # of those that wait, the URLs of hosts that do not answer: the next run asks for them
 
     @property
     def pages(self) -> int:
@@ -72,6 +73,7 @@ def status(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = Tru
         hosts=tuple(_host(crawl, view) for view in crawl.limiter.snapshot(top).top),
         running=running,
         paused=crawl.wanted.paused,
+        set_aside=crawl.set_aside,
     )
 
 

@@ -15,12 +15,13 @@ from pathlib import Path
 import msgspec
 
 from sanderling.extras import load
-from sanderling.pages import ledger_file, parquet
+from sanderling.pages import parquet
 from sanderling.pages.earlier import LEDGER, NEXT
-from sanderling.pages.ends import KEPT, UNFETCHED, Aside, End
-from sanderling.pages.ledger_file import Meta
 from sanderling.pages.output import FAILED, PAGES, SEEN
+from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError, plainly
+from sanderling.stores.frontier_file import Meta
+from sanderling.stores.frontier_rows import KEPT, UNFETCHED, Aside, End
 
 MOST_PROBLEMS = 100
 _BODY = re.compile(r"bodies/([0-9a-f]{2})/\1[0-9a-f]{62}(\.[\w+-]{1,16})?", re.ASCII)
@@ -69,7 +70,7 @@ def verify(folder: Path) -> Proof:
     if (folder / NEXT).exists():
         found.say(f"{NEXT}: the move of a finished crawl to earlier/ was cut short; crawl again to end it")
     try:
-        with plainly(folder / LEDGER), closing(ledger_file.connect_to_read(folder / LEDGER)) as db:
+        with plainly(folder / LEDGER), closing(frontier_file.connect_to_read(folder / LEDGER)) as db:
             db.execute("BEGIN")  # one state of the ledger, whatever a crawl does meanwhile
             found.inspect(db)
     except FolderError as error:
@@ -105,11 +106,11 @@ class _Inspection:
 
     def inspect(self, db: sqlite3.Connection) -> None:
         """Look at everything, the ledger first: the rest is measured by it."""
-        self._meta = ledger_file.read_meta(db, self._folder / LEDGER)
+        self._meta = frontier_file.read_meta(db, self._folder / LEDGER)
         if not self._ledger(db):
             return
-        self._aside = tuple(ledger_file.aside(db))
-        ends = ledger_file.ends(db, sum(self._counts.values()))
+        self._aside = tuple(frontier_file.aside(db))
+        ends = frontier_file.ends(db, sum(self._counts.values()))
         self._rows = self._lines(db, ends, PAGES, self._meta.watermark)
         self._body_files()
         if self._meta.closed:

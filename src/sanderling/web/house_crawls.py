@@ -1,27 +1,13 @@
-"""Crawls for people: those of pages, and those of repos. Pure."""
+"""What a crawl of repos does, as the one report, made from its status. Pure."""
 
 import msgspec
 
 from sanderling.apis.atproto import PERMANENT
-from sanderling.pages.status import Status as PagesStatus
+from sanderling.observe.report import Report, WorkCounts, largest
 from sanderling.repos.status import ARCHIVED, RepoStatus
-from sanderling.web.house_told import Told, Work, listed, most
 from sanderling.words import count, duration, size
 
-# How pages end of which somebody was asked.
-ASKED_FOR = ("fetched", "unchanged", "moved", "failed")
 SETTLED = frozenset({ARCHIVED, *PERMANENT, "unchanged"})
-
-
-class PagesFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A crawl of pages. Counts are those of the crawl, bytes those of the run."""
-
-    counts: dict[str, int]
-    known: int
-    waiting: int
-    inflight: int
-    bytes: int
-    hosts: int
 
 
 class ReposFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,59 +26,8 @@ class ReposFacts(msgspec.Struct, frozen=True, kw_only=True):
     series: tuple[str, ...] = ("archived",)
 
 
-def pages_told(status: PagesStatus) -> Told:
-    """A crawl of pages."""
-    counts = status.counts
-    kept = counts.get("fetched", 0) + counts.get("unchanged", 0)
-    ended = sum(counts.get(end, 0) for end in ASKED_FOR)
-    failing = [host for host in status.hosts if host.view.state != "closed" or (host.given_up and host.queued)]
-    throttled = [host.view.host for host in status.hosts if host.view.state == "closed" and host.view.not_before > 0]
-    troubles = [f"{each.view.host}: {each.trouble or each.view.why}" for each in failing]
-    return Told(
-        doing=_crawling(status),
-        paused=status.paused,
-        troubles=tuple(troubles),
-        # Hosts that are not asked any more are forgotten, and with them what they were asked; what became of it is not.
-        work=Work(
-            max(sum(host.view.requests for host in status.hosts), ended),
-            sum(host.view.rejected for host in status.hosts),
-            kept,
-            counts.get("failed", 0),
-            status.waiting,
-        ),
-        numbers=(
-            ("pages", f"{kept:,}"),
-            ("waiting", f"{status.waiting:,}"),
-            ("failed", f"{counts.get('failed', 0):,}"),
-            ("hosts", f"{status.hosts_known:,}"),
-            ("in flight", f"{status.inflight:,}"),
-            ("read", size(status.bytes)),
-            ("told to wait", listed(throttled, 2) or "no host"),
-            ("for", duration(status.seconds)),
-        ),
-        facts=PagesFacts(
-            counts=most(counts),
-            known=status.known,
-            waiting=status.waiting,
-            inflight=status.inflight,
-            bytes=status.bytes,
-            hosts=status.hosts_known,
-        ),
-    )
-
-
-def _crawling(status: PagesStatus) -> str:
-    if not status.running:
-        return f"ended with {count(status.pages, 'page')}, {count(status.waiting, 'URL')} left"
-    if status.paused:
-        return f"paused; {count(status.waiting, 'URL')} wait, {count(status.inflight, 'request')} in flight"
-    if not status.waiting:
-        return "nothing is left to ask for"
-    return f"asking {count(status.hosts_known, 'host')}; {count(status.waiting, 'URL')} wait"
-
-
-def repos_told(status: RepoStatus) -> Told:
-    """A crawl of repos."""
+def repos_report(status: RepoStatus) -> Report[ReposFacts]:
+    """Make the report of a crawl."""
     ended = sum(status.ended.values())
     settled = sum(number for end, number in status.ended.items() if end in SETTLED)
     done = min(status.known, status.before + settled) if status.known else status.before + settled
@@ -100,7 +35,8 @@ def repos_told(status: RepoStatus) -> Told:
     rate = settled / status.seconds if status.seconds > 0 else 0.0
     eta = left / rate if rate > 0 else None
     failed = ended - settled
-    return Told(
+    return Report(
+        system=status.system,
         doing=_archiving(status, left, eta),
         paused=status.paused,
         troubles=tuple(
@@ -108,12 +44,12 @@ def repos_told(status: RepoStatus) -> Told:
             for each in status.hosts
             if each.blocked or each.view.state != "closed"
         ),
-        work=Work(
-            max(sum(host.view.requests for host in status.hosts), ended),
-            sum(host.view.rejected for host in status.hosts),
-            status.archived,
-            failed,
-            status.waiting,
+        work=WorkCounts(
+            asked=max(sum(host.view.requests for host in status.hosts), ended),
+            refused=sum(host.view.rejected for host in status.hosts),
+            kept=status.archived,
+            failed=failed,
+            waiting=status.waiting,
         ),
         counters={ARCHIVED: status.archived},
         numbers=(
@@ -130,7 +66,7 @@ def repos_told(status: RepoStatus) -> Told:
             done=done,
             known=status.known,
             eta=None if eta is None else round(eta, 1),
-            categories=most(status.ended),
+            categories=largest(status.ended),
             records=status.records,
             waiting=status.waiting,
             segment=status.segment,

@@ -1,12 +1,12 @@
-"""Events for people. Pure."""
+"""What a consumer of events does, as the one report, made from its status. Pure."""
 
 import msgspec
 
 from sanderling.events.lately import Minute, ShortError
 from sanderling.events.modes import Modes
 from sanderling.events.status import EventsStatus
+from sanderling.observe.report import MOST_LISTED, Report, WorkCounts, largest, shorten
 from sanderling.stores.queue import Dead
-from sanderling.web.house_told import MOST_LISTED, Told, Work, most, short
 from sanderling.words import count
 
 MOST_MINUTES = 60
@@ -23,7 +23,7 @@ class DeadShown(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, dead: Dead) -> "DeadShown":
         """Without its body. The key is what it is replayed by, so it is whole."""
-        return cls(key=dead.key, why=short(dead.why), at=dead.at, tries=dead.tries)
+        return cls(key=dead.key, why=shorten(dead.why), at=dead.at, tries=dead.tries)
 
 
 class EventsFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,14 +48,21 @@ class EventsFacts(msgspec.Struct, frozen=True, kw_only=True):
     series: tuple[str, ...] = ("errors", "posts")
 
 
-def events_told(status: EventsStatus) -> Told:
-    """Events."""
+def events_report(status: EventsStatus) -> Report[EventsFacts]:
+    """Make the report of a consumer."""
     queue = status.queue
     waiting = 0 if queue is None else queue.ready + queue.delayed
-    return Told(
+    return Report(
+        system=status.system,
         doing=_processing(status),
         troubles=tuple(_troubles(status)),
-        work=Work(status.received, status.postponed, status.batches, status.failed, waiting),
+        work=WorkCounts(
+            asked=status.received,
+            refused=status.postponed,
+            kept=status.batches,
+            failed=status.failed,
+            waiting=waiting,
+        ),
         counters={"errors": status.errors, "posts": status.posts},
         numbers=(
             ("batches", f"{status.batches:,}"),
@@ -73,23 +80,23 @@ def events_told(status: EventsStatus) -> Told:
             batches=status.batches,
             posts=status.posts,
             errors=status.errors,
-            categories=most(status.categories),
-            codes=most(status.codes),
-            sentiments=most(status.sentiments),
-            skipped=most(status.skipped),
-            platforms=most({name: each.posts for name, each in status.platforms.items()}),
+            categories=largest(status.categories),
+            codes=largest(status.codes),
+            sentiments=largest(status.sentiments),
+            skipped=largest(status.skipped),
+            platforms=largest({name: each.posts for name, each in status.platforms.items()}),
             minutes=status.minutes[-MOST_MINUTES:],
             queue=None if queue is None else msgspec.structs.asdict(queue),
             modes=status.modes,
             outbox=status.outbox,
-            sent=most(status.sent),
+            sent=largest(status.sent),
             recent=tuple(_error(each) for each in status.recent[-MOST_LISTED:]),
         ),
     )
 
 
 def _error(error: ShortError) -> ShortError:
-    texts = {name: short(getattr(error, name)) for name in ("platform", "code", "category", "content_id", "message")}
+    texts = {name: shorten(getattr(error, name)) for name in ("platform", "code", "category", "content_id", "message")}
     return msgspec.structs.replace(error, **texts)
 
 

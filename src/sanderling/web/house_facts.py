@@ -7,28 +7,28 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from sanderling.events.status import EventsStatus
-from sanderling.pages.status import Status as PagesStatus
-from sanderling.polling.status import PollingStatus
-from sanderling.repos.status import RepoStatus
-from sanderling.sequence.status import SequenceStatus
-from sanderling.web.house import UNKNOWN, UNSOUND, AnyStatus, Found, Said
-from sanderling.web.house_crawls import pages_told, repos_told
-from sanderling.web.house_events import DeadShown, EventsFacts, events_told
-from sanderling.web.house_history import Rates, Ring, Run
-from sanderling.web.house_polling import PollingFacts, polling_told
-from sanderling.web.house_sequence import sequence_told
-from sanderling.web.house_told import (
+from sanderling.observe.report import (
     ALLOWED,
     ASKED,
     FAILED,
     KEPT,
     MOST_NUMBERS,
     WAITING,
-    Told,
-    short,
-    shorts,
-    told_counters,
+    AnyReport,
+    shorten,
+    shorten_all,
 )
+from sanderling.pages import report as pages_report
+from sanderling.pages.status import Status as PagesStatus
+from sanderling.polling.status import PollingStatus
+from sanderling.repos.status import RepoStatus
+from sanderling.sequence import report as sequence_report
+from sanderling.sequence.status import SequenceStatus
+from sanderling.web.house import UNKNOWN, UNSOUND, AnyStatus, Found, Said
+from sanderling.web.house_crawls import repos_report
+from sanderling.web.house_events import DeadShown, EventsFacts, events_report
+from sanderling.web.house_history import Rates, Ring, Run
+from sanderling.web.house_polling import PollingFacts, polling_report
 from sanderling.web.polling_views import SettingView
 from sanderling.words import duration
 
@@ -62,6 +62,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     doing: str
     troubles: tuple[str, ...]
     flow: Flow
+    set_aside: int = 0  # of what waits, the items of hosts that do not answer
     numbers: tuple[tuple[str, str], ...]
     facts: msgspec.Struct
     points: dict[str, float | None] | UnsetType = UNSET
@@ -78,18 +79,18 @@ class Extra(NamedTuple):
 
 NO_EXTRA = Extra()
 
-_TOLD: Mapping[type, Callable[[Any], Told]] = {
-    PagesStatus: pages_told,
-    RepoStatus: repos_told,
-    SequenceStatus: sequence_told,
-    PollingStatus: polling_told,
-    EventsStatus: events_told,
+_REPORTS: Mapping[type, Callable[[Any], AnyReport]] = {
+    PagesStatus: pages_report.report,
+    RepoStatus: repos_report,
+    SequenceStatus: sequence_report.report,
+    PollingStatus: polling_report,
+    EventsStatus: events_report,
 }
 
 
-def told_of(status: AnyStatus) -> Told:
-    """What a status comes to for people."""
-    return _TOLD[type(status)](status)
+def report_of(status: AnyStatus) -> AnyReport:
+    """Make the report of a system from its status."""
+    return _REPORTS[type(status)](status)
 
 
 class Track:
@@ -105,7 +106,7 @@ class Track:
         if found.status is None or found.said is None:
             return self._unknown(found, now, wall)
         try:
-            system = self._known(found, found.said, told_of(found.status), now, wall, extra)
+            system = self._known(found, found.said, report_of(found.status), now, wall, extra)
             msgspec.json.encode(system)  # what cannot be sent is not sound either
         except UNSOUND as error:
             return self._unknown(found, now, wall, f"the status makes no sense: {type(error).__name__}: {error}")
@@ -115,14 +116,14 @@ class Track:
         """The last ten minutes."""
         return self._ring.history(wall)
 
-    def _known(self, found: Found, said: Said, told: Told, now: float, wall: float, extra: Extra) -> System:
+    def _known(self, found: Found, said: Said, report: AnyReport, now: float, wall: float, extra: Extra) -> System:
         if found.system != self._system:
             self._system, self._rates = found.system, Rates()
-            self._ring = Ring((*SERIES, *told.counters, *told.gauges))
+            self._ring = Ring((*SERIES, *report.counters, *report.gauges))
         running = found.running(wall)
-        self._rates.take(Run(said.pid, said.started), said.wall, told_counters(told))
-        self._ring.put(now, self._points(told) if running else {})
-        paused = next((each for each in (told.paused, said.paused) if each is not None), found.control.paused)
+        self._rates.take(Run(said.pid, said.started), said.wall, report.totals())
+        self._ring.put(now, self._points(report) if running else {})
+        paused = next((each for each in (report.paused, said.paused) if each is not None), found.control.paused)
         silent = said.running and not running
         return System(
             name=found.name,
@@ -132,21 +133,22 @@ class Track:
             age=round(found.age(wall), 1),
             pid=said.pid,
             started=said.started,
-            doing=short(f"silent; it was: {told.doing}" if silent else told.doing),
-            troubles=shorts((*_silence(found, wall, silent=silent), *told.troubles)),
-            flow=self._flow(told) if running else Flow(waiting=told.work.waiting),
-            numbers=told.numbers[:MOST_NUMBERS],
-            facts=_facts(told.facts, extra),
+            doing=shorten(f"silent; it was: {report.doing}" if silent else report.doing),
+            troubles=shorten_all((*_silence(found, wall, silent=silent), *report.troubles)),
+            flow=self._flow(report) if running else Flow(waiting=report.work.waiting),
+            set_aside=report.set_aside,
+            numbers=report.numbers[:MOST_NUMBERS],
+            facts=_facts(report.facts, extra),
             points=self._ring.newest(),
         )
 
-    def _points(self, told: Told) -> dict[str, float | None]:
-        rates = {name: self._rates.rate(name) for name in (ASKED, KEPT, FAILED, *told.counters)}
-        return {**rates, WAITING: told.work.waiting, **told.gauges}
+    def _points(self, report: AnyReport) -> dict[str, float | None]:
+        rates = {name: self._rates.rate(name) for name in (ASKED, KEPT, FAILED, *report.counters)}
+        return {**rates, WAITING: report.work.waiting, **report.gauges}
 
-    def _flow(self, told: Told) -> Flow:
+    def _flow(self, report: AnyReport) -> Flow:
         asked, allowed, kept, failed = (self._rates.rate(name) or 0.0 for name in (ASKED, ALLOWED, KEPT, FAILED))
-        return Flow(asked=asked, allowed=allowed, waiting=told.work.waiting, kept=kept, failed=failed)
+        return Flow(asked=asked, allowed=allowed, waiting=report.work.waiting, kept=kept, failed=failed)
 
     def _unknown(self, found: Found, now: float, wall: float, trouble: str = "") -> System:
         """One of which nothing can be said but that it is there."""
@@ -161,7 +163,7 @@ class Track:
             pid=0 if said is None else said.pid,
             started=0.0 if said is None else said.started,
             doing="its status cannot be read",
-            troubles=shorts((trouble or found.trouble, *_silence(found, wall, silent=False))),
+            troubles=shorten_all((trouble or found.trouble, *_silence(found, wall, silent=False))),
             flow=Flow(),
             numbers=(),
             facts=Nothing(),
@@ -179,7 +181,7 @@ def _facts(facts: msgspec.Struct, extra: Extra) -> msgspec.Struct:
 
 
 def _silence(found: Found, wall: float, *, silent: bool) -> tuple[str, ...]:
-    """What is wrong with what it says, or with what it is told."""
+    """What is wrong with what it says, or with what it is report."""
     troubles = []
     if silent:
         troubles.append(f"it has said nothing for {duration(found.age(wall))}, and did not say that it ended")

@@ -7,12 +7,12 @@ import msgspec
 from msgspec import Meta
 
 from sanderling.limit import HostView
+from sanderling.observe.report import shorten
 from sanderling.pages.status import Status as PagesStatus
 from sanderling.polling.status import PollingStatus
 from sanderling.repos.status import RepoStatus
 from sanderling.sequence.status import SequenceStatus
 from sanderling.web.house import Found
-from sanderling.web.house_told import short
 
 
 class HostRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,10 +151,10 @@ def _row(  # noqa: PLR0913 - a column each
         inflight=view.inflight,
         waiting=view.waiting,
         cap=view.cap,
-        why=short(view.why),
+        why=shorten(view.why),
         paused=view.host in paused,
         queued=queued,
-        trouble=short(trouble),
+        trouble=shorten(trouble),
     )
 
 
@@ -179,9 +179,9 @@ def _of_sequence(name: str, status: SequenceStatus, paused: frozenset[str]) -> l
             inflight=status.inflight,
             waiting=0,
             cap=None,
-            why=short(host.why),
+            why=shorten(host.why),
             paused=status.host in paused,
             queued=status.waiting,
-            trouble=short(status.trouble),
+            trouble=shorten(status.trouble),
         )
     ]

@@ -1,10 +1,10 @@
-"""Polling for people. Pure."""
+"""What polling does, as the one report, made from its status. Pure."""
 
 import msgspec
 
+from sanderling.observe.report import MOST_LISTED, MOST_NAMES, Report, WorkCounts, shorten
 from sanderling.polling.measures import ACCELERATED, USUAL, Late
 from sanderling.polling.status import ChangeStatus, PollingStatus
-from sanderling.web.house_told import MOST_LISTED, MOST_NAMES, Told, Work, short
 from sanderling.web.polling_views import SettingView
 from sanderling.words import count, duration
 
@@ -54,15 +54,22 @@ class PollingFacts(msgspec.Struct, frozen=True, kw_only=True):
     series: tuple[str, ...] = ("late_p99",)
 
 
-def polling_told(status: PollingStatus) -> Told:
-    """Polling."""
+def polling_report(status: PollingStatus) -> Report[PollingFacts]:
+    """Make the report of polling."""
     host, late = status.limiter, _late(status)
     requests = status.ran if host is None else max(status.ran, host.requests)
-    return Told(
+    return Report(
+        system=status.system,
         doing=_polling(status),
         paused=not status.enabled,
         troubles=tuple(_troubles(status)),
-        work=Work(requests, 0 if host is None else host.rejected, status.changed, status.failed, status.ready),
+        work=WorkCounts(
+            asked=requests,
+            refused=0 if host is None else host.rejected,
+            kept=status.changed,
+            failed=status.failed,
+            waiting=status.ready,
+        ),
         gauges={"late_p99": None if late is None else late.p99},
         numbers=(
             ("targets", f"{status.targets.all:,}"),
@@ -76,18 +83,18 @@ def polling_told(status: PollingStatus) -> Told:
         ),
         facts=PollingFacts(
             targets=msgspec.structs.asdict(status.targets),
-            late={short(pace): Lateness(p50=each.p50, p99=each.p99) for pace, each in _first(status.late)},
+            late={shorten(pace): Lateness(p50=each.p50, p99=each.p99) for pace, each in _first(status.late)},
             accelerated=tuple(
-                Live(kind=each.kind, id=short(each.source_id), interval=each.interval, left=each.left, late=each.late)
+                Live(kind=each.kind, id=shorten(each.source_id), interval=each.interval, left=each.left, late=each.late)
                 for each in status.accelerated[:MOST_LISTED]
             ),
             next=tuple(
                 Next(
                     kind=each.kind,
-                    id=short(each.source_id),
+                    id=shorten(each.source_id),
                     due=each.due,
                     interval=each.interval,
-                    status=short(each.status),
+                    status=shorten(each.status),
                 )
                 for each in status.next[:MOST_LISTED]
             ),
@@ -109,8 +116,8 @@ def _late(status: PollingStatus) -> Late | None:
 
 
 def _change(change: ChangeStatus) -> ChangeStatus:
-    fields = tuple(short(each) for each in change.fields[:MOST_LISTED])
-    return msgspec.structs.replace(change, table=short(change.table), key=short(change.key), fields=fields)
+    fields = tuple(shorten(each) for each in change.fields[:MOST_LISTED])
+    return msgspec.structs.replace(change, table=shorten(change.table), key=shorten(change.key), fields=fields)
 
 
 def _polling(status: PollingStatus) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Self
 
-from sanderling.pages.ends import End
+from sanderling.stores.frontier_rows import End
 from sanderling.task import Headers
 from sanderling.worlds.site_characters import ORDINARY, OTHERS, Character
 from sanderling.worlds.site_documents import sitemap_parts

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from math import ceil
 
-from sanderling.pages.ends import End
+from sanderling.stores.frontier_rows import End
 from sanderling.task import Headers
 from sanderling.worlds.site_pages import WRITTEN, Extra, Page, Tree, html, validators
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
 from random import Random
 
-from sanderling.pages.ends import End
+from sanderling.stores.frontier_rows import End
 from sanderling.task import Headers
 
 BRANCHES = 6  # children of a page: two thousand pages lie within five clicks

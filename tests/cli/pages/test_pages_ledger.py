@@ -7,8 +7,8 @@ import pytest
 from command_line import Done, Script, called, commands, here, page, run
 
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.ends import End, Ended, Found
 from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.stores.frontier_rows import End, Ended, Found
 from sanderling.testing.scripted import ScriptedServer, answer
 
 HOST = "a.example"

@@ -12,8 +12,8 @@ from statuses import STATUS, host, status
 
 from sanderling.cli.pages.status import Kept, kept_in, words
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.ends import End, Ended, Found
 from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.stores.frontier_rows import End, Ended, Found
 from sanderling.stores.status_file import write_status
 from sanderling.testing.scripted import ScriptedServer
 

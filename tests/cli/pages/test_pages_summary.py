@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from sanderling.cli.pages.summary import MEANINGS, Summary, meaning, reasons, words
-from sanderling.pages.ends import Aside
+from sanderling.stores.frontier_rows import Aside
 
 SUMMARY = Summary(
     complete=True,

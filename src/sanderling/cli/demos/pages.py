@@ -21,10 +21,10 @@ from sanderling.cli.pages.summary import Summary, summarise
 from sanderling.clock import Clock, ScaledClock, SystemClock
 from sanderling.ids import host_of
 from sanderling.limit import HostView
-from sanderling.pages.ends import End
 from sanderling.pages.folder import Plan
 from sanderling.pages.verify import Proof, verify
 from sanderling.stores.durable import FolderError
+from sanderling.stores.frontier_rows import End
 from sanderling.words import count, size
 from sanderling.worlds.hosts import BucketQuota, SimulatedHost, steady, steps
 from sanderling.worlds.site import SiteHost, World

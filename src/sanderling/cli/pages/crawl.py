@@ -32,7 +32,6 @@ from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.observe.metrics import PagesMetrics
 from sanderling.pages.crawl import Crawl, Hands
 from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
-from sanderling.pages.ends import End
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.leave_out import LeaveOut
 from sanderling.pages.parquet import have_parquet
@@ -41,6 +40,7 @@ from sanderling.pages.status import Status, status
 from sanderling.pages.urls import Scope, UrlError, normalise, read_seeds
 from sanderling.stores.control_file import LiveControl
 from sanderling.stores.durable import FolderError
+from sanderling.stores.frontier_rows import End
 from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.status_file import write_status
 

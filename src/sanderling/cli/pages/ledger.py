@@ -18,11 +18,11 @@ from sanderling.cli.pages.crawl import USUAL, Network, make_tools, open_folder, 
 from sanderling.cli.pages.status import check_crawl
 from sanderling.cli.pages.summary import by_reason, hosts_aside, meaning
 from sanderling.clock import SystemClock
-from sanderling.pages import ledger_file
 from sanderling.pages.earlier import LEDGER
-from sanderling.pages.ends import End, Failed
 from sanderling.pages.verify import Proof, verify
+from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError, plainly
+from sanderling.stores.frontier_rows import End, Failed
 from sanderling.words import count, printable
 
 # In the order of the road: what has a row, what has none, what is still to come.
@@ -77,8 +77,8 @@ def _failures(folder: Path) -> Iterator[Failed]:
     """What failed, read beside a crawl that may be running."""
     path = folder / LEDGER
     try:
-        with plainly(path), closing(ledger_file.connect_to_read(path)) as db:
-            yield from (each for each in ledger_file.failed(db) if each.end is End.FAILED)
+        with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
+            yield from (each for each in frontier_file.failed(db) if each.end is End.FAILED)
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
 
@@ -99,8 +99,8 @@ def _not_asked(folder: Path, go_on: str) -> Iterator[str]:
     """What has not failed, and waits for hosts that did not answer."""
     path = folder / LEDGER
     try:
-        with plainly(path), closing(ledger_file.connect_to_read(path)) as db:
-            aside = ledger_file.aside(db)
+        with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
+            aside = frontier_file.aside(db)
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
     if aside:

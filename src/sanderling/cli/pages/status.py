@@ -16,11 +16,11 @@ from sanderling.cli.pages.summary import by_reason, reasons
 from sanderling.cli.published_words import line, tell
 from sanderling.cli.why import crawls_in
 from sanderling.clock import SystemClock
-from sanderling.pages import ledger_file
 from sanderling.pages.earlier import LEDGER
-from sanderling.pages.ends import End
 from sanderling.pages.status import Status, published
+from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError, plainly
+from sanderling.stores.frontier_rows import End
 from sanderling.stores.status_file import is_running
 from sanderling.words import count, size
 
@@ -82,9 +82,9 @@ def kept_in(folder: Path) -> Kept:
     check_crawl(folder)
     path = folder / LEDGER
     try:
-        with plainly(path), closing(ledger_file.connect_to_read(path)) as db:
+        with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
             db.execute("BEGIN")  # one state of the ledger, whatever a crawl does meanwhile
-            meta, tally, aside = ledger_file.read_meta(db, path), ledger_file.tally(db), ledger_file.aside(db)
+            meta, tally, aside = frontier_file.read_meta(db, path), frontier_file.tally(db), frontier_file.aside(db)
     except FolderError as error:
         raise CommandError(str(error)) from None
     counts = {end.name.lower(): sum(each for (of, _), each in tally.items() if of is end) for end in End}

@@ -10,9 +10,9 @@ import msgspec
 
 from sanderling.cli import command_line
 from sanderling.outcome import Code, code_of
-from sanderling.pages.ends import KEPT, Aside, End
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.status import Status
+from sanderling.stores.frontier_rows import KEPT, Aside, End
 from sanderling.words import count, duration, printable, size
 
 REASONS = 5  # that are told in words; the others are counted together

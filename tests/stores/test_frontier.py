@@ -7,17 +7,17 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from frontier_urls import FINE, GONE, HOSTS, MEMORY, failed, fetched, found, fresh, url
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from kept import FINE, GONE, HOSTS, MEMORY, failed, fetched, found, fresh, url
 
 from sanderling.outcome import Code, Outcome
-from sanderling.pages import ledger_file
-from sanderling.pages.ends import KEPT, REOPENABLE, UNFETCHED, Aside, Found
-from sanderling.pages.ledger import Body, End, Ended, Ledger, Queued
-from sanderling.pages.ledger_file import Meta
+from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError
+from sanderling.stores.frontier import Body, End, Ended, Frontier, Queued
+from sanderling.stores.frontier_file import Meta
+from sanderling.stores.frontier_rows import KEPT, REOPENABLE, UNFETCHED, Aside, Found
 
 
 @pytest.fixture
@@ -26,13 +26,13 @@ def path() -> Iterator[Path]:
         yield folder / "ledger.db"
 
 
-def taken(ledger: Ledger, host: str = "a.example", after: int = 0, most: int = 100) -> list[Queued]:
+def taken(ledger: Frontier, host: str = "a.example", after: int = 0, most: int = 100) -> list[Queued]:
     (urls,) = ledger.take([(host, after, most)])
     return urls
 
 
 def test_urls_wait_in_the_order_they_were_found(path: Path) -> None:
-    ledger = Ledger(path)
+    ledger = Frontier(path)
 
     assert ledger.commit([], found(9, 3, 1, 6, depth=2), 0) == {"a.example": 3, "b.example": 1}
     assert ledger.waiting() == {"a.example": 3, "b.example": 1}
@@ -45,14 +45,14 @@ def test_urls_wait_in_the_order_they_were_found(path: Path) -> None:
 
 
 def test_taking_is_not_ending(path: Path) -> None:
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     ledger.commit([], found(3), 0)
 
     assert taken(ledger) == taken(ledger) != []
 
 
 def test_each_host_gets_what_it_asked_for(path: Path) -> None:
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     ledger.commit([], found(*range(9)), 0)
 
     lists = ledger.take([("b.example", 0, 1), ("never.example", 0, 5), ("a.example", 2, 5), ("c.example", 0, 0)])
@@ -62,7 +62,7 @@ def test_each_host_gets_what_it_asked_for(path: Path) -> None:
 
 def test_a_url_is_known_once(path: Path) -> None:
     """Twice in a batch, again while it waits, again once it ended: one URL."""
-    ledger = Ledger(path)
+    ledger = Frontier(path)
 
     assert ledger.commit([], found(3, 3), 0) == {"a.example": 1}
     assert ledger.commit([fetched(taken(ledger)[0])], found(3), 0) == {}
@@ -71,7 +71,7 @@ def test_a_url_is_known_once(path: Path) -> None:
 
 
 def test_what_ended_cannot_end_again(path: Path) -> None:
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     ledger.commit([], found(3, 6), 0)
     first, second = taken(ledger)
     ledger.commit([fetched(first)], [], 7)
@@ -87,7 +87,7 @@ def test_what_ended_cannot_end_again(path: Path) -> None:
 
 
 def test_what_is_not_known_cannot_end(path: Path) -> None:
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     ledger.commit([], found(3), 0)
 
     with pytest.raises(ValueError, match="/3 with id 2 is known"):
@@ -118,7 +118,7 @@ def test_a_body_has_a_harmless_name(suffix: str) -> None:
 
 
 def test_a_host_is_given_up_whole(path: Path) -> None:
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     ledger.commit([], found(*range(9)), 0)
 
     number = ledger.give_up("a.example", Outcome(Code.TIMEOUT, detail="connect \udcff"))
@@ -133,11 +133,11 @@ def test_a_host_is_given_up_whole(path: Path) -> None:
 
 def test_what_waits_for_a_host_that_is_set_aside_goes_on_waiting(path: Path) -> None:
     """Also in a ledger of a version that did not know of it; and whoever reads that finds nothing set aside."""
-    Ledger(path).close()
+    Frontier(path).close()
     with closing(sqlite3.connect(path)) as db:
         db.execute("DROP TABLE aside")
-        assert ledger_file.aside(db) == []
-    ledger = Ledger(path)
+        assert frontier_file.aside(db) == []
+    ledger = Frontier(path)
     ledger.commit([], found(*range(9)), 0)
 
     ledger.set_aside("a.example", Outcome(Code.TIMEOUT, detail="connect \udcff"))
@@ -151,11 +151,11 @@ def test_what_waits_for_a_host_that_is_set_aside_goes_on_waiting(path: Path) -> 
 def test_what_was_kept_cannot_be_reopened(path: Path) -> None:
     for end in KEPT | {End.WAITING}:
         with pytest.raises(ValueError, match=f"{end.name} cannot be reopened"):
-            Ledger(path).reopen(end)
+            Frontier(path).reopen(end)
 
 
 def test_reasons_are_counted(path: Path) -> None:
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     ledger.commit([], found(0, 3, 6, 9), 0)
     one, two, three, _ = taken(ledger)
     ledger.commit([failed(one), failed(two, End.REFUSED, Outcome(Code.REFUSED)), fetched(three)], [], 0)
@@ -163,11 +163,11 @@ def test_reasons_are_counted(path: Path) -> None:
     expected = {(End.FAILED, "CONTENT_NOT_FOUND"): 1, (End.REFUSED, "REFUSED"): 1, (End.FETCHED, "OK"): 1}
     assert ledger.by_code() == expected
     ledger.close()
-    assert Ledger(path).by_code() == expected
+    assert Frontier(path).by_code() == expected
 
 
 def test_redirects_are_remembered(path: Path) -> None:
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     ledger.commit([], found(0), 0)
     ledger.commit([fetched(taken(ledger)[0], End.MOVED, moved_to=url(3))], [], 0)
 
@@ -176,29 +176,29 @@ def test_redirects_are_remembered(path: Path) -> None:
 
 
 def test_robots_are_known_at_once_and_kept_with_the_next_commit(path: Path) -> None:
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     ledger.keep_robots("https://a.example", 200, b"Disallow: /", 12.5)
     assert ledger.robots("https://a.example") == (200, b"Disallow: /", 12.5)
 
     ledger.commit([], [], 0)
     ledger.close()
 
-    again = Ledger(path)
+    again = Frontier(path)
     assert again.robots("https://a.example") == (200, b"Disallow: /", 12.5)
     assert again.robots("http://a.example") is None
 
 
-def next_crawl(path: Path) -> Ledger:
+def next_crawl(path: Path) -> Frontier:
     """A ledger of the crawl after that in `path`."""
     following = path.with_name(f"{path.name}+")
-    ledger_file.create(following, Meta(crawl=2), path)
-    ledger = Ledger(following)
+    frontier_file.create(following, Meta(crawl=2), path)
+    ledger = Frontier(following)
     ledger.commit([], found(0, 3, 6), 0)
     return ledger
 
 
 def test_the_next_crawl_gets_the_validators_of_the_last(path: Path) -> None:
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     ledger.commit([], found(0, 3, 6), 0)
     one, two, three = taken(ledger)
     learned = fetched(one, etag='"x"', links=(url(3), url(6)))
@@ -218,7 +218,7 @@ def test_the_next_crawl_gets_the_validators_of_the_last(path: Path) -> None:
 
 def test_validators_last_until_the_page_comes_without(path: Path) -> None:
     """Unchanged and failed keep them; a page that comes whole without any, or has moved, has none any more."""
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     ledger.commit([], found(0, 3, 6, 9), 0)
     ledger.commit([fetched(each, etag='"x"') for each in taken(ledger)], [], 0)
     ledger.close()
@@ -235,7 +235,7 @@ def test_validators_last_until_the_page_comes_without(path: Path) -> None:
 
 
 def test_a_validator_that_is_no_text_is_forgotten(path: Path) -> None:
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     ledger.commit([], found(0), 0)
     ledger.commit([fetched(taken(ledger)[0], etag='"\udcff"')], [], 0)
     ledger.close()
@@ -244,8 +244,8 @@ def test_a_validator_that_is_no_text_is_forgotten(path: Path) -> None:
 
 
 def test_more_hosts_than_are_held_in_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sanderling.pages.ledger.HOSTS_HELD", 2)
-    ledger = Ledger(path)
+    monkeypatch.setattr("sanderling.stores.frontier.HOSTS_HELD", 2)
+    ledger = Frontier(path)
     for number in range(9):
         ledger.commit([], found(number), 0)
 
@@ -255,7 +255,7 @@ def test_more_hosts_than_are_held_in_memory(path: Path, monkeypatch: pytest.Monk
 
 def test_a_commit_that_fails_changes_nothing(path: Path) -> None:
     """A host that is new in it is not known afterwards, neither on disk nor in memory."""
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     with pytest.raises(ValueError, match="is known"):
         ledger.commit([fetched(Queued(1, url(3), "a.example", 0))], found(3), 5)
     with pytest.raises(UnicodeEncodeError):
@@ -271,7 +271,7 @@ class Play(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(dir=MEMORY))
-        self.ledger = Ledger(self.folder / "ledger.db")
+        self.ledger = Frontier(self.folder / "ledger.db")
         self.twin: dict[str, End] = {}  # in the order of ids
 
     def waiting(self, host: str | None = None) -> list[str]:
@@ -324,7 +324,7 @@ class Play(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.ledger.close()
-        self.ledger = Ledger(self.folder / "ledger.db")
+        self.ledger = Frontier(self.folder / "ledger.db")
 
     @invariant()
     def agree(self) -> None:
@@ -354,7 +354,7 @@ def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
     path.write_bytes(b"no database at all" * 100)
 
     with pytest.raises(FolderError, match=r"ledger.db is damaged, or not one of ours"):
-        Ledger(path)
+        Frontier(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite"])
@@ -362,7 +362,7 @@ def test_an_empty_file_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
     with pytest.raises(FolderError, match=r"no ledger of a crawl|not one of ours"):
-        Ledger(path)
+        Frontier(path)
 
 
 def test_the_database_of_something_else_is_refused(path: Path) -> None:
@@ -370,21 +370,21 @@ def test_the_database_of_something_else_is_refused(path: Path) -> None:
         db.execute("CREATE TABLE t (x)")
 
     with pytest.raises(FolderError, match="is no ledger of a crawl"):
-        Ledger(path)
+        Frontier(path)
 
 
 def test_a_ledger_from_a_newer_version_is_refused(path: Path) -> None:
-    Ledger(path).close()
+    Frontier(path).close()
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 3")
 
     with pytest.raises(FolderError, match="of format 3, this version reads up to 2"):
-        Ledger(path)
+        Frontier(path)
 
 
 def test_a_ledger_of_the_first_format_is_gone_on_with(path: Path) -> None:
     """That one knew seven ends, and its table minds any other."""
-    with closing(Ledger(path)) as ledger:
+    with closing(Frontier(path)) as ledger:
         ledger.commit(
             [], [Found("https://a.example/1", "a.example", 0), Found("https://a.example/2", "a.example", 0)], 0
         )
@@ -396,7 +396,7 @@ def test_a_ledger_of_the_first_format_is_gone_on_with(path: Path) -> None:
         db.execute("UPDATE url SET end = 7")
 
     for number in (1, 2):
-        with closing(Ledger(path)) as ledger:
+        with closing(Frontier(path)) as ledger:
             url = f"https://a.example/{number}"
             ended = Ended(id=number, url=url, end=End.LEFT_OUT, outcome=Outcome(Code.REFUSED), depth=0)
             ledger.commit([ended], [], 0)
@@ -406,7 +406,7 @@ def test_a_ledger_of_the_first_format_is_gone_on_with(path: Path) -> None:
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sound") / "ledger.db"
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     ledger.commit([], found(*range(600)), 0)
     ledger.commit([failed(each) for each in taken(ledger)], [], 0)
     ledger.close()
@@ -418,12 +418,12 @@ def test_a_page_that_was_never_written_is_found_at_once(path: Path, sound: Path)
     path.write_bytes(content[: -4 * 4096] + bytes(4096) + content[-3 * 4096 :])
 
     with pytest.raises(FolderError, match=r"ledger\.db is damaged: "):
-        Ledger(path)
+        Frontier(path)
 
 
 def use(path: Path) -> None:
     """Do what a crawl does, and complain of nothing but damage."""
-    ledger = Ledger(path)
+    ledger = Frontier(path)
     try:
         ledger.waiting()
         ledger.commit([fetched(each) for each in taken(ledger)], found(*range(700)), 0)

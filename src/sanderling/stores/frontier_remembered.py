@@ -4,8 +4,8 @@ import sqlite3
 import zlib
 from collections.abc import Iterable
 
-from sanderling.pages.ends import End, Ended
-from sanderling.pages.ledger_file import key_of
+from sanderling.stores.frontier_file import key_of
+from sanderling.stores.frontier_rows import End, Ended
 
 Row = tuple[bytes, str | None, str | None, bytes]
 

@@ -12,8 +12,8 @@ from urllib.parse import quote
 import msgspec
 
 from sanderling.outcome import Code
-from sanderling.pages.ends import Aside, End, Failed
 from sanderling.stores.durable import FolderError, plainly
+from sanderling.stores.frontier_rows import Aside, End, Failed
 
 VERSION = 2  # 2: URLs may be left out
 APPLICATION = 0x53414E44  # "SAND": what tells our files from other people's SQLite databases

@@ -16,25 +16,37 @@ from typing import Any
 import msgspec
 
 from sanderling.outcome import Outcome
-from sanderling.pages import ledger_file, remembered
-from sanderling.pages.ends import KEPT, REOPENABLE, UNFETCHED, Aside, Body, End, Ended, Failed, Found, Queued, Robots
-from sanderling.pages.ledger_file import Meta, key_of
+from sanderling.stores import frontier_file, frontier_remembered
 from sanderling.stores.durable import FolderError, plainly
+from sanderling.stores.frontier_file import Meta, key_of
+from sanderling.stores.frontier_rows import (
+    KEPT,
+    REOPENABLE,
+    UNFETCHED,
+    Aside,
+    Body,
+    End,
+    Ended,
+    Failed,
+    Found,
+    Queued,
+    Robots,
+)
 
-__all__ = ["KEPT", "UNFETCHED", "Body", "End", "Ended", "Failed", "Found", "Ledger", "Queued", "Robots"]
+__all__ = ["KEPT", "UNFETCHED", "Body", "End", "Ended", "Failed", "Found", "Frontier", "Queued", "Robots"]
 
 # Ids of hosts held in memory; a crawl of more hosts than that looks the others up. 8 MB at most.
 HOSTS_HELD = 50_000
 
 
-class Ledger:
+class Frontier:
     """The ledger in the file at `path`, which is made if it is not there."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            ledger_file.create(path, Meta())
+            frontier_file.create(path, Meta())
         self._path = path
-        self._db = ledger_file.connect(path)
+        self._db = frontier_file.connect(path)
         try:
             with plainly(path):
                 self._load()
@@ -43,17 +55,17 @@ class Ledger:
             raise
 
     def _load(self) -> None:
-        self.meta = ledger_file.read_meta(self._db, self._path)
+        self.meta = frontier_file.read_meta(self._db, self._path)
         self._hosts: dict[str, int] = {}
         self._new_robots: dict[str, Robots] = {}
         self._codes = {name: number for number, name in self._db.execute("SELECT id, name FROM code")}
-        self._tally = Counter(ledger_file.tally(self._db))
+        self._tally = Counter(frontier_file.tally(self._db))
         ((last,),) = self._db.execute("SELECT coalesce(max(id), 0) FROM url")
         if last != self.known:
             raise FolderError(f"{self._path} is damaged: its last id is {last}, expected {self.known}.")
 
     def __repr__(self) -> str:
-        return f"<Ledger {self._path} known={self.known} waiting={self.counts()[End.WAITING]}>"
+        return f"<Frontier {self._path} known={self.known} waiting={self.counts()[End.WAITING]}>"
 
     @property
     def known(self) -> int:
@@ -69,7 +81,7 @@ class Ledger:
     def aside(self) -> list[Aside]:
         """The hosts that were set aside, those with most URLs that wait first."""
         with plainly(self._path):
-            return ledger_file.aside(self._db)
+            return frontier_file.aside(self._db)
 
     def take(self, wants: Sequence[tuple[str, int, int]]) -> list[list[Queued]]:
         """For each (host, id, n): the first n URLs that wait there and have a higher id, in order of discovery."""
@@ -97,7 +109,7 @@ class Ledger:
         """
         with self._transaction() as tally:
             self._decide(ended, tally)
-            remembered.remember(self._db, ended)
+            frontier_remembered.remember(self._db, ended)
             new = self._add(found)
             tally[End.WAITING, ""] += sum(new.values())
             self._db.execute("UPDATE meta SET value = ? WHERE name = 'watermark'", (watermark,))
@@ -220,12 +232,12 @@ class Ledger:
     def failed(self) -> Iterator[Failed]:
         """The URLs that failed or were refused, by id. Read them before anything else is written."""
         with plainly(self._path):
-            yield from ledger_file.failed(self._db)
+            yield from frontier_file.failed(self._db)
 
     def ends(self) -> bytearray:
         """The end of each URL, by id; there is no id 0."""
         with plainly(self._path):
-            return ledger_file.ends(self._db, self.known)
+            return frontier_file.ends(self._db, self.known)
 
     def moved_to(self, url: str) -> str | None:
         """Where the URL was found to have moved; None if it was not."""
@@ -236,7 +248,7 @@ class Ledger:
     def remembered_links(self, url: str) -> tuple[str, ...]:
         """Where the page led when it last came whole; nothing if that is not known."""
         with plainly(self._path):
-            return remembered.links(self._db, url)
+            return frontier_remembered.links(self._db, url)
 
     def robots(self, origin: str) -> Robots | None:
         """What this crawl was told when it last asked the origin for its robots.txt."""
@@ -255,12 +267,12 @@ class Ledger:
         """Change what the ledger says of its crawl."""
         meta = msgspec.structs.replace(self.meta, **changes)
         with self._transaction():
-            ledger_file.write_meta(self._db, meta)
+            frontier_file.write_meta(self._db, meta)
         self.meta = meta
 
     def close(self) -> None:
         """Leave one plain file behind."""
-        ledger_file.disconnect(self._db)
+        frontier_file.disconnect(self._db)
 
     # SQL.
 

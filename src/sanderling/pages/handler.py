@@ -1,0 +1,86 @@
+"""Asks for one URL of a host, or for its robots.txt, and understands the answer. Nothing here decides when."""
+
+from sanderling.clock import Clock
+from sanderling.engine.ports import Settled
+from sanderling.fetch.attempts import MOST_HOPS, Fetched, Fetcher, moves
+from sanderling.flow.desk import Desk
+from sanderling.flow.memory import Memory
+from sanderling.limit import Permit
+from sanderling.outcome import Code, Outcome
+from sanderling.pages import record
+from sanderling.pages.discovery import Discovery, Moved
+from sanderling.pages.hosts import Ask
+from sanderling.pages.permissions import Learned, Permissions
+from sanderling.pages.record import Read
+from sanderling.pages.urls import origin_of
+from sanderling.stores.frontier_rows import Ended, Queued
+from sanderling.task import Blame, Reply, Task
+
+BIG = 2**20  # bytes of a body that is read in a thread
+
+# What a reply is understood as: rules of robots.txt, a page, one that is unchanged, a redirect, or a reason why not.
+Understood = Learned | Read | Ended | Moved | Outcome
+
+
+class PageHandler:
+    """Sends requests for which there is leave."""
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        permissions: Permissions,
+        discovery: Discovery,
+        memory: Memory,
+        desk: Desk,
+        clock: Clock,
+    ) -> None:
+        self._fetcher = fetcher
+        self._permissions = permissions
+        self._discovery = discovery
+        self._memory = memory
+        self._desk = desk
+        self._clock = clock
+
+    async def __call__(self, work: Ask, permit: Permit, blame: Blame) -> Settled[Understood]:
+        """What came of it."""
+        if work.queued is None:
+            learned = await self._permissions.learn(str(work.key), permit)
+            return Settled(learned.outcome, learned, decided=True, of_host=True)
+        fetched = await self._fetch(work.queued, permit, blame)
+        if fetched.reply is None:
+            return Settled(fetched.outcome)
+        try:
+            understood = await self._understand(work.queued, fetched.outcome, fetched.reply)
+        finally:
+            self._memory.release(fetched.reply.url)
+        return Settled(fetched.outcome, understood, size=len(fetched.reply.body))
+
+    def received(self, work: Ask) -> int:
+        """Bytes of the answer so far."""
+        return self._memory.held(work.url)
+
+    async def _understand(self, queued: Queued, outcome: Outcome, reply: Reply) -> Understood | None:
+        if moves(reply):
+            return await self._discovery.resolve(queued, reply)
+        wall = self._clock.wall()
+        if record.confirmed(queued, outcome):
+            return record.unchanged(queued, outcome, reply, wall)
+        if outcome.code is not Code.OK:
+            return None
+        # A page takes a moment to read, what a stranger makes of 30 MB may take seconds: not on the loop.
+        given = queued, outcome, reply, wall, self._discovery.announced(queued.url)
+        return await self._desk(record.read, *given) if len(reply.body) > BIG else record.read(*given)
+
+    async def _fetch(self, queued: Queued, permit: Permit, blame: Blame) -> Fetched:
+        fetched = await self._fetcher.fetch(Task(queued.url, headers=record.conditions(queued), blame=blame), permit)
+        for _ in range(MOST_HOPS):
+            if (same := self._with_session(queued, fetched.reply)) is None:
+                break
+            fetched = await self._fetcher.fetch(Task(same, blame=blame), permit)
+        return fetched
+
+    def _with_session(self, queued: Queued, reply: Reply | None) -> str | None:
+        """Where the reply leads, if that is this very URL with a session in it: as a URL of its own it were a loop."""
+        same = None if reply is None else record.respelled(queued, reply)
+        known = None if same is None else self._permissions.known(origin_of(queued.url))
+        return same if same is None or known is None or known.allows(same) else None

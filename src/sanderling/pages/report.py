@@ -1,0 +1,117 @@
+"""What a crawl of pages does, as the one report, made from its status. Pure."""
+
+import msgspec
+
+from sanderling.observe.report import AtFault, HostReport, HostCondition, Report, WorkCounts, join_names, largest, shorten
+from sanderling.pages.status import HostStatus, Status
+from sanderling.words import count, duration, size
+
+# How URLs end that were asked for.
+ASKED_FOR = ("fetched", "unchanged", "moved", "failed")
+TROUBLED = (HostCondition.FAILING, HostCondition.SET_ASIDE)
+
+
+class PagesFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What only a crawl of pages has. Counts are those of the crawl, bytes those of the run."""
+
+    counts: dict[str, int]  # URLs by end
+    known: int  # URLs
+    waiting: int  # URLs
+    inflight: int  # requests
+    bytes: int  # of documents that were read
+    hosts: int
+
+
+def report(status: Status) -> Report[PagesFacts]:
+    """Make the report of a crawl."""
+    counts, hosts = status.counts, tuple(map(_host, status.hosts))
+    kept = counts.get("fetched", 0) + counts.get("unchanged", 0)
+    return Report(
+        system=status.system,
+        doing=_doing(status),
+        paused=status.paused,
+        troubles=tuple(f"{each.host}: {each.trouble}" for each in hosts if each.state in TROUBLED),
+        work=_work(status, kept),
+        set_aside=status.set_aside,
+        hosts=hosts,
+        numbers=_numbers(status, kept),
+        facts=PagesFacts(
+            counts=largest(counts),
+            known=status.known,
+            waiting=status.waiting,
+            inflight=status.inflight,
+            bytes=status.bytes,
+            hosts=status.hosts_known,
+        ),
+    )
+
+
+def _work(status: Status, kept: int) -> WorkCounts:
+    ended = sum(status.counts.get(end, 0) for end in ASKED_FOR)
+    return WorkCounts(
+        # A host that is no longer asked is forgotten with its requests; how its URLs ended is not.
+        asked=max(sum(host.view.requests for host in status.hosts), ended),
+        refused=sum(host.view.rejected for host in status.hosts),
+        kept=kept,
+        failed=status.counts.get("failed", 0),
+        waiting=status.waiting,
+    )
+
+
+def _numbers(status: Status, kept: int) -> tuple[tuple[str, str], ...]:
+    throttled = [host.view.host for host in status.hosts if host.view.state == "closed" and host.view.not_before > 0]
+    return (
+        ("pages", f"{kept:,}"),
+        ("waiting", f"{status.waiting:,}"),
+        ("failed", f"{status.counts.get('failed', 0):,}"),
+        ("hosts", f"{status.hosts_known:,}"),
+        ("in flight", f"{status.inflight:,}"),
+        ("read", size(status.bytes)),
+        ("told to wait", join_names(throttled, 2) or "no host"),
+        ("for", duration(status.seconds)),
+    )
+
+
+def _host(host: HostStatus) -> HostReport:
+    state = _state(host)
+    trouble, at_fault = _trouble(host, state)
+    return HostReport(
+        host=host.view.host,
+        state=state,
+        waiting=host.queued,
+        in_flight=host.view.inflight,
+        trouble=shorten(trouble),
+        at_fault=at_fault,
+    )
+
+
+def _trouble(host: HostStatus, state: HostCondition) -> tuple[str, AtFault | None]:
+    """Say what is wrong with a host, and who caused it."""
+    if host.given_up or state in TROUBLED:
+        return host.trouble or host.view.why, AtFault.HOST
+    if state is HostCondition.THROTTLED:  # nothing has failed, whatever it said last
+        return host.view.why, None
+    # A failure is that of the URL until the circuit opens.
+    return (host.trouble, AtFault.ITEMS) if host.trouble else ("", None)
+
+
+def _state(host: HostStatus) -> HostCondition:
+    view = host.view
+    if host.given_up and host.queued:
+        return HostCondition.SET_ASIDE
+    if view.state != "closed":
+        return HostCondition.FAILING
+    if not (host.queued or view.inflight or view.waiting):
+        return HostCondition.DONE
+    return HostCondition.THROTTLED if view.not_before > 0 else HostCondition.GOING
+
+
+def _doing(status: Status) -> str:
+    aside = f", {status.set_aside:,} of them for hosts that do not answer" if status.set_aside else ""
+    if not status.running:
+        return f"ended with {count(status.pages, 'page')}, {count(status.waiting, 'URL')} left{aside}"
+    if status.paused:
+        return f"paused; {count(status.waiting, 'URL')} wait, {count(status.inflight, 'request')} in flight"
+    if not status.waiting:
+        return "nothing is left to ask for"
+    return f"asking {count(status.hosts_known, 'host')}; {count(status.waiting, 'URL')} wait{aside}"

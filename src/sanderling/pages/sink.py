@@ -1,0 +1,90 @@
+"""Makes a batch of a crawl durable: rows and bodies, then the frontier; before both, whoever comes after us has it.
+
+Where somebody comes after us (`onward`), what ended is handed on before the frontier takes note of it: whoever is
+killed in between asks for it again, and hands it on again.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from sanderling.flow.desk import Desk
+from sanderling.ids import host_of
+from sanderling.outcome import Outcome
+from sanderling.pages.folder import CrawlFolder, failed_row
+from sanderling.stores.frontier_rows import Again, End, Ended, Failed, Found
+
+
+class Onward(Protocol):
+    """Somebody who gets all that ended, at least once."""
+
+    async def hand(self, rows: Sequence[bytes]) -> bool:
+        """Return when these rows of pages.jsonl and failed.jsonl are safe; False if we end, and they are not."""
+
+
+class HostNote(NamedTuple):
+    """A host was set aside for this reason until then; without a reason, it answers again."""
+
+    host: str
+    outcome: Outcome | None
+    due: float = 0.0  # seconds since 1970
+
+
+Note = Ended | Again | HostNote
+
+
+class PageSink:
+    """Writes into one folder, through one thread, so that the folder is never touched by two at once."""
+
+    def __init__(self, folder: CrawlFolder, desk: Desk, onward: Onward | None) -> None:
+        self.unhanded: Counter[End] = Counter()  # what ended, and waits again, since nobody took it
+        self._folder = folder
+        self._desk = desk
+        self._onward = onward
+
+    async def write(self, ended: Sequence[Note], found: Sequence[Found], checkpoint: None) -> dict[str, int]:
+        """Commit all of it or nothing; how many new URLs wait, by host."""
+        del checkpoint  # rows and frontier are cut at the same watermark
+        done = [each for each in ended if isinstance(each, Ended)]
+        # Whoever wants to be left out is not handed on as a failure either.
+        rows = [_row(each) for each in done if each.end is not End.LEFT_OUT]
+        if self._onward is not None and rows and not await self._onward.hand(rows):
+            self.unhanded.update(each.end for each in done)
+            done = []
+        again = [each for each in ended if isinstance(each, Again)]
+        notes = [each for each in ended if isinstance(each, HostNote)]
+        return await self._desk(_commit, self._folder, done, found, again, notes)
+
+    def stop(self) -> None:
+        """Whoever comes after us is told by whoever stops us."""
+
+
+def _row(ended: Ended) -> bytes:
+    """The row of what ended, also of what has none in pages.jsonl."""
+    if ended.row is not None:
+        return ended.row
+    outcome, detail = ended.outcome, ended.outcome.detail.encode(errors="replace").decode()
+    host = host_of(ended.url)
+    return failed_row(Failed(ended.id, ended.url, host, ended.depth, ended.end, outcome.code, outcome.status, detail))
+
+
+def _commit(
+    folder: CrawlFolder,
+    ended: Sequence[Ended],
+    found: Sequence[Found],
+    again: Sequence[Again],
+    notes: Sequence[HostNote],
+) -> dict[str, int]:
+    """At the desk: a page that has not changed leads where it led in the earlier crawl."""
+    follow = list(found)
+    for each in ended:
+        if each.end is End.UNCHANGED and each.depth < folder.plan.depth:
+            links = folder.ledger.remembered_links(each.url)
+            follow.extend(Found(link, host_of(link), each.depth + 1) for link in links)
+    new = folder.commit(ended, follow, again)
+    for note in notes:
+        if note.outcome is None:
+            folder.ledger.clear_aside(note.host)
+        else:
+            folder.ledger.set_aside(note.host, note.outcome, note.due)
+    return new
