@@ -45,8 +45,8 @@ def test_however_many_ids_fail_the_others_are_stored_as_they_appear(tmp_path: Pa
     assert crawled.without_fate() == []
     assert states == {State.CLOSED.value}
     # Nobody waits for them: they are on disk, and the cursor has passed them.
-    assert crawled.system.crawl.waiting < 200
-    assert crawled.system.books.durable.low > crawled.system.books.durable.next - 600
+    assert crawled.system.waiting < 200
+    assert crawled.system.durable.low > crawled.system.durable.next - 600
 
 
 def test_what_is_missed_for_other_reasons_does_not_wait_for_what_fails(tmp_path: Path) -> None:
