@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sanderling.sequence.books import Books
 from sequence_parts import DAY, WALL, JumpingClock, MemoryQueue, Upstream, answer, desk
 
 from sanderling.apis.numbered import Status
 from sanderling.sequence import books, recheck
-from sanderling.sequence.books import Books
 from sanderling.sequence.cursor import Cursor, Position
 from sanderling.sequence.measures import Measures
 from sanderling.sequence.missed import Missed
@@ -29,7 +29,7 @@ from sanderling.sequence.recheck import (
     taken_apart,
 )
 from sanderling.sequence.retries import OFFLOAD, Reason
-from sanderling.sequence.state import Fates, SequenceState
+from sanderling.sequence.state import Fates, Hurry, SequenceState
 from sanderling.testing import run_virtual
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -374,7 +374,7 @@ def test_what_somebody_else_made_due_is_asked_within_seconds(play: Play) -> None
         async with asyncio.TaskGroup() as group:
             group.create_task(lane.run(100 + SOON))
             await lane.clock.sleep(100)
-            lane.state.hasten(lane.clock.wall(), (0, 10))
+            lane.state.hasten(Hurry(lane.clock.wall(), 0, 10))
 
     assert play(script, missed(5, due=DAY)).asked() == {5: 1}
 

@@ -16,7 +16,7 @@ from sanderling.sequence.measures import Measures
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import OFFLOAD, WARN_AT, Reason, check_in
 from sanderling.sequence.sink import SequenceSink
-from sanderling.sequence.state import Fates
+from sanderling.sequence.state import Fates, Hurry
 from sanderling.sequence.writer import SequenceWriter
 
 AT_ONCE = 200  # ids, or ranges, that are read at a time: all others wait on disk
@@ -93,9 +93,10 @@ class Recheck:
         self._due: deque[Missed] = deque()
         self._checks: deque[Check] = deque()  # of the first that was due
         self._held: dict[int, Missed] = {}  # what was read and has not been settled, by its first id
+        self._hastened: dict[int, float] = {}  # of those, when somebody wants them asked once more, by the wall
         self._needed = asyncio.Event()  # whether more should be read
         self._opened = False  # whether a hidden id was shown
-        self._hurried: tuple[int, int] | None = None  # ids that somebody wants asked
+        self._hurried: tuple[int, int, float] | None = None  # ids that somebody wants asked, over so many seconds
         self._flooded: float | None = None
 
     def __len__(self) -> int:
@@ -175,8 +176,9 @@ class Recheck:
         elif answer.status is Status.SKIPPED:
             self._writer.skip(missed.low)
         else:
-            self._writer.miss([self._still(missed, answer.status)])
+            self._writer.miss([self._at_once(self._still(missed, answer.status))])
             return
+        self._hastened.pop(missed.low, None)
         self._opened |= missed.reason is Reason.HIDDEN
 
     def _still(self, missed: Missed, status: Status) -> Missed:
@@ -224,22 +226,35 @@ class Recheck:
             changed = replace(
                 missed, last_seen=wall, tries=tries, next_check=wall + check_in(missed.reason, tries, self._rng)
             )
-        self._writer.miss(without_all(changed, sample.found))
+        self._writer.miss(without_all(self._at_once(changed), sample.found))
 
-    def hurry(self, low: int, high: int) -> None:
-        """Ask within seconds for what is missed from `low` to `high`."""
+    def hurry(self, low: int, high: int, seconds: float = 0.0) -> None:
+        """Ask for what is missed from `low` to `high`: the first of it within seconds, the last so much later."""
         if low <= high:
-            self._hurried = (low, high)
+            self._hurried = (low, high, seconds)
 
     async def _hasten(self) -> None:
         """Let be due at once what somebody wants asked; and if a hidden id was shown, all others, which may be too."""
         hurried, self._hurried = self._hurried, None
         if hurried is not None:
-            await self._desk(self._state.hasten, self._clock.wall(), hurried)
+            low, high, seconds = hurried
+            await self._make_due(Hurry(self._clock.wall(), low, high, seconds))
         opened, self._opened, now = self._opened, False, self._clock.now()
         if opened and (self._flooded is None or now - self._flooded >= FLOOD_EVERY):
             self._flooded = now
-            await self._desk(self._state.hasten, self._clock.wall(), (0, LARGEST_ID), Reason.HIDDEN)
+            await self._make_due(Hurry(self._clock.wall(), 0, LARGEST_ID), Reason.HIDDEN)
+
+    async def _make_due(self, hurry: Hurry, reason: Reason | None = None) -> None:
+        """On disk, and of what is being asked just now, once more."""
+        for each in self._held.values():
+            if each.low <= hurry.high and hurry.low <= each.high and reason in (None, each.reason):
+                self._hastened[each.low] = hurry.due(each.low)
+        await self._desk(self._state.hasten, hurry, reason)
+
+    def _at_once(self, missed: Missed) -> Missed:
+        """What is still missed; due soon if somebody wanted that while it was being asked."""
+        due = self._hastened.pop(missed.low, None)
+        return missed if due is None else replace(missed, tries=0, next_check=due)
 
 
 def spread(missed: Missed, rng: Random) -> list[int]:

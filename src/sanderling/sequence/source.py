@@ -36,6 +36,7 @@ LONGEST, OVERDUE = 45.0, 15.0
 # Ids that may wait for their next try. Each waits for half a minute at most; were there more, the upstream is in
 # trouble, and taking on new ones would only fill the memory.
 MOST_WAITING = 20_000
+LONGEST_HURRY = 60.0  # seconds until the last of those is asked that were given up where there is life after all
 UNSURE = frozenset({Status.DISABLED, Status.ERROR, Status.RATE_LIMITED})
 SILENT = Outcome(Code.HOST_UNAVAILABLE)
 
@@ -292,8 +293,10 @@ class SequenceSource:
         return sum(high - low + 1 for low, high in ranges)
 
     def hurry(self, first: int) -> None:
-        """Ask soon for what was given up from `first` on: it may be there by now."""
-        self._lanes.missed.hurry(first, self._cursor.next - 1)
+        """Ask for what was given up from `first` on, when it should be there: as if it were new."""
+        last = self._cursor.next - 1
+        seconds = self._watcher.due(last) - max(0.0, self._watcher.due(first))
+        self._lanes.missed.hurry(first, last, min(LONGEST_HURRY, max(0.0, seconds)))
 
     def withdraw(self, above: int) -> None:
         """Let ids above this one that wait for another try wait for their turn instead, as if never asked."""
