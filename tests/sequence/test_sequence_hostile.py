@@ -91,7 +91,7 @@ def test_ids_that_fail_for_hours_do_not_shut_the_host_for_the_others(tmp_path: P
 
 
 def test_when_the_trouble_is_over_all_of_them_are_stored(tmp_path: Path) -> None:
-    weather = WeatherRules(troubles=(Trouble(20.0, 60.0, 0.05),))
+    weather = WeatherRules(troubles=(Trouble(20.0, 90.0, 0.05),))
 
     crawled = play(tmp_path, game(schedule=schedule(rate=5.0), weather=weather), 330)
 
