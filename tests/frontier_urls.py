@@ -41,5 +41,5 @@ def fetched(queued: Queued, end: End = End.FETCHED, body: Body | None = None, **
     return Ended(**values, row=msgspec.json.encode(row), **more)  # type: ignore[arg-type]  # mypy cannot see into it
 
 
-def failed(queued: Queued, end: End = End.FAILED, outcome: Outcome = GONE) -> Ended:
-    return Ended(id=queued.id, url=queued.url, end=end, outcome=outcome, depth=queued.depth)
+def failed(queued: Queued, end: End = End.FAILED, outcome: Outcome = GONE, requests: int = 1) -> Ended:
+    return Ended(id=queued.id, url=queued.url, end=end, outcome=outcome, depth=queued.depth, requests=requests)

@@ -26,7 +26,7 @@ from sanderling.limit.breaker import NEXT
 from sanderling.limit.rules import SCOPES, STRATEGIES
 from sanderling.observe.report import AtFault, HostReport, HostCondition, Report
 from sanderling.pages.record import Row
-from sanderling.stores.frontier_rows import End
+from sanderling.stores.frontier_rows import End, Failed
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "sanderling"
@@ -175,6 +175,12 @@ def test_the_fields_of_a_row_are_those_that_are_written() -> None:
     documented = [name.strip("`") for name, _ in rows(section(CRAWLING, "A row"))]
 
     assert documented == list(Row.__struct_fields__)
+
+
+def test_the_fields_of_a_row_that_only_failures_have_are_documented() -> None:
+    documented = {name.strip("`") for name, _ in rows(section(CRAWLING, "A row of what was not fetched"))}
+
+    assert documented == {*Failed._fields} - {*Row.__struct_fields__, "code"}
 
 
 def test_every_end_of_a_url_is_documented() -> None:

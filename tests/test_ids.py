@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sanderling.ids import Host, HostError, domain_of, host_of, normalise
+from sanderling.ids import PARTITIONS, Host, HostError, domain_of, host_of, normalise, partition_of
 
 SCHEMES = st.sampled_from(["http", "https", "ws", "wss"])
 
@@ -356,3 +356,16 @@ def test_a_domain_is_an_end_of_its_host_and_its_own_domain(name: str) -> None:
 
     assert f".{host}".endswith(f".{domain}")
     assert domain_of(Host(domain)) == domain
+
+
+def test_a_host_is_in_the_same_partition_for_ever() -> None:
+    """As `printf %s a.example | b2sum` says: the last ten bits."""
+    partitions = {"a.example": 416, "b.example": 58, "127.0.0.1:8080": 598, "[::1]": 159, "xn--bcher-kva.example": 433}
+
+    assert {host: partition_of(host) for host in partitions} == partitions
+
+
+@given(st.from_regex(r"[a-z0-9.:-]*", fullmatch=True))
+def test_there_are_1024_partitions(host: str) -> None:
+    assert PARTITIONS == 1024
+    assert 0 <= partition_of(host) < PARTITIONS

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from sanderling.ids import HostError
-from sanderling.task import Headers, Reply, Task
+from sanderling.task import Blame, Headers, Reply, Task
 
 URL = "https://API.example.com:443/items?page=2"
 
@@ -94,3 +94,10 @@ def test_a_status_has_three_digits(status: int) -> None:
 def test_an_odd_status_is_still_a_reply() -> None:
     """Real hosts say 999; what that means is for the classifier to decide."""
     assert reply(status=999).status == 999
+
+
+def test_whom_a_failure_is_blamed_on_takes_no_part_in_comparing_and_stays_over_a_retry() -> None:
+    task = Task("http://a.example/", blame=Blame("item", 3))
+
+    assert task == Task("http://a.example/")
+    assert task.again().blame == Blame("item", 3), "whether it failed is for the caller to say"

@@ -5,6 +5,7 @@ as fast as it allows, and one spelling for two hosts would let either block the 
 what different software could read differently is refused here, never guessed.
 """
 
+import hashlib
 import ipaddress
 import re
 from collections.abc import Callable
@@ -19,6 +20,9 @@ InstanceId = NewType("InstanceId", int)
 TargetId = NewType("TargetId", str)
 
 DEFAULT_PORT = {"https": 443, "wss": 443, "http": 80, "ws": 80}
+
+# Into so many parts all hosts are divided, wherever rows of theirs are stored; never to be changed.
+PARTITIONS = 1024
 
 # RFC 1035 as text, without the trailing dot.
 LONGEST_NAME = 253
@@ -76,6 +80,11 @@ def host_of(url: str) -> Host:
     if not found:
         raise HostError(f"URL {_shown(url)} does not start with one of {', '.join(f'{s}://' for s in DEFAULT_PORT)}")
     return normalise(found["authority"], scheme=found["scheme"].lower())
+
+
+def partition_of(host: str) -> int:
+    """The part of all hosts that this one belongs to, from 0: the last ten bits of what `b2sum` says of its name."""
+    return int.from_bytes(hashlib.blake2b(host.encode(), digest_size=64).digest(), "big") % PARTITIONS
 
 
 def domain_of(host: Host) -> str:

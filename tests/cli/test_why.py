@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,10 @@ from command_line import called
 from statuses import host, status
 
 from sanderling.clock import SystemClock
+from sanderling.outcome import Code, Outcome
 from sanderling.pages.status import Status
+from sanderling.stores.frontier import Frontier
+from sanderling.stores.frontier_rows import Again, Found
 from sanderling.stores.status_file import write_status
 
 THROTTLED = host(
@@ -54,6 +58,24 @@ def test_it_says_in_words_what_holds_the_host_back(folder: Path) -> None:
     assert "1,200 URLs of it still to be asked for." in done.out
     assert "instead of a good answer: RATE_LIMITED 429 \ufffd[2J" in done.out
     assert "\x1b" not in done.out
+
+
+def test_it_says_whose_fault_it_is_that_pages_wait(folder: Path) -> None:
+    def said(*flags: str) -> str:
+        return called("why", "quota.example", "--out", str(folder), *flags).out
+
+    urls, why = ["http://quota.example/1", "http://quota.example/2"], Outcome(Code.TIMEOUT, detail="slow")
+    with closing(Frontier(folder / "ledger.db")) as frontier:
+        frontier.commit([], [Found(url, "quota.example", 0) for url in urls], 0)
+        frontier.commit([], [], 0, [Again(2, urls[1], 1, 0.0, why)])
+        item, as_json = said(), json.loads(said("--json"))
+        frontier.set_aside("quota.example", why, SystemClock().wall() + 3600)
+
+    assert "1 URL of it failed and will be asked for once more: 1 no answer in time.\n" in item
+    assert (as_json["set_aside"], as_json["again_by"]) == (None, {"TIMEOUT": 1})
+    assert "It was set aside, by no fault of its pages: no answer in time; it is next asked in " in said()
+    aside = json.loads(said("--json"))["set_aside"]
+    assert (aside["code"], aside["detail"], aside["waiting"]) == ("TIMEOUT", "slow", 2)
 
 
 def test_a_crawl_that_has_ended_is_said_to_have(tmp_path: Path) -> None:

@@ -404,6 +404,19 @@ def test_an_opening_that_its_first_probe_undoes_has_taught_nothing() -> None:
     assert driven.view().rate >= before > 20
 
 
+def test_the_failures_of_a_false_alarm_are_no_part_of_the_windows_share() -> None:
+    driven = Driven(LimiterRules(pace=PaceRules(initial_rps=5, max_rps=5)))
+    driven.trip()
+    assert driven.limiter.probe_now(HOST)
+
+    for _ in range(10):
+        driven.ask()
+    driven.clock.advance(6)  # by then the window counts with what it has
+    driven.ask(500)
+
+    assert driven.view().rate == pytest.approx(5)
+
+
 def test_a_drain_that_ends_in_an_outage_is_given_up_at_once() -> None:
     """Bare 503s: the drain goes on until the circuit opens, and would take the outage for a quota."""
     driven = Driven(LimiterRules(pace=FAST))

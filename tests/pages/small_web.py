@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
-from sanderling.pages.books import Onward
+from sanderling.pages.sink import Onward
 from sanderling.pages.crawl import Crawl, Hands
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.rules import CrawlRules
@@ -123,9 +123,8 @@ def crawl(
         plan = Plan(seeds, tuple(allow), depth) if seeds else None
         with CrawlFolder.open(folder, plan, resume=resume, wall=clock.wall()) as opened:
             limiter = Limiter(limits or LimiterRules(pace=PACE), clock=clock, rng=Random(1))
-            hands = Hands(inline, memory or Memory(2**30))
+            hands = Hands(inline, memory or Memory(2**30), onward)
             one = Crawl(opened, of, limiter, rules=rules or CrawlRules(), clock=clock, hands=hands)
-            one.books.onward = onward
             for after, control in (wanted or {}).items():
                 asyncio.get_running_loop().call_later(after, one.control, control)
             if stop_after is not None:

@@ -64,7 +64,7 @@ def test_what_is_not_there_fails_with_its_reason(tmp_path: Path) -> None:
 
 
 def test_what_fails_for_a_while_is_tried_again_later(tmp_path: Path) -> None:
-    site = web(**{f"{A}/": page("/x"), f"{A}/x": [reply(500)] * 4 + [page()]})
+    site = web(**{f"{A}/": page("/x"), f"{A}/x": [reply(500)] * 3 + [page()]})
 
     done = crawl(tmp_path / "out", site, f"{A}/")
 

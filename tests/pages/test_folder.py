@@ -11,7 +11,7 @@ from pathlib import Path
 
 import kept
 import pytest
-from frontier_urls import fetched, found, fresh, url
+from frontier_urls import FINE, fetched, found, fresh, url
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept import MANY, PLAN, crawl, wait
@@ -68,7 +68,8 @@ def test_failed_urls_say_why(path: Path) -> None:
 
     (line,) = (path / "failed.jsonl").read_text().splitlines()
     expected = {"id": 4, "url": url(4), "host": "b.example", "depth": 0, "end": "failed", "status": 404}
-    assert json.loads(line) == expected | {"outcome": "CONTENT_NOT_FOUND", "detail": "not there"}
+    blame = {"requests": 1, "fault": "item"}
+    assert json.loads(line) == expected | {"outcome": "CONTENT_NOT_FOUND", "detail": "not there"} | blame
 
 
 def test_an_unfinished_crawl_is_gone_on_with(path: Path) -> None:
@@ -410,7 +411,7 @@ def test_rows_that_do_not_fit_are_said_and_lose_nothing(path: Path) -> None:
     with begin(path) as folder:
         folder.commit([], found(1))
         (queued,) = wait(folder)
-        large = Ended(id=1, url=queued.url, end=End.FETCHED, outcome=kept.FINE, depth=0, row=b"x" * 2_000_000)
+        large = Ended(id=1, url=queued.url, end=End.FETCHED, outcome=FINE, depth=0, row=b"x" * 2_000_000)
         with files_of_at_most(1_000_000), pytest.raises(FolderError, match=r"the disk is full. Nothing is lost"):
             folder.commit([large], [])
         folder.commit([fetched(queued)], [])

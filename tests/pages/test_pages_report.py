@@ -68,7 +68,12 @@ IDLE = host("idle.example", queued=0, inflight=0)
             None,
         ),
         (host(state="open", trouble="TIMEOUT"), HostCondition.FAILING, "TIMEOUT", AtFault.HOST),
-        (host(state="half-open", why="one probe at a time"), HostCondition.FAILING, "one probe at a time", AtFault.HOST),
+        (
+            host(state="half-open", why="one probe at a time"),
+            HostCondition.FAILING,
+            "one probe at a time",
+            AtFault.HOST,
+        ),
         (GIVEN_UP, HostCondition.SET_ASIDE, "CONNECT_FAILED refused", AtFault.HOST),
         (msgspec.structs.replace(GIVEN_UP, queued=0), HostCondition.DONE, "CONNECT_FAILED refused", AtFault.HOST),
     ],
@@ -144,6 +149,8 @@ def test_a_report_agrees_with_its_status_and_comes_back_from_json(of: Status) ->
     assert made.work.kept == of.pages
     assert made.work.asked >= made.work.kept + made.work.failed
     assert [each.host for each in made.hosts] == [each.view.host for each in of.hosts]
-    assert len(made.troubles) == sum(each.state in (HostCondition.FAILING, HostCondition.SET_ASIDE) for each in made.hosts)
+    assert len(made.troubles) == sum(
+        each.state in (HostCondition.FAILING, HostCondition.SET_ASIDE) for each in made.hosts
+    )
     assert made.doing
     assert msgspec.json.decode(msgspec.json.encode(made), type=Report[PagesFacts]) == made

@@ -67,8 +67,10 @@ def test_every_field_of_a_row_is_a_column(folder: Path) -> None:
         "fetched_at": datetime(2026, 3, 1, 12, tzinfo=UTC),
         "metadata": [("author", "a"), ("og:type", "b")],
         "json": '{"a": [1, null]}',
+        "requests": None,
+        "fault": None,
     }
-    assert set(FULL) | {"host"} == set(schema().names)
+    assert set(FULL) | {"host", "requests", "fault"} == set(schema().names)
 
 
 def test_what_a_row_does_not_have_is_null(folder: Path) -> None:
@@ -80,14 +82,20 @@ def test_what_a_row_does_not_have_is_null(folder: Path) -> None:
 
 
 def test_failures_have_the_same_columns(folder: Path) -> None:
+    blame = {"requests": 4, "fault": "item"}
     write(folder, [FULL])
-    write(folder, [{"id": 2, "url": "https://b.example/", "host": "b.example", "outcome": "TIMEOUT"}], "failed.jsonl")
+    write(
+        folder,
+        [{"id": 2, "url": "https://b.example/", "host": "b.example", "outcome": "TIMEOUT"} | blame],
+        "failed.jsonl",
+    )
 
     paths = write_parquet(folder)
 
     assert [path.name for path in paths] == ["pages-00001.parquet", "failed.parquet"]
     assert pq.read_schema(paths[0]) == pq.read_schema(paths[1])
     assert [row["outcome"] for row in rows(*paths)] == ["OK", "TIMEOUT"]
+    assert blame.items() <= rows(*paths)[1].items()
 
 
 @pytest.mark.parametrize(("number", "expected"), [(0, [0]), (1, [1]), (5, [5]), (6, [5, 1]), (11, [5, 5, 1])])

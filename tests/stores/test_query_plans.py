@@ -15,9 +15,11 @@ from polling_play import WALL
 from postgres_polling_place import at, connected, fresh_schema, opened
 
 from sanderling.clock import SystemClock
+from sanderling.outcome import Code, Outcome
 from sanderling.stores.analytics_reading import COUNTED
 from sanderling.stores.analytics_sqlite import open_sqlite_analytics
-from sanderling.stores.frontier import Found, Frontier
+from sanderling.stores.frontier import Frontier
+from sanderling.stores.frontier_rows import Again, End, Ended, Found
 from sanderling.stores.postgres_server import relations
 from sanderling.stores.queue import Depth, Letter
 from sanderling.stores.sqlite_queue import SqliteQueue
@@ -67,13 +69,23 @@ async def test_without_its_index_what_is_due_in_postgres_is_found_out(postgres: 
 
 
 def test_a_commit_of_pages_takes_as_many_steps_whatever_is_known(tmp_path: Path) -> None:
+    """So do a look at what waits, a failure that is noted, and a host whose failures are forgiven."""
     steps = []
+    why = Outcome(Code.TIMEOUT)
     with closing(Frontier(tmp_path / "ledger.db")) as ledger:
         for known in (100, 10_000):
             ledger.commit([], urls(known - ledger.known, ledger.known), 0)
+            ((one, *_, other),) = ledger.take([("a.example", 0, known)])
+            ledger.commit([], [Found("https://b.example/", "b.example", 0)], 0)
             ticks: list[int] = []
             ledger._db.set_progress_handler(partial(ticks.append, known), 10)
-            ledger.commit([], urls(20, known), 0)
+            again = [Again(each.id, each.url, 1, 0.0, why) for each in (one, other)]
+            ledger.commit([], urls(20, known), 0, again)
+            ledger.take([("a.example", other.id - 20, 20)])
+            ended = Ended(id=other.id, url=other.url, end=End.FAILED, outcome=why, depth=1)
+            ledger.commit([ended], [], 0)
+            ledger.set_aside("a.example", why)
+            ledger.clear_aside("a.example")
             ledger._db.set_progress_handler(None, 0)
             steps.append(len(ticks))
 

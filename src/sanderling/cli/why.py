@@ -2,6 +2,7 @@
 
 import json as jsonlib
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,9 +14,14 @@ from cyclopts import Parameter
 from sanderling import ids
 from sanderling.cli import CommandError
 from sanderling.cli.pages.hosts import mood
+from sanderling.cli.pages.summary import meaning, reasons
 from sanderling.clock import SystemClock
 from sanderling.limit import explain
+from sanderling.pages.earlier import LEDGER
 from sanderling.pages.status import FILE, HostStatus, Status, published
+from sanderling.stores import frontier_file, frontier_reading
+from sanderling.stores.durable import FolderError, plainly
+from sanderling.stores.frontier_reading import HostWaits
 from sanderling.stores.status_file import age, is_running
 from sanderling.words import count, duration, printable
 
@@ -91,6 +97,7 @@ def _unknown(name: str, crawls: list[Published]) -> str:
 def _tell(crawl: Published, host: HostStatus, *, as_json: bool) -> None:
     wall = SystemClock().wall()
     since, running = age(crawl.status, wall), is_running(crawl.status, wall)
+    waits = waits_in(crawl.folder, host.view.host)
     if as_json:
         told = {
             "host": host.view.host,
@@ -98,6 +105,8 @@ def _tell(crawl: Published, host: HostStatus, *, as_json: bool) -> None:
             "why": explain(host.view),
             "queued": host.queued,
             "trouble": host.trouble,
+            "set_aside": None if waits.aside is None else waits.aside._asdict(),
+            "again_by": waits.again,
             "age": round(since, 3),
             "running": running,
             "pid": crawl.status.pid,
@@ -108,6 +117,27 @@ def _tell(crawl: Published, host: HostStatus, *, as_json: bool) -> None:
         return
     for line in _words(crawl, host, since, running=running):
         print(printable(line))
+    for line in _faults(waits, wall):
+        print(printable(line))
+
+
+def waits_in(folder: Path, host: str) -> HostWaits:
+    """Why what waits for the host waits, as the ledger says; nothing if that cannot be read."""
+    path = folder / LEDGER
+    with suppress(FolderError), plainly(path), closing(frontier_file.connect_to_read(path)) as db:
+        return frontier_reading.waits_of(db, host)
+    return HostWaits(None, {})
+
+
+def _faults(waits: HostWaits, wall: float) -> Iterator[str]:
+    """Whose fault it is that URLs wait."""
+    if waits.aside is not None:
+        due = waits.aside.due - wall
+        when = f"; it is next asked in {duration(due)}" if due > 0 else ""
+        yield f"It was set aside, by no fault of its pages: {meaning(waits.aside.code)}{when}."
+    if waits.again:
+        number = count(sum(waits.again.values()), "URL")
+        yield f"{number} of it failed and will be asked for once more: {reasons(waits.again)}."
 
 
 def _words(crawl: Published, host: HostStatus, since: float, *, running: bool) -> Iterator[str]:

@@ -6,6 +6,7 @@ the blame where it was; a probe that fails forgives all that failed since the la
 """
 
 from enum import Enum
+from math import inf
 from typing import Generic, TypeVar
 
 from sanderling.engine.hosts import HostState
@@ -57,22 +58,33 @@ class Judge(Generic[H, W, R]):
                 self._answered(host, work, settled, now, dropped=dropped)
             case Standing.FAILED:
                 self._failed(host, work, settled, now, probe=probe, dropped=dropped)
-            case standing:
-                if standing is Standing.REFUSED:
-                    host.note_failure(settled.outcome, now)
-                self._postpone(host, work, settled, now, now, dropped=dropped)
+            case Standing.REFUSED:
+                host.note_failure(settled.outcome, now)
+                self._postpone(host, work, settled, now, wait=self._refusal(host, work, now), dropped=dropped)
+            case Standing.UNASKED:
+                self._postpone(host, work, settled, now, wait=settled.outcome.retry_after or 0.0, dropped=dropped)
 
-    def _postpone(self, host: H, work: W, settled: Settled[R], due: float, now: float, *, dropped: bool) -> None:
-        """It has not failed: ask again then, unless the source knows better."""
+    def _refusal(self, host: H, work: W, now: float) -> float:
+        """Seconds until an item that was refused is asked again: soon at first, and behind others from then on.
+
+        Some items are refused for ever, while their host answers all others.
+        """
+        times, since = host.refuse(work.key, now)
+        if now - since > self._rules.patience:
+            return inf
+        return 0.0 if times == 1 else self._rules.pause(times - 1)
+
+    def _postpone(self, host: H, work: W, settled: Settled[R], now: float, *, wait: float, dropped: bool) -> None:
+        """It has not failed: ask again after so long, unless the source knows better."""
         if settled.decided and not dropped:
             self._source.settled(host, work, settled, now)
         elif not dropped:
-            self._source.later(host, work, due, now)
+            self._source.later(host, work, settled.outcome, now + wait)
 
     def _answered(self, host: H, work: W, settled: Settled[R], now: float, *, dropped: bool) -> None:
         if not dropped:
-            host.forget(work.key)
             self._source.settled(host, work, settled, now)
+            host.forget(work.key)
         if settled.outcome.ok or settled.outcome.status:  # a 404 is an answer; our own guard's refusal is none
             host.answer(now)
             if host.aside:
@@ -96,9 +108,9 @@ class Judge(Generic[H, W, R]):
         host.note_failure(outcome, now)
         if probe or dropped:
             self._proved_ill(host, now)
-            self._postpone(host, work, settled, now + self._rules.pause(1), now, dropped=dropped)
+            self._postpone(host, work, settled, now, wait=self._rules.pause(1), dropped=dropped)
         elif settled.decided or outcome.code in UNREACHED:
-            self._postpone(host, work, settled, now + self._rules.pause(1), now, dropped=dropped)
+            self._postpone(host, work, settled, now, wait=self._rules.pause(1), dropped=dropped)
         else:
             self._blame(host, work, outcome, now)
         if host.good is not None and self._limiter.is_down(host.name):
@@ -109,8 +121,8 @@ class Judge(Generic[H, W, R]):
         host.good = None  # it may be what has gone bad
         host.forgive()
         accused, host.accused = host.accused or (), None
-        for each, _ in accused:
-            self._source.later(host, each, now + self._rules.pause(1), now)
+        for each, outcome in accused:
+            self._source.later(host, each, outcome, now + self._rules.pause(1))
 
     def _blame(self, host: H, work: W, outcome: Outcome, now: float) -> None:
         """Count a failure of the item; it ends when that many in a row are improbable, and its host is well."""

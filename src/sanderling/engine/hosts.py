@@ -14,9 +14,9 @@ FIRST_SLOTS = 2
 
 
 class Failing(NamedTuple):
-    """An item that fails: how many requests in a row, and since when."""
+    """An item that fails, or is refused: how many requests in a row, and since when."""
 
-    failures: int
+    times: int
     since: float
 
 
@@ -37,12 +37,13 @@ class HostState:
     aside: bool = False  # without a good answer for too long: only probed
     good: Any = None  # work that it has answered well: by it the host is probed
     failing: dict[Hashable, Failing] | None = None  # by item
+    refused: dict[Hashable, Failing] | None = None  # items that the host refused, though it may have answered others
     streak: dict[Hashable, int] | None = None  # items that failed since the last good answer; failures before that
     accused: list[tuple[Any, Outcome]] | None = None  # failed too often; whether they are to blame a probe must tell
 
     def failures(self, key: Hashable) -> int:
         """How many requests for the item have failed in a row."""
-        return self.failing[key].failures if self.failing and key in self.failing else 0
+        return self.failing[key].times if self.failing and key in self.failing else 0
 
     def note_failure(self, outcome: Outcome, now: float) -> None:
         """No good answer. That we hold back ourselves is no news of the host."""
@@ -62,6 +63,13 @@ class HostState:
         self.slots = max(FIRST_SLOTS, self.slots - 1)
         return found
 
+    def refuse(self, key: Hashable, now: float) -> Failing:
+        """Count a refusal of an item."""
+        self.refused = self.refused or {}
+        times, since = self.refused.get(key, (0, now))
+        self.refused[key] = found = Failing(times + 1, since)
+        return found
+
     def recall(self, key: Hashable, failures: int, now: float) -> None:
         """Take up what an earlier run has counted."""
         if failures:
@@ -72,6 +80,8 @@ class HostState:
         """The item has its end."""
         if self.failing and self.failing.pop(key, None) and not self.failing:
             self.failing = None
+        if self.refused and self.refused.pop(key, None) and not self.refused:
+            self.refused = None
 
     def forgive(self) -> None:
         """The host was at fault: what failed since its last good answer has not failed."""

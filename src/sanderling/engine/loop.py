@@ -175,7 +175,7 @@ class Engine(Generic[H, W, R]):
             self._probes.add(host, self._judge.set_aside(host))
             return
         probing = host.aside or host.accused is not None or self.limiter.is_down(host.name)
-        classes = () if probing else self._open_classes(host, now)
+        classes = [] if probing else self._open_classes(host, now)
         if not probing and not classes:
             self._pass_over(host, now)
             return
@@ -183,7 +183,7 @@ class Engine(Generic[H, W, R]):
         if permit is None:
             self._places(host).add(host, max(self.limiter.ready_at(host.name), now + SOON))
             return
-        if probing or permit.probe:
+        if probing:
             self._send_probe(host, permit, now)
         else:
             self._send_next(host, classes, permit, now)
@@ -232,15 +232,17 @@ class Engine(Generic[H, W, R]):
             permit.release()
             self._places(host).add(host, now + (LATER if host.aside else LOOK))
         else:
-            self._start(host, work, permit, Class.PROBE, dropped=dropped)
+            self._start(host, work, permit, Class.PROBE, probe=permit.probe, dropped=dropped)
             self._line_up(host, now)
 
-    def _start(self, host: H, work: W, permit: Permit, of: Class, *, dropped: bool = False) -> None:
+    def _start(
+        self, host: H, work: W, permit: Permit, of: Class, *, probe: bool = False, dropped: bool = False
+    ) -> None:
         self.inflight += 1
         host.inflight += 1
         self.given[of] += 1
         self._inflight_of[of] += 1
-        self._group.create_task(self._ask(host, work, permit, of, dropped))
+        self._group.create_task(self._ask(host, work, permit, of, probe=probe, dropped=dropped))
 
     def _line_up(self, host: H, now: float) -> None:
         """Give the host its next turn, if it has something to ask for."""
@@ -262,8 +264,8 @@ class Engine(Generic[H, W, R]):
 
     # Asking.
 
-    async def _ask(self, host: H, work: W, permit: Permit, of: Class, dropped: bool) -> None:  # noqa: FBT001 - ours
-        blame, unproven, probe = Blame(work.key, host.failures(work.key)), host.good is None, permit.probe
+    async def _ask(self, host: H, work: W, permit: Permit, of: Class, *, probe: bool, dropped: bool) -> None:
+        blame, unproven = Blame(work.key, host.failures(work.key)), host.good is None
         self._unproven += unproven
         settled = await self._fly(host, work, permit, blame)
         self._unproven -= unproven

@@ -71,8 +71,11 @@ class Source(Protocol[H, W, R]):
     def settled(self, host: H, work: W, settled: Settled[R], now: float) -> None:
         """The host answered, or the handler has decided: end the item, or say when it is due again."""
 
-    def later(self, host: H, work: W, due: float, now: float) -> None:
-        """The item was refused, or not asked, or its host was at fault: it has not failed, and is due then."""
+    def later(self, host: H, work: W, outcome: Outcome, due: float) -> None:
+        """The item was refused, or not asked, or its host was at fault: it has not failed, and is due then.
+
+        At infinity: it was refused for too long, and is left to another run.
+        """
 
     def failed(self, host: H, work: W, outcome: Outcome, failures: int, due: float | None) -> None:
         """The item has failed so many times in a row. It is due again then; without a time, this is its end."""

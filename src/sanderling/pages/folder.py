@@ -93,9 +93,7 @@ class CrawlFolder:
         hosts = dict.fromkeys((*self.moved_hosts, host))
         self.ledger.note(moved_hosts=msgspec.json.encode(list(hosts)).decode())
 
-    def commit(
-        self, ended: Sequence[Ended], found: Sequence[Found], again: Sequence[Again] = ()
-    ) -> dict[str, int]:
+    def commit(self, ended: Sequence[Ended], found: Sequence[Found], again: Sequence[Again] = ()) -> dict[str, int]:
         """Keep what became of some URLs and which were found, all or nothing; how many new ones wait, by host."""
         with plainly(self.path):
             watermark = self._output.write(ended)

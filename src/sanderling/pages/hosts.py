@@ -39,7 +39,7 @@ class PageHost(HostState):
     heeded: tuple[str, ...] = ()  # schemes whose robots.txt was taken notice of: its delay, and its sitemaps
     shut: dict[str, Shut] | None = None  # by origin
     withheld: int = 0  # URLs left waiting since the robots.txt of their origin was unavailable for too long
-    refused: Outcome | None = None  # why our own guard lets nothing be asked there
+    forbidden: Outcome | None = None  # why our own guard lets nothing be asked there
     ready: deque[Queued] | None = None  # made when needed: most hosts of a wide crawl have a handful of URLs
     _later: list[tuple[float, int, Queued]] | None = None
 

@@ -53,6 +53,8 @@ class Row(msgspec.Struct):
     json: msgspec.Raw = NULL  # the document itself in a row, its text in Parquet
     body_path: str | None = None
     sha256: str | None = None
+    requests: int | None = None  # of what was not fetched: how many were sent for it
+    fault: str | None = None  # the same: whose it is
 
 
 _decode = msgspec.json.Decoder(Row).decode
@@ -72,7 +74,7 @@ def schema() -> Any:  # noqa: ANN401 - pyarrow has no types
         "links": pa.list_(pa.string()),
         "metadata": pa.map_(pa.string(), pa.string()),
     }
-    numbers = dict.fromkeys(("id", "status", "depth", "bytes"), pa.int64()) | {"seconds": pa.float64()}
+    numbers = dict.fromkeys(("id", "status", "depth", "bytes", "requests"), pa.int64()) | {"seconds": pa.float64()}
     kinds = special | numbers
     return pa.schema([pa.field(name, kinds.get(name, pa.string())) for name in Row.__struct_fields__])
 

@@ -2,7 +2,16 @@
 
 import msgspec
 
-from sanderling.observe.report import AtFault, HostReport, HostCondition, Report, WorkCounts, join_names, largest, shorten
+from sanderling.observe.report import (
+    AtFault,
+    HostCondition,
+    HostReport,
+    Report,
+    WorkCounts,
+    join_names,
+    largest,
+    shorten,
+)
 from sanderling.pages.status import HostStatus, Status
 from sanderling.words import count, duration, size
 
@@ -34,6 +43,7 @@ def report(status: Status) -> Report[PagesFacts]:
         work=_work(status, kept),
         set_aside=status.set_aside,
         hosts=hosts,
+        classes=status.classes,
         numbers=_numbers(status, kept),
         facts=PagesFacts(
             counts=largest(counts),

@@ -12,7 +12,7 @@ from sanderling.flow.desk import Desk
 from sanderling.ids import host_of
 from sanderling.outcome import Outcome
 from sanderling.pages.folder import CrawlFolder, failed_row
-from sanderling.stores.frontier_rows import Again, End, Ended, Failed, Found
+from sanderling.stores.frontier_rows import Again, End, Ended, Found, failed_as
 
 
 class Onward(Protocol):
@@ -63,9 +63,7 @@ def _row(ended: Ended) -> bytes:
     """The row of what ended, also of what has none in pages.jsonl."""
     if ended.row is not None:
         return ended.row
-    outcome, detail = ended.outcome, ended.outcome.detail.encode(errors="replace").decode()
-    host = host_of(ended.url)
-    return failed_row(Failed(ended.id, ended.url, host, ended.depth, ended.end, outcome.code, outcome.status, detail))
+    return failed_row(failed_as(ended, host_of(ended.url), ended.end, ended.outcome))
 
 
 def _commit(

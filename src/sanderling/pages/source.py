@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 
 import msgspec
 
@@ -94,8 +95,8 @@ class PageSource:
 
     def _check(self, host: PageHost, queued: Queued, now: float) -> Ask | None:
         """What to ask for this URL; None if it is decided, or must wait."""
-        if host.refused is not None:
-            self._end(host, queued, host.refused, End.FAILED, requests=0)
+        if host.forbidden is not None:
+            self._end(host, queued, host.forbidden, End.FAILED, requests=0)
             return None
         if self._rules.leave_out is not None and (why := self._rules.leave_out.why(queued.url, host.name)):
             outcome = Outcome(Code.REFUSED, detail=f"left out: {why}"[:200])
@@ -133,11 +134,15 @@ class PageSource:
             outcome = result if isinstance(result, Outcome) else settled.outcome
             self._end(host, work.queued, outcome, End.FAILED, requests=host.failures(work.key) + 1)
 
-    def later(self, host: PageHost, work: Ask, due: float, now: float) -> None:
+    def later(self, host: PageHost, work: Ask, outcome: Outcome, due: float) -> None:
         """It has not failed."""
         if work.queued is None:
             host.learning = False
-            host.wait_for(str(work.key), due, now)
+            host.wait_for(str(work.key), due, self._clock.now())
+        elif due == inf:
+            host.withheld += 1
+            self.set_aside += not host.aside
+            self._note_again(work.queued, outcome, 0, self._rules.patience)
         else:
             host.put_off(work.queued, due)
 
@@ -150,8 +155,10 @@ class PageSource:
             self._end(host, work.queued, outcome, End.FAILED, requests=failures)
         else:
             host.put_off(work.queued, due)
-            wall = self._clock.wall() + due - now
-            self._writer.add(Again(work.queued.id, work.queued.url, failures, wall, outcome))
+            self._note_again(work.queued, outcome, failures, due - now)
+
+    def _note_again(self, queued: Queued, outcome: Outcome, failures: int, wait: float) -> None:
+        self._writer.add(Again(queued.id, queued.url, failures, self._clock.wall() + wait, outcome))
 
     def leave(self, host: PageHost, outcome: Outcome, due: float) -> None:
         """The host does not answer: its URLs go on waiting, with its reason."""
@@ -217,7 +224,7 @@ class PageSource:
             host.let_in(origin)
             self._heed(host, origin, learned.rules, asked=outcome.code is not Code.DEFERRED)
         elif outcome.code is Code.REFUSED:  # by our own guard, which does not change its mind
-            host.refused = outcome
+            host.forbidden = outcome
         elif host.shut_out(origin, now, self._rules):
             self._writer.add(HostNote(host.name, outcome))
 

@@ -40,6 +40,7 @@ class Status(msgspec.Struct, frozen=True):
     running: bool = True  # as far as it could say: one that was killed did not
     paused: bool = False  # whether somebody wants it to rest
     system: str = "pages"
+    classes: dict[str, int] = {}  # requests of this run, by class of work
     set_aside: int = 0  # of those that wait, the URLs of hosts that do not answer: the next run asks for them
 
     @property
@@ -58,7 +59,7 @@ def status(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = Tru
     # Its clock may have been set since it began: the time it is counts for others, and how long it took for us.
     wall = crawl.clock.wall()
     decided = {end.name.lower(): crawl.counts[end] for end in End if end is not End.WAITING}
-    waiting = crawl.waiting + crawl.inflight
+    waiting = crawl.waiting
     return Status(
         pid=os.getpid(),
         wall=wall,
@@ -74,6 +75,7 @@ def status(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = Tru
         running=running,
         paused=crawl.wanted.paused,
         set_aside=crawl.set_aside,
+        classes={of.name.lower(): number for of, number in crawl.engine.given.items() if number},
     )
 
 
@@ -82,7 +84,7 @@ def _host(crawl: Crawl, view: HostView) -> HostStatus:
     if host is None:
         return HostStatus(view, 0, None)
     trouble = None if host.trouble is None else _said(host.trouble)
-    return HostStatus(view, host.held + host.on_disk + host.aside, trouble, host.given_up)
+    return HostStatus(view, max(0, host.waiting - host.inflight), trouble, host.aside)
 
 
 def _said(outcome: Outcome) -> str:

@@ -18,7 +18,7 @@ from sanderling.extras import load
 from sanderling.pages import parquet
 from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.output import FAILED, PAGES, SEEN
-from sanderling.stores import frontier_file
+from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_file import Meta
 from sanderling.stores.frontier_rows import KEPT, UNFETCHED, Aside, End
@@ -109,8 +109,8 @@ class _Inspection:
         self._meta = frontier_file.read_meta(db, self._folder / LEDGER)
         if not self._ledger(db):
             return
-        self._aside = tuple(frontier_file.aside(db))
-        ends = frontier_file.ends(db, sum(self._counts.values()))
+        self._aside = tuple(frontier_reading.aside(db))
+        ends = frontier_reading.ends(db)
         self._rows = self._lines(db, ends, PAGES, self._meta.watermark)
         self._body_files()
         if self._meta.closed:
@@ -127,9 +127,8 @@ class _Inspection:
         if self._wrong:
             return False
         self._counts |= {End(end): number for end, number in db.execute("SELECT end, count(*) FROM url GROUP BY end")}
-        ((last,),) = db.execute("SELECT coalesce(max(id), 0) FROM url")
-        if last != sum(self._counts.values()):
-            self.say(f"{LEDGER}: its ends add up to {sum(self._counts.values())} URLs, expected {last}, its last id")
+        if (number := sum(self._counts.values())) != self._meta.known:
+            self.say(f"{LEDGER}: its ends add up to {number} URLs, expected {self._meta.known}")
             return False
         if self._meta.finished and self._counts[End.WAITING]:
             self.say(f"{LEDGER}: {self._counts[End.WAITING]} URLs wait, expected none in a finished crawl")

@@ -1,28 +1,34 @@
-"""The ledger of a crawl: which URLs are known, which of them wait, and what became of the others.
+"""The frontier of a crawl on disk: which URLs are known, which of them wait, and what became of the others.
 
 Terms. *Known*: offered once, never again. *Waiting*: not decided yet; whoever takes it holds it in memory only, so
-after a crash it still waits. *Ended*: decided, in exactly one `End`. *Kept*: ended with a row in pages.jsonl.
+after a crash it still waits. *Again*: it waits since it failed, with its own reason and a time when it is due. *Aside*:
+its host did not answer; what waits for it is not to blame. *Ended*: decided, in exactly one `End`. *Kept*: ended with a
+row in pages.jsonl.
 *Remembered*: what an earlier crawl of the folder learned for conditional requests, replaced as this one goes on.
 
-One connection, one caller at a time. Whatever the disk does comes out as a FolderError, and the ledger stays as it was.
+Ids ascend in the order of discovery. They may have gaps: nothing here assumes that one file holds them all.
+
+One connection, one caller at a time. Whatever the disk does comes out as a FolderError, and the file stays as it was.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from sanderling.ids import partition_of
 from sanderling.outcome import Outcome
-from sanderling.stores import frontier_file, frontier_remembered
+from sanderling.stores import frontier_file, frontier_reading, frontier_remembered
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_file import Meta, key_of
 from sanderling.stores.frontier_rows import (
     KEPT,
     REOPENABLE,
     UNFETCHED,
+    Again,
     Aside,
     Body,
     End,
@@ -31,16 +37,18 @@ from sanderling.stores.frontier_rows import (
     Found,
     Queued,
     Robots,
+    WaitingRow,
+    as_text,
 )
 
-__all__ = ["KEPT", "UNFETCHED", "Body", "End", "Ended", "Failed", "Found", "Frontier", "Queued", "Robots"]
+__all__ = ["KEPT", "UNFETCHED", "Again", "Body", "End", "Ended", "Failed", "Found", "Frontier", "Queued", "Robots"]
 
 # Ids of hosts held in memory; a crawl of more hosts than that looks the others up. 8 MB at most.
 HOSTS_HELD = 50_000
 
 
 class Frontier:
-    """The ledger in the file at `path`, which is made if it is not there."""
+    """The frontier in the file at `path`, which is made if it is not there."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -59,10 +67,11 @@ class Frontier:
         self._hosts: dict[str, int] = {}
         self._new_robots: dict[str, Robots] = {}
         self._codes = {name: number for number, name in self._db.execute("SELECT id, name FROM code")}
-        self._tally = Counter(frontier_file.tally(self._db))
-        ((last,),) = self._db.execute("SELECT coalesce(max(id), 0) FROM url")
-        if last != self.known:
-            raise FolderError(f"{self._path} is damaged: its last id is {last}, expected {self.known}.")
+        self._tally = Counter(frontier_reading.tally(self._db))
+        if (last := self._last_id()) > self.meta.last_id:
+            raise FolderError(f"{self._path} is damaged: its last id is {last}, expected {self.meta.last_id} at most.")
+        if self.known != self.meta.known:
+            raise FolderError(f"{self._path} is damaged: it has {self.known} URLs, expected {self.meta.known}.")
 
     def __repr__(self) -> str:
         return f"<Frontier {self._path} known={self.known} waiting={self.counts()[End.WAITING]}>"
@@ -81,18 +90,22 @@ class Frontier:
     def aside(self) -> list[Aside]:
         """The hosts that were set aside, those with most URLs that wait first."""
         with plainly(self._path):
-            return frontier_file.aside(self._db)
+            return frontier_reading.aside(self._db)
 
     def take(self, wants: Sequence[tuple[str, int, int]]) -> list[list[Queued]]:
-        """For each (host, id, n): the first n URLs that wait there and have a higher id, in order of discovery."""
+        """For each (host, id, n): the first n URLs that wait there and have a higher id, in order of discovery.
+
+        Those that are due later are among them, and say so.
+        """
         remembered = self.meta.crawl > 1
         columns = "remembered.etag, remembered.modified" if remembered else "NULL, NULL"
         join = "LEFT JOIN remembered ON remembered.key = url.key" if remembered else ""
         # Columns and join are ours.
-        sql = f"""SELECT url.id, url.url, ?, url.depth, {columns} FROM url {join}
+        sql = f"""SELECT url.id, url.url, ?, url.depth, {columns}, coalesce(again.failures, 0), coalesce(again.due, 0.0)
+            FROM url LEFT JOIN again ON again.id = url.id {join}
             WHERE url.end = 0 AND url.host = ? AND url.id > ? ORDER BY url.id LIMIT ?"""  # noqa: S608
         with plainly(self._path):
-            hosts = self._host_ids({host for host, _, _ in wants})
+            hosts = self._host_ids(dict.fromkeys(host for host, _, _ in wants))
             return [
                 [Queued._make(row) for row in self._db.execute(sql, (host, hosts[host], after, most))]
                 if host in hosts
@@ -100,35 +113,71 @@ class Frontier:
                 for host, after, most in wants
             ]
 
+    def waiting_rows(self) -> Iterator[WaitingRow]:
+        """What waits, and whose fault that is, host by host. Read them before anything else is written."""
+        with plainly(self._path):
+            yield from frontier_reading.waiting_rows(self._db)
+
     # What becomes of them.
 
-    def commit(self, ended: Sequence[Ended], found: Sequence[Found], watermark: int) -> dict[str, int]:
-        """Decide `ended` and add what of `found` is not known yet, both or neither; how many wait now, by host.
+    def commit(
+        self, ended: Sequence[Ended], found: Sequence[Found], watermark: int, again: Sequence[Again] = ()
+    ) -> dict[str, int]:
+        """Decide `ended`, note what is to be asked `again`, and add what of `found` is not known yet, all or nothing.
 
-        ValueError if one of `ended` does not wait: it was decided before, or never known.
+        How many new ones wait now, by host. ValueError if one of `ended` or `again` does not wait: it was decided
+        before, or never known.
         """
         with self._transaction() as tally:
             self._decide(ended, tally)
+            self._put_off(again)
             frontier_remembered.remember(self._db, ended)
             new = self._add(found)
             tally[End.WAITING, ""] += sum(new.values())
-            self._db.execute("UPDATE meta SET value = ? WHERE name = 'watermark'", (watermark,))
-        self.meta = msgspec.structs.replace(self.meta, watermark=watermark)
+            meta = self._counted(watermark=watermark, known=self.known + sum(new.values()), last_id=self._last_id())
+        self.meta = meta
         return new
+
+    def _counted(self, **changes: int) -> Meta:
+        """What `meta` becomes, once it is committed; a highest id stays what it was if its row is elsewhere."""
+        changes["last_id"] = max(self.meta.last_id, changes.get("last_id", 0))
+        rows = [(value, name) for name, value in changes.items() if value != getattr(self.meta, name)]
+        self._db.executemany("UPDATE meta SET value = ? WHERE name = ?", rows)
+        return msgspec.structs.replace(self.meta, **changes)
+
+    def _last_id(self) -> int:
+        ((last,),) = self._db.execute("SELECT coalesce(max(id), 0) FROM url")
+        return int(last)
 
     def _decide(self, ended: Sequence[Ended], tally: Counter[tuple[End, str]]) -> None:
         rows = [(int(each.end), self._codes[each.outcome.code], each.id, each.url) for each in ended]
         done = self._db.executemany("UPDATE url SET end = ?, code = ? WHERE id = ? AND end = 0 AND url = ?", rows)
         if ended and done.rowcount != len(ended):
             raise ValueError(self._misfit(ended))
-        why = [(each.id, each.outcome.status, _plain(each.outcome.detail)) for each in ended if each.end in UNFETCHED]
-        self._db.executemany("INSERT INTO failure VALUES (?, ?, ?)", why)
+        self._db.executemany("DELETE FROM again WHERE id = ?", [(each.id,) for each in ended])
+        why = [
+            (each.id, each.outcome.status, as_text(each.outcome.detail), each.sent)
+            for each in ended
+            if each.end in UNFETCHED
+        ]
+        self._db.executemany("INSERT INTO failure (id, status, detail, requests) VALUES (?, ?, ?, ?)", why)
         moves = [(key_of(each.url), each.moved_to) for each in ended if each.moved_to is not None]
         self._db.executemany("INSERT OR REPLACE INTO moved VALUES (?, ?)", moves)
         tally.update((each.end, str(each.outcome.code)) for each in ended)
         tally[End.WAITING, ""] -= len(ended)
 
-    def _misfit(self, ended: Sequence[Ended]) -> str:
+    def _put_off(self, again: Sequence[Again]) -> None:
+        reasons = ((self._codes[why.code], why.status, as_text(why.detail)) for why in (each.outcome for each in again))
+        rows = [(each.failures, each.due, *why, each.id, each.url) for each, why in zip(again, reasons, strict=True)]
+        done = self._db.executemany(
+            """INSERT OR REPLACE INTO again (id, failures, due, code, status, detail, host)
+            SELECT id, ?, ?, ?, ?, ?, host FROM url WHERE id = ? AND end = 0 AND url = ?""",
+            rows,
+        )
+        if again and done.rowcount != len(again):
+            raise ValueError(self._misfit(again))
+
+    def _misfit(self, ended: Sequence[Ended] | Sequence[Again]) -> str:
         """Say which of `ended` did not wait; the transaction in which they should have been decided still stands."""
         seen = set()
         for each in ended:
@@ -143,44 +192,64 @@ class Frontier:
     def _add(self, found: Sequence[Found]) -> dict[str, int]:
         if not found:
             return {}
-        hosts = self._host_ids({each.host for each in found}, make=True)
+        hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
         rows = [(hosts[host], depth, key_of(url), url) for url, host, depth in found]
-        self._db.executemany(
-            "INSERT OR IGNORE INTO url (host, depth, end, code, key, url) VALUES (?, ?, 0, 0, ?, ?)", rows
-        )
+        self._insert(iter(rows))
         # By id: left to itself, SQLite reads the whole index by host, since that needs no sorting.
-        return self._by_host("NOT INDEXED WHERE url.id > ?", self.known)
+        return self._by_host("NOT INDEXED WHERE url.id > ?", self.meta.last_id)
+
+    def _insert(self, rows: Iterator[tuple[int, int, bytes, str]]) -> None:
+        """Each that is not known gets the next id."""
+        if self._last_id() < self.meta.last_id:
+            # SQLite would go on from the highest id in this file: the first gets its id from us.
+            sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, 0, 0, ?, ?)"
+            any(self._db.execute(sql, (self.meta.last_id + 1, *row)).rowcount for row in rows)
+        sql = "INSERT OR IGNORE INTO url (host, depth, end, code, key, url) VALUES (?, ?, 0, 0, ?, ?)"
+        self._db.executemany(sql, rows)
 
     def give_up(self, host: str, outcome: Outcome) -> int:
         """Every URL of the host that waits ends FAILED; how many that were."""
-        where = "end = 0 AND host = (SELECT id FROM host WHERE name = ?)"
+        where = "url.end = 0 AND url.host = (SELECT id FROM host WHERE name = ?)"
         with self._transaction() as tally:
             self._db.execute(
-                f"INSERT INTO failure SELECT id, ?, ? FROM url WHERE {where}",  # noqa: S608 - ours, above
-                (outcome.status, _plain(outcome.detail), host),
+                f"""INSERT INTO failure (id, status, detail, requests, given_up)
+                SELECT url.id, ?, ?, coalesce(again.failures, 0), 1 FROM url LEFT JOIN again ON again.id = url.id
+                WHERE {where}""",  # noqa: S608 - ours, above
+                (outcome.status, as_text(outcome.detail), host),
             )
+            self._forgive(host)
             number = self._change(f"SET end = 5, code = ? WHERE {where}", self._codes[outcome.code], host)
             tally[End.FAILED, str(outcome.code)] += number
             tally[End.WAITING, ""] -= number
         return number
 
-    def set_aside(self, host: str, outcome: Outcome) -> None:
-        """Note why the host does not answer: what waits for it goes on waiting."""
+    def set_aside(self, host: str, outcome: Outcome, due: float = 0.0) -> None:
+        """Note why the host does not answer, and when to ask next: what waits for it goes on waiting, without blame."""
         with self._transaction():
             self._db.execute(
-                "INSERT OR REPLACE INTO aside SELECT id, ?, ?, ? FROM host WHERE name = ?",
-                (self._codes[outcome.code], outcome.status, _plain(outcome.detail), host),
+                """INSERT OR REPLACE INTO aside (host, code, status, detail, due)
+                SELECT id, ?, ?, ?, ? FROM host WHERE name = ?""",
+                (self._codes[outcome.code], outcome.status, as_text(outcome.detail), due, host),
             )
+            self._forgive(host)
 
-    def clear_aside(self) -> None:
-        """A new run asks every host again."""
+    def _forgive(self, host: str) -> None:
+        """What failed while its host was at fault has not failed."""
+        self._db.execute("DELETE FROM again WHERE host = (SELECT id FROM host WHERE name = ?)", (host,))
+
+    def clear_aside(self, host: str | None = None) -> None:
+        """The host answers, or without a name: every host is to be asked again."""
         with self._transaction():
-            self._db.execute("DELETE FROM aside")
+            if host is None:
+                self._db.execute("DELETE FROM aside")
+            else:
+                self._db.execute("DELETE FROM aside WHERE host = (SELECT id FROM host WHERE name = ?)", (host,))
 
     def leave(self) -> int:
         """Every URL that waits for a host that answers ends LEFT, for a run that may ask for more; how many."""
         with self._transaction() as tally:
             number = self._change("SET end = 6 WHERE end = 0 AND host NOT IN (SELECT host FROM aside)")
+            self._db.execute("DELETE FROM again WHERE host NOT IN (SELECT host FROM aside)")
             tally[End.LEFT, ""] += number
             tally[End.WAITING, ""] -= number
         return number
@@ -212,8 +281,8 @@ class Frontier:
                 tally[End(end), names[code]] -= 1
                 number += 1
             tally[End.WAITING, ""] += number
-            self._db.execute("UPDATE meta SET value = ? WHERE name = 'watermark'", (watermark,))
-        self.meta = msgspec.structs.replace(self.meta, watermark=watermark)
+            meta = self._counted(watermark=watermark)
+        self.meta = meta
         return number
 
     # What is known.
@@ -232,12 +301,19 @@ class Frontier:
     def failed(self) -> Iterator[Failed]:
         """The URLs that failed or were refused, by id. Read them before anything else is written."""
         with plainly(self._path):
-            yield from frontier_file.failed(self._db)
+            yield from frontier_reading.failed(self._db)
 
     def ends(self) -> bytearray:
-        """The end of each URL, by id; there is no id 0."""
+        """The end of each URL, by id up to the highest; there is no id 0, and one that is not here seems to wait."""
         with plainly(self._path):
-            return frontier_file.ends(self._db, self.known)
+            return frontier_reading.ends(self._db)
+
+    def end_of(self, url: str, host: str) -> End | None:
+        """The end of one URL; None if it is not known."""
+        sql = "SELECT end FROM url WHERE host = (SELECT id FROM host WHERE name = ?) AND key = ?"
+        with plainly(self._path):
+            row = self._db.execute(sql, (host, key_of(url))).fetchone()
+        return None if row is None else End(row[0])
 
     def moved_to(self, url: str) -> str | None:
         """Where the URL was found to have moved; None if it was not."""
@@ -264,7 +340,7 @@ class Frontier:
         self._new_robots[origin] = Robots(status, body, fetched_at)
 
     def note(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of Meta, which checks them
-        """Change what the ledger says of its crawl."""
+        """Change what the frontier says of its crawl."""
         meta = msgspec.structs.replace(self.meta, **changes)
         with self._transaction():
             frontier_file.write_meta(self._db, meta)
@@ -296,16 +372,17 @@ class Frontier:
             self._tally[key] += change
         self._new_robots.clear()
 
-    def _host_ids(self, names: set[str], *, make: bool = False) -> dict[str, int]:
-        """The ids of those hosts that are known, or of all of them if they are to be made known."""
+    def _host_ids(self, names: Mapping[str, object], *, make: bool = False) -> dict[str, int]:
+        """The ids of those hosts that are known, or of all of them if they are to be made known, in their order."""
         if len(self._hosts) > HOSTS_HELD:
             self._hosts.clear()
         unseen = [(name,) for name in names if name not in self._hosts]
         if make:
-            self._db.executemany("INSERT OR IGNORE INTO host (name) VALUES (?)", unseen)
+            new = [(name, partition_of(name)) for (name,) in unseen]
+            self._db.executemany("INSERT OR IGNORE INTO host (name, partition) VALUES (?, ?)", new)
         for name in unseen:
             self._hosts.update(self._db.execute("SELECT name, id FROM host WHERE name = ?", name))
-        if make and not names <= self._hosts.keys():
+        if make and not names.keys() <= self._hosts.keys():
             raise FolderError(f"{self._path} is damaged: its table of hosts and the index of it differ.")
         return self._hosts
 
@@ -318,8 +395,3 @@ class Frontier:
     def _change(self, what: str, *values: object) -> int:
         """Update URLs; how many they were. `what` is ours."""
         return self._db.execute(f"UPDATE url {what}", values).rowcount
-
-
-def _plain(detail: str) -> str:
-    """The detail with whatever is no text replaced."""
-    return detail.encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""The file a ledger is kept in: its tables, how it is made, and what is checked before it is trusted.
+"""The file a frontier is stored in: its tables, how it is made, and what is checked before it is trusted.
 
 Numbers were measured with 1,000,000 URLs over 1,000 hosts, in commits of 5,000 (`bench/frontier.py`).
 """
@@ -6,16 +6,18 @@ Numbers were measured with 1,000,000 URLs over 1,000 hosts, in commits of 5,000 
 import hashlib
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 
+from sanderling.ids import partition_of
 from sanderling.outcome import Code
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.frontier_rows import Aside, End, Failed
 
-VERSION = 2  # 2: URLs may be left out
+# 2: URLs may be left out. 3: partitions of hosts, URLs that wait since they failed, ids with gaps.
+VERSION = 3
 APPLICATION = 0x53414E44  # "SAND": what tells our files from other people's SQLite databases
 
 # Bytes of blake2b that stand for a URL. At a billion URLs of one host two would be taken for one with a probability
@@ -30,14 +32,14 @@ CACHE = 32_000
 # so moving it late is moving it once: 4 times the log made 1.35 times the speed, twice that again 1.1 times.
 LOG = 16_000
 
-ASIDE = """CREATE TABLE IF NOT EXISTS aside (
-        host INTEGER PRIMARY KEY, code INTEGER NOT NULL, status INTEGER NOT NULL, detail TEXT NOT NULL)"""
 TABLES = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID",
-    "CREATE TABLE host (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    # The partition of a host is that of all its rows, here and in every other table.
+    "CREATE TABLE host (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, partition INTEGER NOT NULL)",
+    "CREATE INDEX host_partition ON host (partition)",
     "CREATE TABLE code (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
-    # Ids are given in the order of discovery, without gaps, and rows are never removed. SQLite stores 0 and 1 in no
-    # bytes at all: a URL that waits and one that was fetched (end 1, code 1) take the same space, so no page splits.
+    # Ids ascend in the order of discovery; those between may be in another file. SQLite stores 0 and 1 in no bytes at
+    # all: a URL that waits and one that was fetched (end 1, code 1) take the same space, so no page splits.
     """CREATE TABLE url (
         id INTEGER PRIMARY KEY, host INTEGER NOT NULL, depth INTEGER NOT NULL,
         end INTEGER NOT NULL CHECK (end BETWEEN 0 AND 7), code INTEGER NOT NULL,
@@ -46,18 +48,29 @@ TABLES = (
     "CREATE UNIQUE INDEX url_known ON url (host, key)",
     # Every index ends with the id, so this is the queue of each host in order.
     "CREATE INDEX url_waiting ON url (host) WHERE end = 0",
-    "CREATE TABLE failure (id INTEGER PRIMARY KEY, status INTEGER NOT NULL, detail TEXT NOT NULL)",
-    # Hosts that did not answer in the last run, and why; what waits for them still waits.
-    ASIDE,
+    """CREATE TABLE failure (
+        id INTEGER PRIMARY KEY, status INTEGER NOT NULL, detail TEXT NOT NULL, requests INTEGER NOT NULL DEFAULT 0,
+        given_up INTEGER NOT NULL DEFAULT 0)""",
+    # Hosts that did not answer in the last run, why, and when to ask next; what waits for them still waits.
+    """CREATE TABLE aside (
+        host INTEGER PRIMARY KEY, code INTEGER NOT NULL, status INTEGER NOT NULL, detail TEXT NOT NULL,
+        due REAL NOT NULL DEFAULT 0)""",
     "CREATE TABLE moved (key BLOB PRIMARY KEY, target TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE remembered (key BLOB NOT NULL UNIQUE, etag TEXT, modified TEXT, links BLOB NOT NULL)",
     """CREATE TABLE robots (
         origin TEXT PRIMARY KEY, status INTEGER NOT NULL, body BLOB NOT NULL, fetched_at REAL NOT NULL)""",
 )
+# URLs that wait since they failed. The host is that of the URL, for the index by which all of one host are forgiven.
+AGAIN = (
+    """CREATE TABLE again (
+        id INTEGER PRIMARY KEY, failures INTEGER NOT NULL, due REAL NOT NULL, code INTEGER NOT NULL,
+        status INTEGER NOT NULL, detail TEXT NOT NULL, host INTEGER NOT NULL)""",
+    "CREATE INDEX again_host ON again (host)",
+)
 
 
 class Meta(msgspec.Struct, frozen=True):
-    """What a ledger says of its crawl. Times are seconds since 1970."""
+    """What a frontier says of its crawl. Times are seconds since 1970."""
 
     plan: str = ""  # JSON, for whoever wrote it
     crawl: int = 1  # the how-manieth of this folder
@@ -67,6 +80,8 @@ class Meta(msgspec.Struct, frozen=True):
     started: float = 0.0
     ended: float | None = None
     moved_hosts: str = "[]"  # JSON: hosts that the first URLs turned out to live at
+    known: int = 0  # URLs in this file
+    last_id: int = 0  # the highest that was given; the next is higher
 
 
 def key_of(url: str) -> bytes:
@@ -84,7 +99,7 @@ def create(path: Path, meta: Meta, earlier: Path | None = None) -> None:
             if earlier is not None:
                 db.execute("ATTACH ? AS earlier", (str(earlier),))
             db.execute("BEGIN")
-            for statement in TABLES:
+            for statement in (*TABLES, *AGAIN):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {VERSION}")
             if earlier is not None:
@@ -111,8 +126,7 @@ def connect(path: Path) -> sqlite3.Connection:
             db.execute(f"PRAGMA journal_size_limit = {LOG * PAGE}")
             # What is deleted needs no wiping: nothing here is secret.
             db.execute("PRAGMA secure_delete = OFF")
-            _upgrade(db)
-            db.execute(ASIDE)  # which an earlier version did not make, and does not mind
+            upgrade(db)
             _check_whole(db, path)
             db.executemany("INSERT OR IGNORE INTO code (id, name) VALUES (?, ?)", [(0, ""), (1, Code.OK)])
             db.executemany("INSERT OR IGNORE INTO code (name) VALUES (?)", [(code,) for code in Code])
@@ -145,9 +159,12 @@ def disconnect(db: sqlite3.Connection) -> None:
 
 
 def read_meta(db: sqlite3.Connection, path: Path) -> Meta:
-    """What the ledger says of its crawl."""
+    """What the file says of its crawl."""
+    said = dict(db.execute("SELECT name, value FROM meta"))
+    if version_of(db) < 3:
+        said |= dict.fromkeys(("known", "last_id"), _last_id(db))
     try:
-        return msgspec.convert(dict(db.execute("SELECT name, value FROM meta")), Meta, strict=False)
+        return msgspec.convert(said, Meta, strict=False)
     except msgspec.ValidationError as error:
         raise FolderError(f"{path} is damaged: meta: {error}. Restore it from a copy.") from None
 
@@ -157,64 +174,77 @@ def write_meta(db: sqlite3.Connection, meta: Meta) -> None:
     db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", msgspec.structs.asdict(meta).items())
 
 
-def ends(db: sqlite3.Connection, known: int) -> bytearray:
-    """The end of each URL, by id; there is no id 0."""
-    found = bytearray(known + 1)
-    for number, end in db.execute("SELECT id, end FROM url WHERE end > 0"):
-        found[number] = end
-    return found
-
-
-def tally(db: sqlite3.Connection) -> dict[tuple[End, str], int]:
-    """How many URLs ended so, for this reason; 0.2 seconds for a million URLs."""
-    names = dict(db.execute("SELECT id, name FROM code"))
-    rows = db.execute("SELECT end, code, count(*) FROM url GROUP BY end, code")
-    return {(End(end), names.get(code, "")): number for end, code, number in rows}
-
-
-def failed(db: sqlite3.Connection) -> Iterator[Failed]:
-    """The URLs that failed or were refused, by id."""
-    rows = db.execute(
-        """SELECT url.id, url.url, host.name, url.depth, url.end, code.name, failure.status, failure.detail
-        FROM failure JOIN url ON url.id = failure.id JOIN host ON host.id = url.host JOIN code ON code.id = url.code
-        ORDER BY failure.id"""
-    )
-    for row in rows:
-        yield Failed._make((*row[:4], End(row[4]), *row[5:]))
-
-
-def aside(db: sqlite3.Connection) -> list[Aside]:
-    """The hosts that were set aside, those with most URLs that wait first."""
-    if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'aside'").fetchone():
-        return []  # of an earlier version
-    rows = db.execute(
-        """SELECT host.name, (SELECT count(*) FROM url WHERE url.host = aside.host AND url.end = 0) AS waiting,
-        code.name, status, detail FROM aside JOIN host ON host.id = aside.host JOIN code ON code.id = aside.code
-        WHERE waiting > 0 ORDER BY waiting DESC, host.id"""
-    )
-    return [Aside._make(row) for row in rows]
+def version_of(db: sqlite3.Connection) -> int:
+    """The format of the file."""
+    ((version,),) = db.execute("PRAGMA user_version")
+    return int(version)
 
 
 def check_ours(db: sqlite3.Connection, path: Path) -> None:
     """Raise FolderError if the file is somebody else's, or from a later version of ours."""
     ((application,),) = db.execute("PRAGMA application_id")
-    ((version,),) = db.execute("PRAGMA user_version")
+    version = version_of(db)
     if application != APPLICATION or version == 0:
         raise FolderError(f"{path} is no ledger of a crawl. Restore it from a copy, or choose an empty folder.")
     if version > VERSION:
         raise FolderError(f"{path} is of format {version}, this version reads up to {VERSION}. Use a newer version.")
 
 
-def _upgrade(db: sqlite3.Connection) -> None:
-    """Let a ledger of format 1 take what this one does. SQLite has no other way to change a CHECK without a copy."""
-    ((version,),) = db.execute("PRAGMA user_version")
-    if version == 1:
-        db.execute("PRAGMA writable_schema = ON")
-        db.execute("BEGIN IMMEDIATE")
+def upgrade(db: sqlite3.Connection) -> None:
+    """Bring a file of an earlier format to this one, a format at a time, each whole or not at all."""
+    while (version := version_of(db)) < VERSION:
+        UPGRADES[version](db)
+
+
+def _allow_left_out(db: sqlite3.Connection) -> None:
+    """From 1 to 2. SQLite has no other way to change a CHECK without a copy."""
+    db.execute("PRAGMA writable_schema = ON")
+    with _at_once(db, 2):
         db.execute("UPDATE sqlite_schema SET sql = replace(sql, 'AND 6)', 'AND 7)') WHERE name = 'url'")
-        db.execute(f"PRAGMA user_version = {VERSION}")
+    db.execute("PRAGMA writable_schema = RESET")  # and reads the schema anew
+
+
+def _add_blame(db: sqlite3.Connection) -> None:
+    """From 2 to 3."""
+    db.create_function("partition_of", 1, partition_of, deterministic=True)
+    with _at_once(db, 3):
+        db.execute("ALTER TABLE host ADD COLUMN partition INTEGER NOT NULL DEFAULT 0")
+        db.execute("UPDATE host SET partition = partition_of(name)")
+        db.execute("CREATE INDEX host_partition ON host (partition)")
+        db.execute("ALTER TABLE failure ADD COLUMN requests INTEGER NOT NULL DEFAULT 0")
+        db.execute("ALTER TABLE failure ADD COLUMN given_up INTEGER NOT NULL DEFAULT 0")
+        db.execute(  # some of format 2 have none
+            """CREATE TABLE IF NOT EXISTS aside (
+            host INTEGER PRIMARY KEY, code INTEGER NOT NULL, status INTEGER NOT NULL, detail TEXT NOT NULL)"""
+        )
+        db.execute("ALTER TABLE aside ADD COLUMN due REAL NOT NULL DEFAULT 0")
+        for statement in AGAIN:
+            db.execute(statement)
+        last = _last_id(db)
+        db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [("known", last), ("last_id", last)])
+
+
+def _last_id(db: sqlite3.Connection) -> int:
+    """The highest id in the file; where ids have no gaps it is also their number."""
+    ((last,),) = db.execute("SELECT coalesce(max(id), 0) FROM url")
+    return int(last)
+
+
+UPGRADES = {1: _allow_left_out, 2: _add_blame}
+
+
+@contextmanager
+def _at_once(db: sqlite3.Connection, version: int) -> Iterator[None]:
+    """All or nothing, and then the file is of that format."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute(f"PRAGMA user_version = {version}")
         db.execute("COMMIT")
-        db.execute("PRAGMA writable_schema = RESET")  # and reads the schema anew
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
 
 
 def _check_whole(db: sqlite3.Connection, path: Path) -> None:

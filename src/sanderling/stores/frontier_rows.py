@@ -1,13 +1,13 @@
-"""What can become of a URL, and the values that go into a ledger and come out of it."""
+"""What can become of a URL, and the values that go into a frontier and come out of it."""
 
 import hashlib
 import re
 from enum import IntEnum
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import msgspec
 
-from sanderling.outcome import Outcome
+from sanderling.outcome import Code, Outcome
 
 
 class End(IntEnum):
@@ -27,6 +27,10 @@ KEPT = frozenset({End.FETCHED, End.UNCHANGED, End.MOVED})
 UNFETCHED = frozenset({End.REFUSED, End.FAILED, End.LEFT_OUT})
 REOPENABLE = UNFETCHED | {End.LEFT}
 
+# Whose fault it is that a URL was not fetched: its own, its host's, ours (a rule of robots.txt or of the guard, or
+# somebody's wish); nobody's as long as it was not asked for.
+Fault = Literal["item", "host", "us", ""]
+
 _SUFFIX = re.compile(r"(\.[\w+-]{1,16})?", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -40,7 +44,7 @@ class Found(NamedTuple):
 
 
 class Queued(NamedTuple):
-    """A URL to ask for, with what an earlier crawl of this folder remembers of it."""
+    """A URL to ask for, with what an earlier crawl remembers of it, and how often it failed in this one."""
 
     id: int
     url: str
@@ -48,6 +52,18 @@ class Queued(NamedTuple):
     depth: int
     etag: str | None = None
     modified: str | None = None
+    failures: int = 0  # requests in a row
+    due: float = 0.0  # seconds since 1970; 0 for what never failed
+
+
+class Again(NamedTuple):
+    """A URL that failed and goes on waiting: how many requests in a row, when it is due, and why it failed."""
+
+    id: int
+    url: str
+    failures: int
+    due: float  # seconds since 1970
+    outcome: Outcome
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -89,6 +105,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     modified: str | None = None
     links: tuple[str, ...] = ()  # for the next crawl, should this page be unchanged then
     moved_to: str | None = None
+    requests: int = 1  # for it that failed in a row, with this one
 
     def __post_init__(self) -> None:
         if self.end not in KEPT and self.end not in UNFETCHED:
@@ -100,9 +117,14 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
         if self.row is not None and b"\n" in self.row:
             raise ValueError(f"the row of {self.url} has a line break in it, expected one line")
 
+    @property
+    def sent(self) -> int:
+        """Requests that were sent for it; none for what we refused ourselves."""
+        return 0 if self.outcome.code is Code.REFUSED else self.requests
+
 
 class Failed(NamedTuple):
-    """A URL that was not fetched, and why."""
+    """A URL that was not fetched, why, and whose fault that is."""
 
     id: int
     url: str
@@ -112,6 +134,22 @@ class Failed(NamedTuple):
     code: str
     status: int
     detail: str
+    requests: int = 0  # that were sent for it; 0 also where that is not known
+    fault: Fault = "item"
+
+
+class WaitingRow(NamedTuple):
+    """A URL that waits, and whose fault that is: the reason is the host's if that was set aside, else its own."""
+
+    id: int
+    url: str
+    host: str
+    depth: int
+    fault: Fault  # "host", "item", or "" if it was not asked for yet
+    code: str
+    status: int
+    detail: str
+    failures: int
 
 
 class Aside(NamedTuple):
@@ -122,6 +160,7 @@ class Aside(NamedTuple):
     code: str
     status: int
     detail: str
+    due: float = 0.0  # when it is next worth asking, in seconds since 1970; 0 if nobody said
 
 
 class Robots(NamedTuple):
@@ -130,3 +169,23 @@ class Robots(NamedTuple):
     status: int
     body: bytes
     fetched_at: float
+
+
+def fault_of(end: End, code: str, *, given_up: bool = False) -> Fault:
+    """Whose fault it is that a URL was not fetched; `given_up`: only since its host was."""
+    if end is not End.FAILED or code == Code.REFUSED:
+        return "us"
+    return "host" if given_up else "item"
+
+
+def failed_as(of: Ended | Queued, host: str, end: End, outcome: Outcome) -> Failed:
+    """What the frontier will say of it, before it does: of what ended, or of what waits for a host that is given up."""
+    given_up, requests = (True, of.failures) if isinstance(of, Queued) else (False, of.sent)
+    fault = fault_of(end, outcome.code, given_up=given_up)
+    why = str(outcome.code), outcome.status, as_text(outcome.detail)
+    return Failed(of.id, of.url, host, of.depth, end, *why, requests, fault)
+
+
+def as_text(detail: str) -> str:
+    """The detail with whatever is no text replaced."""
+    return detail.encode(errors="replace").decode()

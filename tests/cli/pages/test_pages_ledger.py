@@ -115,11 +115,11 @@ def test_failures_are_grouped_by_reason_with_examples(folder: Path) -> None:
 
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(f"5 URLs failed in {folder}.\n")
-    assert "      4  not found (404, CONTENT_NOT_FOUND)\n" in done.out
+    assert "      4  not found (404, CONTENT_NOT_FOUND), fault of the page\n" in done.out
     assert all(url in done.out for url in URLS[3:6])
     assert URLS[6] not in done.out
     assert "and 1 more" in done.out
-    assert "      1  TLS failed (TLS_ERROR)\n" in done.out
+    assert "      1  TLS failed (TLS_ERROR), fault of the page\n" in done.out
     assert URLS[8] not in done.out, "robots.txt is no failure"
     assert commands(done.out) == [["pages", "failed", str(folder), "--retry", "--private"]]
 
@@ -138,6 +138,7 @@ def test_failures_as_json_are_one_object_each(folder: Path) -> None:
     assert done.code == 0
     assert [each["url"] for each in told] == URLS[3:8]
     assert told[0] == json.loads((folder / "failed.jsonl").read_text().splitlines()[0]), "as it is in the file"
+    assert (told[0]["requests"], told[0]["fault"]) == (1, "item")
     assert "\x1b" not in done.out
 
 

@@ -13,12 +13,12 @@ from statuses import STATUS, host, status
 from sanderling.cli.pages.status import Kept, kept_in, words
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.folder import CrawlFolder, Plan
-from sanderling.stores.frontier_rows import End, Ended, Found
+from sanderling.stores.frontier_rows import Again, End, Ended, Found
 from sanderling.stores.status_file import write_status
 from sanderling.testing.scripted import ScriptedServer
 
 HOST = "a.example"
-NO_HOST = {"set_aside": 0, "set_aside_by": {}}
+NO_HOST = {"set_aside": 0, "set_aside_by": {}, "again": 0, "again_by": {}}
 NONE = dict.fromkeys([end.name.lower() for end in End], 0)
 URLS = [f"http://{HOST}/{number}" for number in range(10)]
 
@@ -77,13 +77,37 @@ def test_what_is_on_disk_counts_and_not_what_was_said_before_a_crash(folder: Pat
     assert " and is not running:\n" in done.out
     assert "     pages  2 fetched\n" in done.out
     assert "      urls  10 known, 50 % of them decided, 5 still to ask for\n" in done.out
-    assert "    failed  2: 1 not found, 1 TLS failed\n" in done.out
+    assert "    failed  2: 1 not found, 1 TLS failed\n            2 fault of the page\n" in done.out
     assert "   refused  1 by robots.txt\n" in done.out
     assert (whole["running"], whole["status"]["pid"]) == (False, STATUS.pid)
     counts = NONE | {"waiting": 5, "fetched": 2, "refused": 1, "failed": 2}
     reasons = {"CONTENT_NOT_FOUND": 1, "TLS_ERROR": 1}
     kept = {"crawl": 1, "finished": False, "known": 10, "counts": counts, "failed_by": reasons}
-    assert whole["kept"] == kept | NO_HOST
+    assert whole["kept"] == kept | NO_HOST | {"failed_by_fault": {"item": 2}}
+
+
+def test_what_waits_has_the_reason_of_its_host_or_its_own(folder: Path) -> None:
+    """In `pages status`, and in `pages failed`, which tells it from what failed for good."""
+    with CrawlFolder.open(folder, None, resume=True, wall=0.0) as crawl:
+        crawl.commit([], [Found("http://b.example/", "b.example", 0), Found("http://c.example/", "c.example", 0)])
+        late = Outcome(Code.TIMEOUT, detail="slow")
+        again = [Again(number + 1, URLS[number], 2, 50.0, late) for number in (5, 6)]
+        crawl.ledger.commit([], [], crawl.ledger.meta.watermark, again)
+        crawl.ledger.set_aside("b.example", Outcome(Code.DNS_ERROR), 99.0)
+        crawl.ledger.give_up("c.example", Outcome(Code.TLS_ERROR))
+
+    said = called("pages", "status", str(folder)).out
+    kept = json.loads(called("pages", "status", str(folder), "--json").out)["kept"]
+    failed = called("pages", "failed", str(folder)).out
+
+    assert " set aside  1 of hosts that did not answer: 1 no such host, or no DNS\n" in said
+    assert "     again  2 failed and will be asked for once more: 2 no answer in time\n" in said
+    assert "            2 fault of the page, 1 fault of its host\n" in said
+    assert (kept["again"], kept["again_by"], kept["set_aside_by"]) == (2, {"TIMEOUT": 2}, {"DNS_ERROR": 1})
+    assert kept["failed_by_fault"] == {"item": 2, "host": 1}
+    assert "      1  TLS failed (TLS_ERROR), fault of its host\n         http://c.example/\n" in failed
+    assert "1 URL did not fail, and could not be asked for:\n\n    b.example  1 URL, no such host" in failed
+    assert "2 URLs failed, though not for good: 2 no answer in time.\n" in failed
 
 
 def test_a_crawl_that_said_nothing_yet_is_told_from_its_ledger(folder: Path) -> None:

@@ -16,13 +16,13 @@ from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.pages.crawl import USUAL, Network, make_tools, open_folder, run_crawl
 from sanderling.cli.pages.status import check_crawl
-from sanderling.cli.pages.summary import by_reason, hosts_aside, meaning
+from sanderling.cli.pages.summary import FAULTS, by_reason, hosts_aside, meaning, reasons
 from sanderling.clock import SystemClock
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.verify import Proof, verify
-from sanderling.stores import frontier_file
+from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.frontier_rows import End, Failed
+from sanderling.stores.frontier_rows import End, Failed, Fault
 from sanderling.words import count, printable
 
 # In the order of the road: what has a row, what has none, what is still to come.
@@ -78,7 +78,7 @@ def _failures(folder: Path) -> Iterator[Failed]:
     path = folder / LEDGER
     try:
         with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
-            yield from (each for each in frontier_file.failed(db) if each.end is End.FAILED)
+            yield from (each for each in frontier_reading.failed(db) if each.end is End.FAILED)
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
 
@@ -96,11 +96,11 @@ def _retry(folder: Path, network: Network, onward: Onward, options: Options, *, 
 
 
 def _not_asked(folder: Path, go_on: str) -> Iterator[str]:
-    """What has not failed, and waits for hosts that did not answer."""
+    """What has not failed for good: it waits for hosts that did not answer, or will be asked for once more."""
     path = folder / LEDGER
     try:
         with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
-            aside = frontier_file.aside(db)
+            aside, again_by = frontier_reading.aside(db), frontier_reading.blamed(db).again
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
     if aside:
@@ -108,6 +108,10 @@ def _not_asked(folder: Path, go_on: str) -> Iterator[str]:
         yield ""
         yield from (f"    {each}" for each in hosts_aside(aside))
         yield ""
+    if again_by:
+        yield f"{count(sum(again_by.values()), 'URL')} failed, though not for good: {reasons(again_by)}."
+        yield ""
+    if aside or again_by:
         yield "To ask for them once more:"
         yield ""
         yield f"    {go_on}"
@@ -123,10 +127,10 @@ def _described(failed: Failed) -> dict[str, object]:
 
 def _grouped(folder: Path, failures: Iterable[Failed], retry: str) -> Iterator[str]:
     """The failures by reason, the most frequent first, each with a few examples."""
-    numbers: Counter[tuple[str, int]] = Counter()
-    examples: dict[tuple[str, int], list[Failed]] = defaultdict(list)
+    numbers: Counter[tuple[str, int, Fault]] = Counter()
+    examples: dict[tuple[str, int, Fault], list[Failed]] = defaultdict(list)
     for each in failures:
-        reason = each.code, each.status
+        reason = each.code, each.status, each.fault
         numbers[reason] += 1
         if len(examples[reason]) < EXAMPLES:
             examples[reason].append(each)
@@ -134,10 +138,11 @@ def _grouped(folder: Path, failures: Iterable[Failed], retry: str) -> Iterator[s
         yield f"Nothing failed in {printable(str(folder))}."
         return
     yield f"{count(numbers.total(), 'URL')} failed in {printable(str(folder))}."
-    for (code, status), number in numbers.most_common():
+    for reason, number in numbers.most_common():
+        code, status, fault = reason
         yield ""
-        yield f"{number:>7,}  {meaning(code)} ({f'{status}, ' if status else ''}{code})"
-        yield from (f"         {_example(each)}" for each in examples[code, status])
+        yield f"{number:>7,}  {meaning(code)} ({f'{status}, ' if status else ''}{code}), {FAULTS[fault]}"
+        yield from (f"         {_example(each)}" for each in examples[reason])
         if number > EXAMPLES:
             yield f"         and {number - EXAMPLES:,} more"
     yield ""
@@ -148,7 +153,8 @@ def _grouped(folder: Path, failures: Iterable[Failed], retry: str) -> Iterator[s
 
 
 def _example(failed: Failed) -> str:
-    return printable(f"{failed.url}  {failed.detail}" if failed.detail else failed.url)
+    asked = count(failed.requests, "request") if failed.requests > 1 else ""
+    return printable("  ".join(part for part in (failed.url, failed.detail, asked) if part))
 
 
 def _as_json(folder: Path, proof: Proof) -> dict[str, object]:

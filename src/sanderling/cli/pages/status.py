@@ -12,15 +12,15 @@ from cyclopts import Parameter
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.pages.hosts import mood, ranked, words_of
-from sanderling.cli.pages.summary import by_reason, reasons
+from sanderling.cli.pages.summary import FAULTS, by_reason, reasons
 from sanderling.cli.published_words import line, tell
 from sanderling.cli.why import crawls_in
 from sanderling.clock import SystemClock
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.status import Status, published
-from sanderling.stores import frontier_file
+from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.frontier_rows import End
+from sanderling.stores.frontier_rows import End, Fault
 from sanderling.stores.status_file import is_running
 from sanderling.words import count, size
 
@@ -42,6 +42,9 @@ class Kept(msgspec.Struct, frozen=True):
     failed_by: dict[str, int]  # those that failed, by code, the most frequent first
     set_aside: int = 0  # of those that wait, the ones of hosts that did not answer in the last run
     set_aside_by: dict[str, int] = {}  # by code
+    again: int = 0  # of those that wait, the ones that failed themselves and are asked for once more
+    again_by: dict[str, int] = {}  # by code
+    failed_by_fault: dict[Fault, int] = {}  # those that failed: item, host or us
 
 
 def status(
@@ -84,7 +87,8 @@ def kept_in(folder: Path) -> Kept:
     try:
         with plainly(path), closing(frontier_file.connect_to_read(path)) as db:
             db.execute("BEGIN")  # one state of the ledger, whatever a crawl does meanwhile
-            meta, tally, aside = frontier_file.read_meta(db, path), frontier_file.tally(db), frontier_file.aside(db)
+            meta, tally = frontier_file.read_meta(db, path), frontier_reading.tally(db)
+            aside, blamed = frontier_reading.aside(db), frontier_reading.blamed(db)
     except FolderError as error:
         raise CommandError(str(error)) from None
     counts = {end.name.lower(): sum(each for (of, _), each in tally.items() if of is end) for end in End}
@@ -97,6 +101,9 @@ def kept_in(folder: Path) -> Kept:
         dict(failed.most_common()),
         sum(each.waiting for each in aside),
         by_reason(aside),
+        sum(blamed.again.values()),
+        blamed.again,
+        blamed.failed,
     )
 
 
@@ -108,8 +115,12 @@ def words(kept: Kept, found: Status | None, wall: float) -> Iterator[str]:
     yield line("urls", f"{kept.known:,} known, {_waiting(kept)}")
     if kept.set_aside:
         yield line("set aside", f"{kept.set_aside:,} of hosts that did not answer: {reasons(kept.set_aside_by)}")
+    if kept.again:
+        yield line("again", f"{kept.again:,} failed and will be asked for once more: {reasons(kept.again_by)}")
     if counts["failed"]:
         yield line("failed", f"{counts['failed']:,}: {reasons(kept.failed_by)}")
+    if kept.failed_by_fault:
+        yield line("", ", ".join(f"{number:,} {FAULTS[fault]}" for fault, number in kept.failed_by_fault.items()))
     for end, why in NOT_ASKED.items():
         if number := counts[end.name.lower()]:
             yield line(end.name.lower().replace("_", " "), f"{number:,} {why}")

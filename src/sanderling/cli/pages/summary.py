@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from sanderling.cli import command_line
+from sanderling.ids import host_of
 from sanderling.outcome import Code, code_of
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.status import Status
-from sanderling.stores.frontier_rows import KEPT, Aside, End
+from sanderling.stores.frontier_rows import KEPT, Aside, End, Fault
 from sanderling.words import count, duration, printable, size
 
 REASONS = 5  # that are told in words; the others are counted together
@@ -37,6 +38,8 @@ MEANINGS = {
     Code.HTTP_ERROR: "the host said no",
     Code.REFUSED: "not called: our own guard, see --private",
 }
+
+FAULTS: dict[Fault, str] = {"item": "fault of the page", "host": "fault of its host", "us": "our own rules"}
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,9 +83,7 @@ def summarise(
 ) -> Summary:
     """The summary of a run that ended with `last`, and goes on with `again`; what failed is asked for as `given`."""
     counts, aside = folder.ledger.counts(), folder.ledger.aside()
-    ends = folder.ledger.ends()[
-        1 : 1 + len(folder.plan.seeds)
-    ]  # the first ids are theirs, in the order they were given
+    ends = [folder.ledger.end_of(seed, host_of(seed)) for seed in folder.plan.seeds]
     return Summary(
         complete=complete,
         crawl=folder.crawl,
@@ -98,7 +99,7 @@ def summarise(
         waiting=counts[End.WAITING],
         bytes=last.bytes,
         hosts=last.hosts_known,
-        seeds_fetched=len(ends) == len(folder.plan.seeds) and all(end in KEPT or end == End.LEFT_OUT for end in ends),
+        seeds_fetched=all(end in KEPT or end is End.LEFT_OUT for end in ends),
         out=str(folder.path),
         failed_by=failed_by(folder),
         set_aside=sum(each.waiting for each in aside),
