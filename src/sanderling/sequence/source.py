@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 from random import Random
+from types import MappingProxyType
 from typing import Protocol
 
 from sanderling.apis.numbered import Answer, Status, unanswered
@@ -29,7 +30,11 @@ from sanderling.sequence.writer import SequenceWriter
 
 # One host, so its slots are all there are, and the scaler's to set. It is never set aside: there is nobody else to ask.
 MOST_SLOTS = 10**6
-ENGINE = EngineRules(per_host=MOST_SLOTS, again=(5.0, 10.0, 15.0), patience=inf, first_patience=inf)
+# Questions are few, and no new ids are taken until they are answered.
+WEIGHTS = MappingProxyType({Class.NEW: 90.0, Class.AGAIN: 4.0, Class.MISSED: 10.0, Class.PROBE: 90.0})
+ENGINE = EngineRules(
+    per_host=MOST_SLOTS, again=(5.0, 10.0, 15.0), patience=inf, first_patience=inf, weights=WEIGHTS
+)
 # Seconds that an id may fail before it is missed, and those that it may wait for its turn besides: the cursor is held
 # up for as long.
 LONGEST, OVERDUE = 45.0, 15.0
