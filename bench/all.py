@@ -14,6 +14,7 @@ NOT_BENCHMARKS = {
     *("car_server.py", "repos_work.py"),
     *("sequence_bare.py", "sequence_drive.py"),
     *("polling_parts.py", "polling_order.py"),
+    *("poisoned_drive.py", "poisoned_worlds.py"),
     *("events_parts.py", "events_rival.py", "events_soak.py", "events_stages.py"),
 }
 

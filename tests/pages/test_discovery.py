@@ -5,11 +5,10 @@ from pathlib import Path
 from small_web import inline, reply
 
 from sanderling.outcome import Outcome
-from sanderling.pages.books import Books
 from sanderling.pages.discovery import MOST_COUNTED, Discovery, Moved
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.stores.frontier_rows import Queued
-from sanderling.testing import LoopClock, run_virtual
+from sanderling.testing import run_virtual
 
 A = "http://a.example"
 
@@ -23,9 +22,11 @@ def test_redirects_to_what_is_known_are_counted_only_so_far(tmp_path: Path) -> N
 
     async def main() -> int:
         with CrawlFolder.open(tmp_path / "out", Plan((f"{A}/",), (), 16), resume=False, wall=0) as folder:
-            discovery = Discovery(folder, Books(folder, inline, LoopClock()))
+            discovery = Discovery(folder, inline, lambda _found: None)
             for number in range(MOST_COUNTED + 50):
-                assert isinstance(await discovery.move(queued(number), reply(302, Location=f"/to/{number}")), Moved)
+                moved = await discovery.resolve(queued(number), reply(302, Location=f"/to/{number}"))
+                assert isinstance(moved, Moved)
+                discovery.move(queued(number), moved)
             return len(discovery._hops)
 
     assert run_virtual(main()) == MOST_COUNTED
@@ -34,7 +35,7 @@ def test_redirects_to_what_is_known_are_counted_only_so_far(tmp_path: Path) -> N
 def test_links_beyond_the_depth_are_not_offered(tmp_path: Path) -> None:
     async def main() -> list[list[str]]:
         with CrawlFolder.open(tmp_path / "out", Plan((f"{A}/",), (), 2), resume=False, wall=0) as folder:
-            discovery = Discovery(folder, Books(folder, inline, LoopClock()))
+            discovery = Discovery(folder, inline, lambda _found: None)
             return [discovery.follow(["/x", "ftp://a.example/", "http://b.example/"], f"{A}/", n) for n in range(4)]
 
     assert run_virtual(main()) == [[f"{A}/x"], [f"{A}/x"], [], []]
@@ -43,8 +44,8 @@ def test_links_beyond_the_depth_are_not_offered(tmp_path: Path) -> None:
 def test_a_redirect_that_leads_nowhere_is_an_outcome(tmp_path: Path) -> None:
     async def main() -> list[bool]:
         with CrawlFolder.open(tmp_path / "out", Plan((f"{A}/",), (), 2), resume=False, wall=0) as folder:
-            discovery = Discovery(folder, Books(folder, inline, LoopClock()))
+            discovery = Discovery(folder, inline, lambda _found: None)
             targets = ("ftp://a.example/", "/1", "/2")
-            return [isinstance(await discovery.move(queued(1), reply(302, Location=to)), Outcome) for to in targets]
+            return [isinstance(await discovery.resolve(queued(1), reply(302, Location=to)), Outcome) for to in targets]
 
     assert run_virtual(main()) == [True, True, False]

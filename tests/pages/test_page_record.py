@@ -167,9 +167,9 @@ def test_a_redirect_to_itself_with_a_session_is_told_from_the_others(location: s
 
 
 def test_a_url_that_was_not_fetched_has_no_row() -> None:
-    ended = record.unfetched(QUEUED, Outcome(Code.TIMEOUT, detail="idle"), End.FAILED)
+    ended = record.unfetched(QUEUED, Outcome(Code.TIMEOUT, detail="idle"), End.FAILED, 4)
 
-    assert (ended.row, ended.outcome.detail) == (None, "idle")
+    assert (ended.row, ended.outcome.detail, ended.requests) == (None, "idle", 4)
 
 
 @pytest.mark.parametrize("nesting", [100, 500, 900, 950, 980, 990, 2000])

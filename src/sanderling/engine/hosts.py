@@ -35,6 +35,7 @@ class HostState:
     failed_at: float = 0.0  # the last time
     trouble: Outcome | None = None  # the last thing it said instead of a good answer
     aside: bool = False  # without a good answer for too long: only probed
+    probing: bool = False  # whether a probe is out
     good: Any = None  # work that it has answered well: by it the host is probed
     failing: dict[Hashable, Failing] | None = None  # by item
     refused: dict[Hashable, Failing] | None = None  # items that the host refused, though it may have answered others

@@ -74,18 +74,21 @@ class Engine(Generic[H, W, R]):
 
     async def run(self, *beside: Coroutine[Any, Any, object]) -> None:
         """Run until nothing is left to ask for, or until it is stopped; `beside` run with it, and end with it."""
-        async with asyncio.TaskGroup() as keeping:
-            keeping.create_task(self.writer.run(self._wrote))
+        async with asyncio.TaskGroup() as writing:
+            writing.create_task(self.writer.run(self._wrote))
             async with self._group:
-                tasks = [self._group.create_task(each) for each in beside]
-                try:
-                    self.pump()
-                    await self._over.wait()
-                finally:
-                    self._ending = True  # also of one that is cancelled: nothing may begin while the group ends
-                    for task in tasks:
-                        task.cancel()
+                await self._run_until_over(beside)
             self.writer.close()
+
+    async def _run_until_over(self, beside: Iterable[Coroutine[Any, Any, object]]) -> None:
+        tasks = [self._group.create_task(each) for each in beside]
+        try:
+            self.pump()
+            await self._over.wait()
+        finally:
+            self._ending = True  # also of one that is cancelled: nothing may begin while the group ends
+            for task in tasks:
+                task.cancel()
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
@@ -171,10 +174,14 @@ class Engine(Generic[H, W, R]):
         if host.name in self.wanted.hosts:
             self._left_alone[host.name] = host
             return
-        if not host.aside and self._judge.is_hopeless(host, now):
+        hopeless = not host.aside and self._judge.is_hopeless(host, now)
+        if hopeless and (host.good is None or self.limiter.ready_at(host.name) > now):
             self._probes.add(host, self._judge.set_aside(host))
             return
-        probing = host.aside or host.accused is not None or self.limiter.is_down(host.name)
+        # A host that is silent, since all that is left of it fails, may answer what it has answered before.
+        probing = hopeless or host.aside or host.accused is not None or self.limiter.is_down(host.name)
+        if probing and host.probing:
+            return  # its answer says how to go on
         classes = [] if probing else self._open_classes(host, now)
         if not probing and not classes:
             self._pass_over(host, now)
@@ -232,8 +239,8 @@ class Engine(Generic[H, W, R]):
             permit.release()
             self._places(host).add(host, now + (LATER if host.aside else LOOK))
         else:
-            self._start(host, work, permit, Class.PROBE, probe=permit.probe, dropped=dropped)
-            self._line_up(host, now)
+            host.probing = True
+            self._start(host, work, permit, Class.PROBE, probe=True, dropped=dropped)
 
     def _start(
         self, host: H, work: W, permit: Permit, of: Class, *, probe: bool = False, dropped: bool = False
@@ -247,7 +254,8 @@ class Engine(Generic[H, W, R]):
     def _line_up(self, host: H, now: float) -> None:
         """Give the host its next turn, if it has something to ask for."""
         if host.aside or host.accused is not None:
-            self._places(host).add(host, max(now, self.limiter.ready_at(host.name)))
+            if not host.probing:
+                self._places(host).add(host, max(now, self.limiter.ready_at(host.name)))
         elif host.inflight < self._slots_of(host):
             if (due := self._source.due(host, now)) is not None:
                 self._turns.add(host, max(due, now))
@@ -272,6 +280,7 @@ class Engine(Generic[H, W, R]):
         self.inflight -= 1
         self._inflight_of[of] -= 1
         host.inflight -= 1
+        host.probing = host.probing and not probe
         now = self.clock.now()
         places = self._places(host)
         self._judge.settle(host, work, settled, now, probe=probe, dropped=dropped)

@@ -51,9 +51,12 @@ class PageSink:
         if self._onward is not None and rows and not await self._onward.hand(rows):
             self.unhanded.update(each.end for each in done)
             done = []
-        again = [each for each in ended if isinstance(each, Again)]
+        # The last word of each counts, if it has no end yet.
+        again = {each.id: each for each in ended if isinstance(each, Again)}
+        for each in done:
+            again.pop(each.id, None)
         notes = [each for each in ended if isinstance(each, HostNote)]
-        return await self._desk(_commit, self._folder, done, found, again, notes)
+        return await self._desk(_commit, self._folder, done, found, list(again.values()), notes)
 
     def stop(self) -> None:
         """Whoever comes after us is told by whoever stops us."""

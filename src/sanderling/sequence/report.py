@@ -6,8 +6,8 @@ from sanderling.apis.numbered import Status
 from sanderling.observe.report import (
     MOST_LISTED,
     AtFault,
-    HostReport,
     HostCondition,
+    HostReport,
     Report,
     WorkCounts,
     largest,

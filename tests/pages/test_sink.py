@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from small_web import Crawled, Web, crawl, page, reply, twice, web
 
+from sanderling.engine.writer import WriterRules
 from sanderling.fetch.guard import Refused
 from sanderling.limit import LimiterRules, PaceRules
-from sanderling.pages import books
-from sanderling.pages.folder import CrawlFolder
+from sanderling.pages import crawl as crawl_module
+from sanderling.pages import sink
 from sanderling.pages.leave_out import LeaveOut
 from sanderling.pages.rules import CrawlRules
 from sanderling.stores.frontier_file import connect_to_read
@@ -130,8 +131,7 @@ def test_at_the_end_nothing_waits_for_more(tmp_path: Path) -> None:
     assert handed.seconds <= alone.seconds + 0.1
 
 
-def test_a_host_that_is_given_up_is_handed_on_url_by_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(books, "ROWS", 10)
+def test_a_host_that_is_given_up_is_handed_on_url_by_url(tmp_path: Path) -> None:
     names = [f"{B}/{number}" for number in range(35)]
     site = web(**{f"{A}/": page(*names), f"{B}/robots.txt": Refused("private")})
     hands = Hands(tmp_path / "out")
@@ -174,15 +174,15 @@ class LostError(Exception):
 def test_killed_after_it_was_handed_on_it_is_handed_on_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hands = Hands(tmp_path / "out")
 
-    real = books._commit
+    real = sink._commit
 
-    def commit(folder: CrawlFolder, batch: books.Batch) -> dict[str, int]:
+    def commit(*batch: Any) -> dict[str, int]:  # noqa: ANN401 - whatever the sink hands over
         if len(hands.rows) > 60:
             raise LostError
-        return real(folder, batch)
+        return real(*batch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(books, "_commit", commit)
+        patch.setattr(sink, "_commit", commit)
         with pytest.RaisesGroup(LostError, flatten_subgroups=True):
             crawl(tmp_path / "out", many(100), f"{A}/", onward=hands)
     before = len(hands.rows)
@@ -195,7 +195,7 @@ def test_killed_after_it_was_handed_on_it_is_handed_on_again(tmp_path: Path, mon
 
 
 def test_while_nobody_takes_anything_nothing_more_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(books, "ROWS", 20)
+    monkeypatch.setattr(crawl_module, "GATHER", WriterRules(gather=5.0, enough=20, items=20, most_items=40))
     site, hands = many(300), Hands(tmp_path / "out", seconds=1000.0)
     asked: list[int] = []
 
