@@ -138,9 +138,7 @@ class Engine(Generic[H, W, R]):
         return self._probes.next(now) if host is None else host
 
     def _has_room(self, now: float) -> bool:
-        if self.stopped or self._ending or self._over.is_set() or not self._group.open:
-            return False
-        if self.writer.crowded or self.wanted.paused:
+        if self._is_held:
             return False
         if self.inflight >= self.slots:
             if now >= self._look_at:
@@ -148,13 +146,19 @@ class Engine(Generic[H, W, R]):
             return False
         return not self._source.enough(self.inflight)
 
+    @property
+    def _is_held(self) -> bool:
+        """Whether nothing may be given out, whatever time it is."""
+        over = self.stopped or self._ending or self._over.is_set() or not self._group.open
+        return over or self.writer.crowded or self.wanted.paused
+
     def _arm(self, now: float) -> None:
         """Look again when something may be given out that may not now."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         dues = [due for due in (self._turns.due(), self._probes.due()) if due is not None]
-        if not dues or self.stopped or self._over.is_set():
+        if not dues or self._is_held:  # whoever lets go pumps
             return
         if self.inflight >= self.slots:
             self._timer = self.clock.call_later(max(0.0, self._look_at - now), self.pump)
