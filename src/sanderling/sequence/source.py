@@ -18,7 +18,7 @@ from sanderling.engine.classes import Class
 from sanderling.engine.hosts import HostState
 from sanderling.engine.ports import Settled
 from sanderling.engine.rules import EngineRules
-from sanderling.outcome import Code, Outcome
+from sanderling.outcome import Outcome
 from sanderling.sequence.asking import Inquiries, Inquiry, Said
 from sanderling.sequence.availability import Availability
 from sanderling.sequence.handler import SequenceWork
@@ -32,9 +32,7 @@ from sanderling.sequence.writer import SequenceWriter
 MOST_SLOTS = 10**6
 # Questions are few, and no new ids are taken until they are answered.
 WEIGHTS = MappingProxyType({Class.NEW: 90.0, Class.AGAIN: 4.0, Class.MISSED: 10.0, Class.PROBE: 90.0})
-ENGINE = EngineRules(
-    per_host=MOST_SLOTS, again=(5.0, 10.0, 15.0), patience=inf, first_patience=inf, weights=WEIGHTS
-)
+ENGINE = EngineRules(per_host=MOST_SLOTS, again=(5.0, 10.0, 15.0), patience=inf, first_patience=inf, weights=WEIGHTS)
 # Seconds that an id may fail before it is missed, and those that it may wait for its turn besides: the cursor is held
 # up for as long.
 LONGEST, OVERDUE = 45.0, 15.0
@@ -43,7 +41,6 @@ LONGEST, OVERDUE = 45.0, 15.0
 MOST_WAITING = 20_000
 LONGEST_HURRY = 60.0  # seconds until the last of those is asked that were given up where there is life after all
 UNSURE = frozenset({Status.DISABLED, Status.ERROR, Status.RATE_LIMITED})
-SILENT = Outcome(Code.HOST_UNAVAILABLE)
 
 
 class Watcher(Protocol):
@@ -178,12 +175,13 @@ class SequenceSource:
 
     # What the engine says.
 
-    def settled(self, host: HostState, work: SequenceWork, settled: Settled[Said], now: float) -> None:  # noqa: ARG002
+    def settled(self, host: HostState, work: SequenceWork, settled: Settled[Said], now: float) -> None:
         """There is an answer, or it is for us to decide what follows from there being none."""
         said = settled.result
         answer = said if isinstance(said, Answer) else unanswered(settled.outcome)
         match work:
             case Check():
+                host.forget(work.key)  # the disk remembers
                 self._lane(work).settle(work, answer)
             case Inquiry(number=None):
                 work.answer(said)
@@ -192,7 +190,7 @@ class SequenceSource:
             case NewId():
                 self._settle(work, answer, now)
 
-    def later(self, host: HostState, work: SequenceWork, due: float, now: float) -> None:  # noqa: ARG002 - the port's
+    def later(self, host: HostState, work: SequenceWork, outcome: Outcome, due: float) -> None:
         """It is none of its fault."""
         match work:
             case Check():
@@ -201,7 +199,7 @@ class SequenceSource:
                 self._measures.probes["unsure"] += 1
                 self._lanes.inquiries.put_back(work, due)
             case NewId():
-                self._count(work, unanswered(host.trouble or SILENT))
+                self._count(work, unanswered(outcome))
                 work.due = due
                 heapq.heappush(self._again if host.failures(work.key) else self._waiting, work)
 
@@ -209,7 +207,7 @@ class SequenceSource:
         """It fails: once more, or it is missed."""
         match work:
             case Check():
-                host.forget(work.key)  # the disk remembers
+                host.forget(work.key)
                 self._lane(work).settle(work, unanswered(outcome))
             case Inquiry() if due is None:
                 work.answer(unanswered(outcome))
