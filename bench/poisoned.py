@@ -46,7 +46,7 @@ from poisoned_worlds import (
 
 SEED = 7_041
 MOST_ASKED = 4  # requests that a bad page of a good host may cost
-PAUSE = 20.0  # seconds; the longest that a breaker stays open at first
+PAUSE = 19.5  # seconds; the longest that a breaker stays open at first, which doubles with each probe that fails
 QUOTAS = (1.2, 1.5, 3.0)  # times RATE: what the head needs is one request for each new id
 OVERDUE = 20_000
 MISSED_THAT_EXIST = {0: "none", 3: "a third"}  # by every how-manieth
@@ -194,10 +194,11 @@ def patience(table: Table, folder: Path, seed: int) -> None:
         )
         last = min(run.asked.last(site.urls()), run.seconds)
         times = [at for at, url in run.asked.requests if url.startswith(site.origin)]
-        silence = max(later - one for one, later in pairwise([*times, max(times[-1], last)]))
+        silences = [later - one for one, later in pairwise([*times, max(times[-1], last)]) if later - one > 5]
+        silence = max(each / (PAUSE * 2**number) for number, each in enumerate(silences))
         table.judge(
             f"patience 5 s, {fault} for a minute: crawled after {last:.0f} s, all after {run.seconds:.0f}",
-            at_most("patience: silence, in pauses of 20 s", 1.3, silence / PAUSE),
+            at_most("patience: silence, in pauses of the breaker", 1.05, silence),
             count("patience: pages not fetched", set(site.urls()) - set(run.rows)),
             count("patience: slow pages not fetched", set(slow.urls()) - set(run.rows)),
             at_most("patience: crawls not complete", 0, not run.complete),

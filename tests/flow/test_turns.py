@@ -66,3 +66,14 @@ def test_hosts_that_may_all_be_asked_take_turns() -> None:
         turns.add(host, 0)
 
     assert served == {"huge": 10, "small": 10, "tiny": 10}
+
+
+def test_a_place_that_was_left_is_no_place_in_another_queue_at_the_same_time() -> None:
+    turns, probes, host = Turns[Host](), Turns[Host](), Host("a")
+    turns.add(host, 5)
+    turns.remove(host)
+
+    probes.add(host, 5)
+
+    assert (len(turns), turns.due(), turns.next(9)) == (0, None, None)
+    assert (len(probes), probes.due(), probes.next(9)) == (1, 5, host)

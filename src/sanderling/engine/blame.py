@@ -120,6 +120,10 @@ class Judge(Generic[H, W, R]):
         """A probe has failed: the host is at fault, and what failed since its last good answer has not failed."""
         host.good = None  # it may be what has gone bad
         host.forgive()
+        self.release(host, now)
+
+    def release(self, host: H, now: float) -> None:
+        """Let those who were accused be asked for again."""
         accused, host.accused = host.accused or (), None
         for each, outcome in accused:
             self._source.later(host, each, outcome, now + self._rules.pause(1))
@@ -145,10 +149,11 @@ class Judge(Generic[H, W, R]):
         rules = self._rules
         return host.is_hopeless(wait, rules.patience, rules.first_patience, rules.longest_pace)
 
-    def set_aside(self, host: H) -> float:
+    def set_aside(self, host: H, now: float) -> float:
         """Leave what waits for the host on disk, with its reason; when it is probed next."""
         due = self._limiter.ready_at(host.name)
         host.forgive()
-        host.aside, host.accused = True, None
+        host.aside = True
+        self.release(host, now)
         self._source.leave(host, host.trouble or ASKED_FOR_QUIET, due)
         return due

@@ -3,9 +3,26 @@
 import asyncio
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sanderling.engine.classes import Class
+from sanderling.limit import Permit
 
 WATCHED = 10.0  # seconds over which what was received counts
 LEAST = 1024.0  # bytes a second; less is slow
+
+
+class Dispatch(NamedTuple):
+    """What is asked for, by which leave, and why."""
+
+    work: Any
+    permit: Permit
+    of: Class
+    judges: bool = False  # it is to tell how the host is
+    probe: bool = False  # its failure is the host's
+    dropped: bool = False  # what comes of it is of no use otherwise
+    unproven: bool = False  # the host had not answered when it was sent, or did not any more
+    aside: bool = False  # the host was set aside then
 
 
 @dataclass(slots=True, eq=False)

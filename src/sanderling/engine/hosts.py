@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sanderling.engine.classes import Shares
+from sanderling.engine.classes import Class, Shares
 from sanderling.engine.flights import Flight
 from sanderling.outcome import Code, Outcome
 
@@ -27,6 +27,7 @@ class HostState:
     name: str
     turn: float | None = None  # when its turn is, if it has a place among them
     inflight: int = 0
+    inflight_of: dict[Class, int] | None = None  # of those, the ones of classes that may not have all slots
     slots: int = FIRST_SLOTS  # that it has earned
     flights: dict[Hashable, Flight] | None = None  # by item
     shares: Shares | None = None  # made when two classes want the same permit
@@ -35,7 +36,7 @@ class HostState:
     failed_at: float = 0.0  # the last time
     trouble: Outcome | None = None  # the last thing it said instead of a good answer
     aside: bool = False  # without a good answer for too long: only probed
-    probing: bool = False  # whether a probe is out
+    probing: bool = False  # whether a request is out that is to tell how it is
     good: Any = None  # work that it has answered well: by it the host is probed
     failing: dict[Hashable, Failing] | None = None  # by item
     refused: dict[Hashable, Failing] | None = None  # items that the host refused, though it may have answered others
@@ -45,6 +46,16 @@ class HostState:
     def failures(self, key: Hashable) -> int:
         """How many requests for the item have failed in a row."""
         return self.failing[key].times if self.failing and key in self.failing else 0
+
+    def count(self, of: Class, number: int) -> None:
+        """So many more requests of a class are in flight."""
+        self.inflight_of = self.inflight_of or {}
+        self.inflight_of[of] = self.inflight_of.get(of, 0) + number
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether it has not answered anything yet, or has failed since."""
+        return self.good is None or self.silent_since is not None
 
     def note_failure(self, outcome: Outcome, now: float) -> None:
         """No good answer. That we hold back ourselves is no news of the host."""

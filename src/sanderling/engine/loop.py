@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from sanderling.clock import Clock, Timer
 from sanderling.engine.blame import Judge
 from sanderling.engine.classes import Class, Shares
-from sanderling.engine.flights import Flight, cut_slow
+from sanderling.engine.flights import Dispatch, Flight, cut_slow
 from sanderling.engine.hosts import HostState
 from sanderling.engine.ports import Handler, Settled, Source, Work
 from sanderling.engine.rules import EngineRules
@@ -31,6 +31,7 @@ R = TypeVar("R")
 SOON = 0.01  # seconds; to look again at a host whose turn others stand in line for
 LOOK = 1.0  # to look again at a host that has work and no slot, or nothing to be probed with
 LATER = 60.0  # the same for a host that was set aside
+IDLE = 0.5  # without a turn for so long, what was found is waited for
 CUT = Outcome(Code.TIMEOUT, detail="timeout: received less than 1 KB/s while others waited")
 
 
@@ -60,13 +61,13 @@ class Engine(Generic[H, W, R]):
         self._turns: Turns[H] = Turns()
         self._probes: Turns[H] = Turns()  # of hosts that were set aside
         self._left_alone: dict[str, H] = {}  # whose turn came while somebody wanted them left alone
-        self._inflight_of = dict.fromkeys(Class, 0)
-        self._unproven = 0  # requests in flight at hosts that have not answered yet
+        self._unproven = 0  # requests in flight at hosts that have not answered, or did not any more
+        self._inflight_aside = 0  # and at hosts that were set aside
         self._flights: dict[Flight, None] = {}
         self._look_at = 0.0  # when slow requests are looked at again
         self._timer: Timer | None = None
         self.stopped = False  # by somebody, before all was asked for
-        self._ending = False
+        self._running = False  # what is woken before waits
         self._over = asyncio.Event()
         self._group = Workers()
 
@@ -81,12 +82,13 @@ class Engine(Generic[H, W, R]):
             self.writer.close()
 
     async def _run_until_over(self, beside: Iterable[Coroutine[Any, Any, object]]) -> None:
+        self._running = True
         tasks = [self._group.create_task(each) for each in beside]
         try:
             self.pump()
             await self._over.wait()
         finally:
-            self._ending = True  # also of one that is cancelled: nothing may begin while the group ends
+            self._running = False  # also of one that is cancelled: nothing may begin while the group ends
             for task in tasks:
                 task.cancel()
 
@@ -123,19 +125,21 @@ class Engine(Generic[H, W, R]):
 
     def pump(self) -> None:
         """Give out all the work that can be given out now, and see to it that somebody comes back for the rest."""
+        if not self._running:
+            return
         now = self.clock.now()
         while self._has_room(now) and (host := self._next(now)) is not None:
             self._serve(host, now)
-        idle = not len(self._turns)
-        self.writer.hungry = idle and self.inflight < self.slots
-        self.writer.still = idle and not self.inflight
+        due = self._turns.due()
+        self.writer.hungry = (due is None or due > now + IDLE) and self.inflight < self.slots
+        self.writer.still = due is None and not self.inflight
         self._arm(now)
         if self.inflight == 0 and (self.stopped or self._source.enough(0) or self._is_exhausted):
             self._over.set()
 
     def _next(self, now: float) -> H | None:
         host = self._turns.next(now)
-        return self._probes.next(now) if host is None else host
+        return self._probes.next(now) if host is None and self._may_probe else host
 
     def _has_room(self, now: float) -> bool:
         if self._is_held:
@@ -149,7 +153,7 @@ class Engine(Generic[H, W, R]):
     @property
     def _is_held(self) -> bool:
         """Whether nothing may be given out, whatever time it is."""
-        over = self.stopped or self._ending or self._over.is_set() or not self._group.open
+        over = self.stopped or self._over.is_set() or not self._group.open
         return over or self.writer.crowded or self.wanted.paused
 
     def _arm(self, now: float) -> None:
@@ -157,7 +161,8 @@ class Engine(Generic[H, W, R]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        dues = [due for due in (self._turns.due(), self._probes.due()) if due is not None]
+        places = (self._turns, self._probes) if self._may_probe else (self._turns,)
+        dues = [due for each in places if (due := each.due()) is not None]
         if not dues or self._is_held:  # whoever lets go pumps
             return
         if self.inflight >= self.slots:
@@ -166,9 +171,18 @@ class Engine(Generic[H, W, R]):
             self._timer = self.clock.call_later(max(0.0, min(dues) - now), self.pump)
 
     @property
+    def _waits(self) -> bool:
+        """Whether something may be asked for later."""
+        return bool(len(self._turns) or self._left_alone or self._source.loading)
+
+    @property
+    def _may_probe(self) -> bool:
+        """Whether hosts that were set aside are probed: not at the end, since a probe keeps no crawl alive."""
+        return self._waits or self.inflight > self._inflight_aside
+
+    @property
     def _is_exhausted(self) -> bool:
-        waits = len(self._turns) or self._left_alone or self._source.loading
-        return not waits and self.writer.idle
+        return not self._waits and self.writer.idle
 
     def _places(self, host: H) -> Turns[H]:
         return self._probes if host.aside else self._turns
@@ -180,12 +194,13 @@ class Engine(Generic[H, W, R]):
             return
         hopeless = not host.aside and self._judge.is_hopeless(host, now)
         if hopeless and (host.good is None or self.limiter.ready_at(host.name) > now):
-            self._probes.add(host, self._judge.set_aside(host))
+            self._judge.set_aside(host, now)
+            self._line_up(host, now)
             return
         # A host that is silent, since all that is left of it fails, may answer what it has answered before.
         probing = hopeless or host.aside or host.accused is not None or self.limiter.is_down(host.name)
         if probing and host.probing:
-            return  # its answer says how to go on
+            return  # its answer gives the host its next turn
         classes = [] if probing else self._open_classes(host, now)
         if not probing and not classes:
             self._pass_over(host, now)
@@ -203,19 +218,24 @@ class Engine(Generic[H, W, R]):
         """The classes with work due at the host that may have one more slot."""
         if host.inflight >= self._slots_of(host) or self._is_crowded_by_strangers(host):
             return []
-        most = self.rules.most_slots
-        return [
-            each
-            for each in self._source.classes(host, now)
-            if each not in most or self._inflight_of[each] < max(1.0, most[each] * self.slots)
-        ]
+        due = self._source.classes(host, now)
+        return [each for each in due if not self._has_its_slots(host, each, alone=len(due) == 1)]
+
+    def _has_its_slots(self, host: H, of: Class, *, alone: bool) -> bool:
+        """Whether a class has all the slots that it may have, so that others find one when they want it."""
+        share = self.rules.most_slots.get(of)
+        if share is None or (alone and of is not Class.MISSED):
+            return False
+        slots = min(self.slots, self.rules.per_host)
+        return (host.inflight_of or {}).get(of, 0) >= max(1.0, share * slots)
 
     def _slots_of(self, host: H) -> int:
-        return min(host.slots, self.rules.per_host)
+        """As many as one host may have while there is room; while slots are scarce, those that it has earned."""
+        return min(self.rules.per_host, host.slots) if 2 * self.inflight >= self.slots else self.rules.per_host
 
     def _is_crowded_by_strangers(self, host: H) -> bool:
-        """Whether hosts that have not answered yet hold all that such hosts may: half of the slots."""
-        return host.good is None and self._unproven >= max(1, self.slots // 2)
+        """Whether hosts that have not answered, or do not any more, hold all that such hosts may: half of the slots."""
+        return host.is_unproven and self._unproven >= max(1, self.slots // 2)
 
     def _send_next(self, host: H, classes: list[Class], permit: Permit, now: float) -> None:
         of = classes[0]
@@ -228,7 +248,7 @@ class Engine(Generic[H, W, R]):
         else:
             if host.shares is not None:
                 host.shares.charge(of, self.rules.weights)
-            self._start(host, work, permit, of)
+            self._start(host, Dispatch(work, permit, of))
         self._line_up(host, now)
 
     def _send_probe(self, host: H, permit: Permit, now: float) -> None:
@@ -241,25 +261,32 @@ class Engine(Generic[H, W, R]):
             work = self._source.take(host, classes[0], now)
         if work is None:
             permit.release()
+            if not host.inflight:
+                self._judge.release(host, now)  # there is nothing else to probe it with, and nothing under way
             self._places(host).add(host, now + (LATER if host.aside else LOOK))
         else:
             host.probing = True
-            self._start(host, work, permit, Class.PROBE, probe=True, dropped=dropped)
+            probe = permit.probe or host.aside
+            self._start(host, Dispatch(work, permit, Class.PROBE, judges=True, probe=probe, dropped=dropped))
 
-    def _start(
-        self, host: H, work: W, permit: Permit, of: Class, *, probe: bool = False, dropped: bool = False
-    ) -> None:
+    def _start(self, host: H, sent: Dispatch) -> None:
+        # Counted before the task begins: many are given out at one instant.
+        sent = sent._replace(unproven=host.is_unproven, aside=host.aside)
+        self._unproven += sent.unproven
+        self._inflight_aside += sent.aside
         self.inflight += 1
         host.inflight += 1
-        self.given[of] += 1
-        self._inflight_of[of] += 1
-        self._group.create_task(self._ask(host, work, permit, of, probe=probe, dropped=dropped))
+        self.given[sent.of] += 1
+        if sent.of in self.rules.most_slots:
+            host.count(sent.of, 1)
+        self._group.create_task(self._ask(host, sent))
 
     def _line_up(self, host: H, now: float) -> None:
         """Give the host its next turn, if it has something to ask for."""
         if host.aside or host.accused is not None:
-            if not host.probing:
-                self._places(host).add(host, max(now, self.limiter.ready_at(host.name)))
+            if not host.probing:  # else its answer says what comes next
+                soonest = now + LATER if host.aside and not self.limiter.is_down(host.name) else now
+                self._places(host).add(host, max(soonest, self.limiter.ready_at(host.name)))
         elif host.inflight < self._slots_of(host):
             if (due := self._source.due(host, now)) is not None:
                 self._turns.add(host, max(due, now))
@@ -276,24 +303,25 @@ class Engine(Generic[H, W, R]):
 
     # Asking.
 
-    async def _ask(self, host: H, work: W, permit: Permit, of: Class, *, probe: bool, dropped: bool) -> None:
-        blame, unproven = Blame(work.key, host.failures(work.key)), host.good is None
-        self._unproven += unproven
-        settled = await self._fly(host, work, permit, blame)
-        self._unproven -= unproven
+    async def _ask(self, host: H, sent: Dispatch) -> None:
+        blame = Blame(sent.work.key, host.failures(sent.work.key))
+        settled = await self._fly(host, sent.work, sent.permit, blame)
+        self._unproven -= sent.unproven
+        self._inflight_aside -= sent.aside
         self.inflight -= 1
-        self._inflight_of[of] -= 1
+        if sent.of in self.rules.most_slots:
+            host.count(sent.of, -1)
         host.inflight -= 1
-        host.probing = host.probing and not probe
+        host.probing = host.probing and not sent.judges
         now = self.clock.now()
         places = self._places(host)
-        self._judge.settle(host, work, settled, now, probe=probe, dropped=dropped)
+        self._judge.settle(host, sent.work, settled, now, probe=sent.probe, dropped=sent.dropped)
         if places is not self._places(host):
             places.remove(host)
-        if host.turn is not None:
+        if host.turn is not None and not host.aside:
             # While a probe is out nobody knows when the host may be asked; its answer says so.
-            hopeless = not host.aside and self._judge.is_hopeless(host, now)
-            self._places(host).hasten(host, now if hopeless else self.limiter.ready_at(host.name))
+            hopeless = self._judge.is_hopeless(host, now)
+            self._turns.hasten(host, now if hopeless else self.limiter.ready_at(host.name))
         self._line_up(host, now)
         self.pump()
 

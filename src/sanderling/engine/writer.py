@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from sanderling.clock import Clock
+from sanderling.clock import Clock, Timer
 from sanderling.engine.ports import Sink
 
 E = TypeVar("E")
@@ -39,7 +39,7 @@ class Writer(Generic[E, F, C, T]):
     def __init__(
         self, sink: Sink[E, F, C, T], checkpoint: Callable[[], C], clock: Clock, rules: WriterRules | None = None
     ) -> None:
-        self.hungry = False  # whether nothing else can be sent before what was found is on disk
+        self._hungry = False
         self.still = False  # whether nothing more will come before what is here is on disk
         self._sink = sink
         self._checkpoint = checkpoint
@@ -53,10 +53,22 @@ class Writer(Generic[E, F, C, T]):
         self._since = 0.0  # when the first of the group came in
         self._last: C | None = None  # the checkpoint that is on disk
         self._added = self._durable = 0  # items that ended, in all, and of those on disk
+        self._soon: Timer | None = None  # by which a group is written early
         self._wake = asyncio.Event()
         self._written = asyncio.Event()
         self._closing = False
         self._turn = asyncio.Lock()
+
+    @property
+    def hungry(self) -> bool:
+        """Whether nothing else can be sent before what is here is on disk."""
+        return self._hungry
+
+    @hungry.setter
+    def hungry(self, hungry: bool) -> None:
+        self._hungry = hungry
+        if hungry and self._soon is None and (self._found or self._is_ripe):
+            self._soon = self._clock.call_later(self._rules.hungry, self._hurry)
 
     @property
     def idle(self) -> bool:
@@ -102,6 +114,9 @@ class Writer(Generic[E, F, C, T]):
     async def flush(self, written: Callable[[T], object], *, everything: bool = False) -> None:
         """Write what came in; what ended and may wait for more only if `everything` is wanted."""
         async with self._turn:
+            if self._soon is not None:
+                self._soon.cancel()
+                self._soon = None
             ended: list[E] = []
             if everything or self._is_ripe:
                 ended, self._ended = self._ended, []
@@ -144,6 +159,10 @@ class Writer(Generic[E, F, C, T]):
         if not self._rules.gather or self.still or self._closing or self._is_large:
             return True
         return len(self._ended) >= self._rules.enough or self._clock.now() - self._since >= self._rules.gather
+
+    def _hurry(self) -> None:
+        self._soon = None
+        self._wake.set()
 
     async def _pause(self) -> None:
         """Until somebody calls, or it is time."""

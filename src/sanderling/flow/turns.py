@@ -23,27 +23,26 @@ class Turns(Generic[P]):
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, P]] = []  # with places that were left for earlier ones
         self._order = count()
-        self._places = 0
+        # Which place is a host's own: by its time alone it could be taken for one in another queue, or for an older one.
+        self._places: dict[P, int] = {}
 
     def __len__(self) -> int:
-        return self._places
+        return len(self._places)
 
     def add(self, host: P, due: float) -> None:
         """Give the host its place, unless it has one."""
         if host.turn is None:
-            self._places += 1
             self._put(host, due)
 
     def hasten(self, host: P, due: float) -> None:
         """Let a host that has a later place have this one: what it waited for came sooner than was to be expected."""
-        if host.turn is not None and due < host.turn:
+        if host in self._places and host.turn is not None and due < host.turn:
             self._put(host, due)
 
     def remove(self, host: P) -> None:
         """Take the host's place away, if it has one."""
-        if host.turn is not None:
+        if self._places.pop(host, None) is not None:
             host.turn = None
-            self._places -= 1
 
     def next(self, now: float) -> P | None:
         """The host whose turn it is; it has no place any more until it is added again."""
@@ -52,15 +51,16 @@ class Turns(Generic[P]):
             return None
         host = heapq.heappop(self._heap)[2]
         host.turn = None
-        self._places -= 1
+        del self._places[host]
         return host
 
     def due(self) -> float | None:
         """When the next turn is."""
-        while self._heap and self._heap[0][2].turn != self._heap[0][0]:
+        while self._heap and self._places.get(self._heap[0][2]) != self._heap[0][1]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def _put(self, host: P, due: float) -> None:
         host.turn = due
-        heapq.heappush(self._heap, (due, next(self._order), host))
+        self._places[host] = order = next(self._order)
+        heapq.heappush(self._heap, (due, order, host))

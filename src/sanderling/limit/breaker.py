@@ -80,7 +80,7 @@ class Breaker:
         self._answers = min(answers, SHOWN)  # that the error rate is made of
         self._items: set[Hashable] = set()  # that failed, with nothing good since
         self._unreached = 0  # failures of the host itself, with nothing good since
-        self._cut = False  # whether this pause was cut short
+        self._cut = False  # whether the first pause in a row was cut short
 
     def failed(self, now: float, rng: Random, item: Hashable, *, enough: int, of_host: bool = False) -> bool:
         """Count a failure of `item`, or `of_host`; so many different items are `enough`. Whether the state changed."""
@@ -139,12 +139,13 @@ class Breaker:
     def _move(self, event: Event, now: float, rng: Random) -> bool:
         self.state = NEXT[self.state, event]
         if self.state is State.OPEN:
-            base = min(self._rules.longest, self._rules.open_for * 2 ** min(self.openings, 32))
+            pauses = self.openings - self._cut  # one that was cut short was none
+            base = min(self._rules.longest, self._rules.open_for * 2 ** min(pauses, 32))
             self.until = now + base * (1 + self._rules.jitter * rng.random())
             self.openings += 1
-            self._cut = False
             self._items.clear()
         if self.state is State.CLOSED:
             self.openings = self._answers = 0
             self.error_rate = 0.0
+            self._cut = False
         return True

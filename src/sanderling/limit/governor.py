@@ -182,7 +182,8 @@ class Governor:
     def _judge(self, lane: Lane, now: float) -> Verdict:
         """What the window's latencies say."""
         verdict = self._latency.judge(lane.window(), now)
-        if self._meeting and lane.delivered <= KEPT and verdict is not Verdict.SUSPECT:
+        # Failures before it are no reason to judge by the one or two answers that there were.
+        if self._trials is None and lane.delivered <= KEPT and verdict is not Verdict.SUSPECT:
             self._latency.meet(lane.kept(), now)
         return verdict
 

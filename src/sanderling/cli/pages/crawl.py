@@ -1,7 +1,7 @@
 """`sanderling pages crawl`: crawl documents politely, with nothing lost."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from sanderling.cli.watching import drawn, kept, told, watched
 from sanderling.clock import Clock, SystemClock
 from sanderling.extras import missing
 from sanderling.fetch.http import Http, HttpRules
-from sanderling.flow.desk import desk_in
+from sanderling.flow.desk import Desk, desk_in
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.observe.metrics import PagesMetrics
@@ -179,37 +179,44 @@ async def crawl_folder(
     folder: CrawlFolder, tools: Tools, options: Options, clock: Clock, screen: Screen, onward: Onward = NOWHERE
 ) -> Ran:
     """Crawl until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
-    limiter, started, path = tools.limiter, clock.now(), folder.path
-    recall(limiter, path)
-    with ThreadPoolExecutor(1, "books") as thread:
+    recall(tools.limiter, folder.path)
+    with ThreadPoolExecutor(1, "folder") as thread:
         desk = desk_in(thread)
-        crawl = Crawl(folder, tools.http, limiter, rules=tools.rules, clock=clock, hands=Hands(desk, tools.memory))
+        async with onward.pages(clock, screen.note) as feed:
+            hands = Hands(desk, tools.memory, feed)
+            crawl = Crawl(folder, tools.http, tools.limiter, rules=tools.rules, clock=clock, hands=hands)
+            ran = await _run(crawl, tools, options, screen, desk, stopping(crawl.stop, feed))
+            await desk(folder.finish, clock.wall(), ran.complete, tools.writes_parquet)
+            await desk(write_status, folder.path, ran.last)
+            await desk(keep, folder.path, tools.limiter.save())
+    return ran._replace(onward=() if feed is None else tuple(feed.words()))
 
-        def now(top: int = 1000) -> Status:
-            return status(crawl, clock.now() - started, top)
 
-        async with (
-            observed(options, pace_of(limiter), showing(PagesMetrics, partial(now, 0)), say=screen.note),
-            beside(options, path, screen.note),
-            tools.http,
-            onward.pages(clock, screen.note) as feed,
-        ):
-            crawl.books.onward = feed
-            stop = stopping(crawl.stop, feed)
-            with stoppable(stop, screen.note, lambda: finishing(crawl.inflight)) as stops, screen:
-                complete = await watched(
-                    crawl.run(),
-                    drawn(screen, partial(now, SHOWN)),
-                    told(path, now, desk),
-                    kept(limiter, path, desk),
-                    LiveControl(path, crawl.control, clock).run(),
-                )
-                last = status(crawl, clock.now() - started, running=False)
-                screen.show(last)
-            await desk(folder.finish, clock.wall(), complete, tools.writes_parquet)
-            await desk(write_status, path, last)
-            await desk(keep, path, limiter.save())
-    return Ran(last, complete, bool(stops), () if feed is None else tuple(feed.words()))
+async def _run(
+    crawl: Crawl, tools: Tools, options: Options, screen: Screen, desk: Desk, stop: Callable[[], None]
+) -> Ran:
+    """Run the crawl, and show how it goes, until it ends or somebody stops it."""
+    started, path, clock = crawl.clock.now(), crawl.folder.path, crawl.clock
+
+    def now(top: int = 1000) -> Status:
+        return status(crawl, clock.now() - started, top)
+
+    async with (
+        observed(options, pace_of(crawl.limiter), showing(PagesMetrics, partial(now, 0)), say=screen.note),
+        beside(options, path, screen.note),
+        tools.http,
+    ):
+        with stoppable(stop, screen.note, lambda: finishing(crawl.inflight)) as stops, screen:
+            complete = await watched(
+                crawl.run(),
+                drawn(screen, partial(now, SHOWN)),
+                told(path, now, desk),
+                kept(crawl.limiter, path, desk),
+                LiveControl(path, crawl.control, clock).run(),
+            )
+            last = status(crawl, clock.now() - started, running=False)
+            screen.show(last)
+    return Ran(last, complete, bool(stops))
 
 
 def _plan(urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], depth: int) -> Plan | None:

@@ -1,0 +1,155 @@
+"""Whose fault it is: bad items end with their own reason, and a host that is away costs no item anything."""
+
+from itertools import pairwise
+from math import inf
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from machines import play
+from shapes import Shape, check, make, shapes
+from worlds import CODES, FAILURES, OUTAGES, REFUSALS, Fault, Item, Plan, Request, Rules, Spell, World, limits
+
+from sanderling.limit import BreakerRules
+from sanderling.outcome import Code
+
+SICK, WELL = "sick.example", "well.example"
+CUT_SHORT = 1.0 + BreakerRules().jitter  # times its length, a pause may take
+
+
+@given(
+    st.lists(st.sampled_from(FAILURES), min_size=1, max_size=4),
+    st.integers(10, 30),
+    st.integers(0, 2**32),
+)
+def test_on_a_clean_host_a_bad_item_is_asked_four_times_and_ends_with_its_own_reason(
+    faults: list[Fault], good: int, seed: int
+) -> None:
+    items = [Item(WELL, f"good{n}") for n in range(good)]
+    items += [Item(WELL, f"bad{n}", fault=fault) for n, fault in enumerate(faults)]
+    Random(seed).shuffle(items)
+    world = World([Plan(WELL)], items, seed=seed)
+
+    machine = play(world)
+
+    check(world, machine)
+    assert not world.asides
+    for row in world.disk.rows.values():
+        (end,) = row.ends
+        assert end.code is CODES.get(row.item.fault, Code.OK)
+        if row.item.fault in CODES:
+            assert len(world.asked(row.item.id)) <= 4
+
+
+@settings(max_examples=20)
+@given(st.integers(5, 25), st.sampled_from(FAILURES), st.integers(0, 2**32))
+def test_many_bad_items_cost_the_good_ones_behind_them_nothing(bad: int, fault: Fault, seed: int) -> None:
+    """They come in one block, which closes the host; what it has answered before shows that it is well."""
+    first = [Item(WELL, f"first{n}") for n in range(3)]
+    block = [Item(WELL, f"bad{n}", due=2.0, fault=fault) for n in range(bad)]
+    last = [Item(WELL, f"last{n}", due=2.0) for n in range(30)]
+    world = World([Plan(WELL)], first + block + last, seed=seed)
+
+    machine = play(world)
+
+    check(world, machine)
+    assert not world.asides
+    for row in world.disk.rows.values():
+        (end,) = row.ends
+        assert end.code is CODES.get(row.item.fault, Code.OK)
+        assert row.item.fault is Fault.GOOD or len(world.asked(row.item.id)) <= 4
+
+
+@settings(max_examples=25)
+@given(st.floats(0.05, 0.6), st.integers(1, 5), st.sampled_from(FAILURES), st.integers(0, 2**32))
+def test_where_failures_are_usual_a_bad_item_is_asked_twenty_times_at_most(
+    share: float, bad: int, fault: Fault, seed: int
+) -> None:
+    items = [Item(WELL, f"good{n}") for n in range(40)] + [Item(WELL, f"bad{n}", fault=fault) for n in range(bad)]
+    world = World([Plan(WELL, spells=(Spell(Fault.ERROR, share=share),))], items, seed=seed)
+
+    machine = play(world)
+
+    check(world, machine)
+    for number in range(bad):
+        asked = world.asked((WELL, f"bad{number}"))
+        assert len(asked) <= 20
+        (end,) = world.disk.rows[WELL, f"bad{number}"].ends
+        assert end.code in (CODES[fault], Code.HOST_UNAVAILABLE)
+
+
+@settings(max_examples=20)
+@given(st.floats(20, 1500), st.sampled_from((*OUTAGES, Fault.BUSY_FOR)), st.floats(1, 20), st.integers(0, 2**32))
+def test_a_host_that_comes_back_is_taken_up_again_and_no_item_has_failed(
+    lasts: float, fault: Fault, start: float, seed: int
+) -> None:
+    away = Spell(fault, start, start + lasts)
+    items = [Item(SICK, f"i{n}") for n in range(40)] + [Item(WELL, f"i{n}", due=n * 20.0) for n in range(150)]
+    world = World([Plan(SICK, spells=(away,)), Plan(WELL)], items, Rules(limits=limits(1.0)), seed)
+
+    machine = play(world)
+
+    check(world, machine)
+    assert {row.ends[0].code for row in world.disk.rows.values()} == {Code.OK}
+    assert not world.disk.asides
+    longest = BreakerRules().longest * CUT_SHORT
+    assert min(each.at for each in world.at(SICK) if each.at >= away.end) <= away.end + longest + 1
+
+
+@pytest.mark.parametrize("fault", [Fault.ERROR, Fault.CUT, Fault.UNREACHED])
+def test_pauses_do_not_grow_across_a_good_probe(fault: Fault) -> None:
+    outages = [Spell(fault, 20.0 + 100 * n, 32.0 + 100 * n) for n in range(8)]
+    items = [Item(SICK, f"i{n}", due=n * 0.25) for n in range(3200)]
+    world = World([Plan(SICK, spells=tuple(outages))], items)
+
+    play(world)
+
+    gaps = [(one.at, other.at - one.at) for one, other in pairwise(world.at(SICK))]
+    assert not world.wrong
+    for outage in outages:
+        longest = max(gap for at, gap in gaps if outage.start - 5 < at < outage.end + 60)
+        assert longest <= BreakerRules().open_for * CUT_SHORT + 1
+
+
+@settings(max_examples=40)
+@given(shapes())
+def test_a_closed_host_is_probed_with_what_is_not_under_suspicion(shape: Shape) -> None:
+    world = make(shape)
+    if any(spell.fault in REFUSALS for plan in world.plans.values() for spell in plan.spells):
+        return  # a limiter that drains sends one at a time too, and not because the host is closed
+
+    play(world)
+
+    for request in world.sent:
+        if request.probe and request.failures:
+            assert not request.untried, request
+            assert not _has_answered(world, request), request
+
+
+def _has_answered(world: World, probe: Request) -> bool:
+    earlier = (each for each in world.at(probe.item.host) if each.ended < probe.at and each.outcome is not None)
+    return any(each.outcome is not None and each.outcome.ok for each in earlier)
+
+
+@given(shapes())
+def test_a_host_that_was_set_aside_is_asked_one_at_a_time(shape: Shape) -> None:
+    world = make(shape)
+
+    play(world)
+
+    for since, host in world.asides:
+        until = min((at for at, name in world.welcomes if name == host and at >= since), default=inf)
+        probes = [each for each in world.at(host) if since < each.at < until]
+        assert all(other.at >= one.ended for one, other in pairwise(probes) if one.outcome is not None), probes
+
+
+def test_what_waits_at_a_host_that_never_answers_keeps_no_crawl_alive() -> None:
+    world = World([Plan(SICK, spells=(Spell(Fault.UNREACHED),))], [Item(SICK, f"i{n}") for n in range(500)])
+
+    machine = play(world)
+
+    check(world, machine)
+    assert len(world.disk.waiting) == 500
+    assert world.disk.asides[SICK].code is Code.CONNECTION_REFUSED
+    assert len(world.sent) < 20

@@ -1,0 +1,172 @@
+"""Nobody takes what others are due: hosts, classes and slow requests share permits and slots."""
+
+import asyncio
+from math import floor, inf
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from machines import Machine, play
+from worlds import OUTAGES, REFUSALS, Fault, Item, Plan, Rules, Spell, Store, World, limits
+
+from sanderling.engine.classes import Class
+from sanderling.engine.rules import WEIGHTS, EngineRules
+
+SICK, WELL = "sick.example", "well.example"
+
+
+def time_to_finish(world: World, host: str = WELL) -> float:
+    """Seconds from the first answer of a host to when its last good item was answered."""
+    play(world)
+    assert not world.wrong
+    good = {row.item.id for row in world.disk.rows.values() if row.item.host == host and row.item.fault is Fault.GOOD}
+    assert all(world.disk.rows[key].ends[0].ok for key in good)
+    times = [at for at, end in world.ends if end.id in good]
+    return max(times) - min(times)
+
+
+def well(number: int) -> list[Item]:
+    """Items of the healthy host, half of which are found in others."""
+    return [Item(WELL, f"i{n}", children=(Item(WELL, f"c{n}"),)) for n in range(number // 2)]
+
+
+@pytest.mark.parametrize("hosts", [1, 40])
+@pytest.mark.parametrize("fault", [*OUTAGES, *REFUSALS, Fault.TRICKLE])
+def test_hosts_that_never_answer_take_no_tenth_of_what_a_healthy_one_gets(fault: Fault, hosts: int) -> None:
+    rules = Rules(EngineRules(slots=16))
+    alone = time_to_finish(World([Plan(WELL, 0.2)], well(300), rules))
+    bad = [Plan(f"bad{n}.example", spells=(Spell(fault),)) for n in range(hosts)]
+    others = [Item(plan.name, f"i{n}", size=6000) for n in range(8) for plan in bad]
+
+    among = time_to_finish(World([*bad, Plan(WELL, 0.2)], [*others, *well(300)], rules))
+
+    assert among <= alone / 0.9
+
+
+@pytest.mark.parametrize("fault", [*OUTAGES, *REFUSALS, Fault.TRICKLE])
+def test_hosts_that_go_bad_take_no_tenth_of_what_a_healthy_one_gets(fault: Fault) -> None:
+    """More of them than there are slots. It takes a while to find out who is bad, and no longer."""
+    rules = Rules(EngineRules(slots=16), limits=limits(2.0))
+    alone = time_to_finish(World([Plan(WELL, 0.2)], well(1600), rules))
+    bad = [Plan(f"bad{n}.example", spells=(Spell(fault, 5.0),)) for n in range(20)]
+    others = [Item(plan.name, f"i{n}", size=20_000) for n in range(20) for plan in bad]
+
+    among = time_to_finish(World([*bad, Plan(WELL, 0.2)], [*others, *well(1600)], rules))
+
+    assert among <= alone / 0.9
+
+
+@pytest.mark.parametrize("fault", [Fault.HANG, Fault.CUT, Fault.ERROR, Fault.TRICKLE])
+def test_bad_items_take_no_tenth_of_what_the_good_ones_of_their_host_get(fault: Fault) -> None:
+    alone = time_to_finish(World([Plan(WELL, 0.2)], well(800)))
+    bad = [Item(WELL, f"bad{n}", due=2.0, fault=fault, size=20_000) for n in range(10)]
+
+    among = time_to_finish(World([Plan(WELL, 0.2)], [*bad, *well(800)]))
+
+    assert among <= alone / 0.9 * (800 + 4 * len(bad)) / 800
+
+
+@settings(max_examples=25)
+@given(
+    st.sets(st.sampled_from(list(Class)), min_size=1),
+    st.sampled_from((0.05, 2.0)),
+    st.one_of(st.just(dict(WEIGHTS)), st.fixed_dictionaries({of: st.floats(1, 100) for of in Class})),
+)
+def test_each_class_gets_its_share_of_permits(wanted: set[Class], latency: float, weights: dict[Class, float]) -> None:
+    items = [Item(WELL, f"{of.name}{n}", of) for of in sorted(wanted) for n in range(400)]
+    rules = Rules(EngineRules(weights=weights), wanted=400)
+    world = World([Plan(WELL, latency)], items, rules)
+
+    play(world)
+
+    total = sum(weights[of] for of in wanted)
+    for start in (0, 100, 250):
+        window = [request.item.of for request in world.sent[start : start + 100]]
+        for of in wanted:
+            assert window.count(of) >= floor(0.8 * 100 * weights[of] / total), (of, start)
+    if latency < 1:
+        assert world.sent[-1].at <= 400 / 8 + 1  # none is left unused
+
+
+@pytest.mark.parametrize("late", list(Class))
+def test_a_class_that_was_away_has_saved_up_nothing(late: Class) -> None:
+    others = [of for of in (Class.LIVE, Class.NEW, Class.AGAIN) if of is not late]
+    items = [Item(WELL, f"{of.name}{n}", of) for of in others for n in range(500)]
+    items += [Item(WELL, f"late{n}", late, due=30.0) for n in range(500)]
+    world = World([Plan(WELL, 0.05)], items, Rules(wanted=400))
+
+    play(world)
+
+    total = sum(WEIGHTS[of] for of in (*others, late))
+    window = [each.item.of for each in world.sent if each.at >= 30][:100]
+    for of in (*others, late):
+        assert window.count(of) >= floor(0.8 * 100 * WEIGHTS[of] / total), of
+
+
+@pytest.mark.parametrize("fault", [Fault.TRICKLE, Fault.HANG, Fault.SLOW])
+@pytest.mark.parametrize("hosts", [1, 6])
+def test_slow_requests_hold_half_of_the_slots_at_most_while_others_wait(fault: Fault, hosts: int) -> None:
+    rules = Rules(EngineRules(slots=8, per_host=8 if hosts == 1 else 4))
+    names = [f"h{n}.example" for n in range(hosts)]
+    items = [Item(name, f"first{n}") for name in names for n in range(10)]
+    items += [Item(name, f"slow{n}", due=3.0, fault=fault, size=12_000) for name in names for n in range(12)]
+    items += [Item(name, f"good{n}", due=4.0) for name in names for n in range(400)]
+    world = World([Plan(name) for name in names], items, rules)
+    seen: list[tuple[float, str, int]] = []
+
+    async def watch(machine: Machine) -> None:
+        waited = dict.fromkeys(names, inf)
+        while True:
+            await asyncio.sleep(0.5)
+            now, old = world.clock.now(), 0
+            for name in names:
+                held = sum(1 for each in world.flying[name] if each.fault is fault and now - each.at > 12.5)
+                waits = bool(machine.memory.classes(machine.memory.places[name], now))
+                waited[name] = min(waited[name], now) if waits else inf
+                old += held
+                if now - waited[name] > 2.5 and held > rules.engine.per_host // 2:
+                    seen.append((now, name, held))
+            if any(now - since > 2.5 for since in waited.values()) and old > rules.engine.slots // 2:
+                seen.append((now, "all", old))
+
+    play(world, watch)
+
+    assert any(each.fault is fault for each in world.sent)
+    assert not seen
+
+
+def test_streams_that_are_meant_to_be_silent_are_left_alone() -> None:
+    items = [Item(WELL, f"first{n}") for n in range(10)]
+    items += [Item(WELL, f"silent{n}", due=3.0, fault=Fault.SILENT, size=6000) for n in range(4)]
+    items += [Item(WELL, f"slow{n}", due=3.0, fault=Fault.TRICKLE, size=6000) for n in range(4)]
+    items += [Item(WELL, f"good{n}", due=4.0) for n in range(600)]
+    world = World([Plan(WELL)], items, Rules(EngineRules(slots=8)))
+
+    play(world)
+
+    for number in range(4):
+        (request,) = world.asked((WELL, f"silent{number}"))
+        assert request.outcome is not None
+        assert request.outcome.ok
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_who_is_slow_is_not_cut_while_nobody_waits(hosts: int) -> None:
+    names = [f"h{n}.example" for n in range(hosts)]
+    items = [Item(name, f"slow{n}", fault=Fault.TRICKLE, size=6000) for name in names for n in range(2)]
+    world = World([Plan(name) for name in names], items, Rules(EngineRules(slots=4, per_host=2)))
+
+    play(world)
+
+    assert len(world.sent) == len(items)
+    assert not world.disk.waiting
+
+
+@pytest.mark.parametrize("takes", [0.0, 5.0])
+def test_a_slow_store_holds_up_nothing_while_there_is_room(takes: float) -> None:
+    items = [Item(WELL, f"i{n}") for n in range(400)]
+    world = World([Plan(WELL)], items, Rules(limits=limits(8.0), store=Store(takes)))
+
+    play(world)
+
+    assert max(each.at for each in world.sent) <= 400 / 8 + 1
