@@ -113,11 +113,9 @@ class SequenceSystem:
         lanes = (self._lanes.missed, self._lanes.failed, self._lanes.availability)
         feeding = (lane.run(self._wake) for lane in lanes)
         deciding = (self.lookout.run(self.source), self.scaler.run(), self._refresh())
-        await self.engine.run(self._begin(), *feeding, *deciding, *others)
-        self._say(messages.workers_stopped(self.workers, self.durable.low))
-
-    async def _begin(self) -> None:
         self._wake()
+        await self.engine.run(*feeding, *deciding, *others)
+        self._say(messages.workers_stopped(self.workers, self.durable.low))
 
     def _wake(self) -> None:
         self.engine.wake((self.source.host,))
