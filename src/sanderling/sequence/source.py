@@ -73,6 +73,17 @@ class Lanes:
     availability: Availability
 
 
+class OnlyHost(HostState):
+    """A host beside which there is no other that could need its slots."""
+
+    __slots__ = ()
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether it may have half of the slots at most."""
+        return False
+
+
 class SequenceSource:
     """One host and its ids."""
 
@@ -81,7 +92,7 @@ class SequenceSource:
     def __init__(
         self, host: str, lanes: Lanes, watcher: Watcher, measures: Measures, rules: RetryRules, rng: Random
     ) -> None:
-        self.host = HostState(host, slots=MOST_SLOTS)
+        self.host = OnlyHost(host, slots=MOST_SLOTS)
         self.wake: Callable[[], object] = lambda: None  # something may be given out
         self.until: int | None = None  # ids above this one are not wanted
         self._lanes = lanes
