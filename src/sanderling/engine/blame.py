@@ -94,9 +94,7 @@ class Judge(Generic[H, W, R]):
                 self._proved_well(host, work, settled)
 
     def _proved_well(self, host: H, work: W, settled: Settled[R]) -> None:
-        """The host answers for items: one more slot, and who was accused is to blame."""
-        if host.slots < self._rules.per_host:
-            host.slots += 1
+        """The host answers for items: who was accused is to blame."""
         if settled.outcome.ok and settled.size <= BIG:
             host.good = work
         accused, host.accused = host.accused or (), None
@@ -107,7 +105,7 @@ class Judge(Generic[H, W, R]):
         outcome = settled.outcome
         host.note_failure(outcome, now)
         if probe or dropped:
-            self._proved_ill(host, now)
+            self._count_bad_probe(host, now)
             self._postpone(host, work, settled, now, wait=self._rules.pause(1), dropped=dropped)
         elif settled.decided or outcome.code in UNREACHED:
             self._postpone(host, work, settled, now, wait=self._rules.pause(1), dropped=dropped)
@@ -116,11 +114,13 @@ class Judge(Generic[H, W, R]):
         if host.good is not None and self._limiter.is_down(host.name):
             self._limiter.probe_now(host.name)  # with known good work a false alarm costs one request and no time
 
-    def _proved_ill(self, host: H, now: float) -> None:
-        """A probe has failed: the host is at fault, and what failed since its last good answer has not failed."""
-        host.good = None  # it may be what has gone bad
-        host.forgive()
-        self.release(host, now)
+    def _count_bad_probe(self, host: H, now: float) -> None:
+        """One is enough where failures are rare: then what failed since the last good answer is the host's fault."""
+        host.bad_probes += 1
+        if 4 * host.bad_probes >= self._limiter.most_failures(host.name):
+            host.good = None  # it may be what has gone bad
+            host.forgive()
+            self.release(host, now)
 
     def release(self, host: H, now: float) -> None:
         """Let those who were accused be asked for again."""

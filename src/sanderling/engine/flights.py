@@ -34,6 +34,7 @@ class Flight:
     limit: asyncio.Timeout  # by which it can be ended
     received: Callable[[], int | None]  # bytes so far; None if it is meant to be silent
     marked: float  # when its bytes were last looked at
+    unproven: bool = False  # whether its host had not answered anything when it left
     bytes: int = 0  # by then
     slow: bool = False
     cut: bool = False

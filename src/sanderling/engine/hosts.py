@@ -8,8 +8,8 @@ from sanderling.engine.classes import Class, Shares
 from sanderling.engine.flights import Flight
 from sanderling.outcome import Code, Outcome
 
-# Slots that a host has before it has answered anything; each answer earns one more, each failure costs one. Thirty
-# hosts that hang cannot fill an engine.
+# Slots of a host that has not answered yet, or does not any more, while such hosts hold many: thirty that hang cannot
+# fill an engine.
 FIRST_SLOTS = 2
 
 
@@ -28,7 +28,6 @@ class HostState:
     turn: float | None = None  # when its turn is, if it has a place among them
     inflight: int = 0
     inflight_of: dict[Class, int] | None = None  # of those, the ones of classes that may not have all slots
-    slots: int = FIRST_SLOTS  # that it has earned
     flights: dict[Hashable, Flight] | None = None  # by item
     shares: Shares | None = None  # made when two classes want the same permit
     answered: float | None = None  # when it last gave a good answer
@@ -37,6 +36,7 @@ class HostState:
     trouble: Outcome | None = None  # the last thing it said instead of a good answer
     aside: bool = False  # without a good answer for too long: only probed
     probing: bool = False  # whether a request is out that is to tell how it is
+    bad_probes: int = 0  # in a row
     good: Any = None  # work that it has answered well: by it the host is probed
     failing: dict[Hashable, Failing] | None = None  # by item
     refused: dict[Hashable, Failing] | None = None  # items that the host refused, though it may have answered others
@@ -72,7 +72,6 @@ class HostState:
         self.failing[key] = found = Failing(failures + 1, since)
         self.streak = self.streak or {}
         self.streak.setdefault(key, failures)
-        self.slots = max(FIRST_SLOTS, self.slots - 1)
         return found
 
     def refuse(self, key: Hashable, now: float) -> Failing:
@@ -104,7 +103,7 @@ class HostState:
 
     def answer(self, now: float) -> None:
         """A good answer: it is alive."""
-        self.answered, self.silent_since, self.trouble, self.streak = now, None, None, None
+        self.answered, self.silent_since, self.trouble, self.streak, self.bad_probes = now, None, None, None, 0
 
     def is_hopeless(self, wait: float, patience: float, first_patience: float, longest_pace: float) -> bool:
         """Whether it has not answered for as long as we are prepared to wait, or wants us to `wait` for longer.

@@ -13,7 +13,7 @@ from sanderling.clock import Clock, Timer
 from sanderling.engine.blame import Judge
 from sanderling.engine.classes import Class, Shares
 from sanderling.engine.flights import Dispatch, Flight, cut_slow
-from sanderling.engine.hosts import HostState
+from sanderling.engine.hosts import FIRST_SLOTS, HostState
 from sanderling.engine.ports import Handler, Settled, Source, Work
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer
@@ -64,7 +64,7 @@ class Engine(Generic[H, W, R]):
         self._unproven = 0  # requests in flight at hosts that have not answered, or did not any more
         self._inflight_aside = 0  # and at hosts that were set aside
         self._flights: dict[Flight, None] = {}
-        self._look_at = 0.0  # when slow requests are looked at again
+        self._look_at = self._look_at_strangers = 0.0  # when slow requests are looked at again
         self._timer: Timer | None = None
         self.stopped = False  # by somebody, before all was asked for
         self._running = False  # what is woken before waits
@@ -230,8 +230,9 @@ class Engine(Generic[H, W, R]):
         return (host.inflight_of or {}).get(of, 0) >= max(1.0, share * slots)
 
     def _slots_of(self, host: H) -> int:
-        """As many as one host may have while there is room; while slots are scarce, those that it has earned."""
-        return min(self.rules.per_host, host.slots) if 2 * self.inflight >= self.slots else self.rules.per_host
+        """As many as a host may have; few for one that does not answer, while such hosts hold many already."""
+        crowd = host.is_unproven and 4 * self._unproven >= self.slots
+        return min(self.rules.per_host, FIRST_SLOTS) if crowd else self.rules.per_host
 
     def _is_crowded_by_strangers(self, host: H) -> bool:
         """Whether hosts that have not answered, or do not any more, hold all that such hosts may: half of the slots."""
@@ -299,13 +300,16 @@ class Engine(Generic[H, W, R]):
         if due is None or due > now or host.inflight >= self._slots_of(host):
             self._line_up(host, now)
         else:
+            if self._is_crowded_by_strangers(host) and now >= self._look_at_strangers:
+                strangers = (each for each in self._flights if each.unproven)
+                self._look_at_strangers = cut_slow(strangers, self.slots // 2, now)
             self._turns.add(host, now + LOOK)
 
     # Asking.
 
     async def _ask(self, host: H, sent: Dispatch) -> None:
         blame = Blame(sent.work.key, host.failures(sent.work.key))
-        settled = await self._fly(host, sent.work, sent.permit, blame)
+        settled = await self._fly(host, sent, blame)
         self._unproven -= sent.unproven
         self._inflight_aside -= sent.aside
         self.inflight -= 1
@@ -325,11 +329,11 @@ class Engine(Generic[H, W, R]):
         self._line_up(host, now)
         self.pump()
 
-    async def _fly(self, host: H, work: W, permit: Permit, blame: Blame) -> Settled[R]:
-        started = self.clock.now()
+    async def _fly(self, host: H, sent: Dispatch, blame: Blame) -> Settled[R]:
+        started, work, permit = self.clock.now(), sent.work, sent.permit
         host.flights = host.flights or {}
         limit = asyncio.timeout(None)
-        flight = Flight(work.key, started, limit, lambda: self._handler.received(work), started)
+        flight = Flight(work.key, started, limit, lambda: self._handler.received(work), started, sent.unproven)
         host.flights[flight.key] = flight
         self._flights[flight] = None
         try:

@@ -23,7 +23,7 @@ class Turns(Generic[P]):
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, P]] = []  # with places that were left for earlier ones
         self._order = count()
-        # Which place is a host's own: by its time alone it could be taken for one in another queue, or for an older one.
+        # Which place is a host's own: by its time alone it could be taken for one in another queue, or an older one.
         self._places: dict[P, int] = {}
 
     def __len__(self) -> int:
