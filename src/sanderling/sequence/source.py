@@ -92,7 +92,7 @@ class SequenceSource:
     def __init__(
         self, host: str, lanes: Lanes, watcher: Watcher, measures: Measures, rules: RetryRules, rng: Random
     ) -> None:
-        self.host = OnlyHost(host, slots=MOST_SLOTS)
+        self.host = OnlyHost(host)
         self.wake: Callable[[], object] = lambda: None  # something may be given out
         self.until: int | None = None  # ids above this one are not wanted
         self._lanes = lanes
