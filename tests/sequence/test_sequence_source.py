@@ -6,18 +6,26 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import game_crawl
 import pytest
 from described_crawl import LOOK, URL, Followed, follow
+from game_crawl import CountingNetwork, game, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sanderling.cli.sequence.flags import Pace, Upstream
 from sanderling.limit.breaker import State
+from sanderling.sequence.availability import EVERY
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import Reason
 from sanderling.sequence.source import LONGEST
 from sanderling.sequence.state import SequenceState
 from sanderling.sequence.system import SequenceSystem
+from sanderling.task import Reply, Task
+from sanderling.testing import LoopClock
+from sanderling.worlds.game_answers import Kind
+from sanderling.worlds.game_schedule import Span
+from sanderling.worlds.game_weather import Trouble, WeatherRules
 
 GIVEN = Upstream(url=URL, id_path="id", timestamp="at")
 UNDATED = Upstream(url=URL, id_path="id")  # nobody knows when an id is due, so it is at once
@@ -77,33 +85,30 @@ def test_new_ids_have_what_they_need_and_missed_ones_a_twentieth(
     assert sum(number >= OLD for _, number in followed.asked) >= 0.05 * len(followed.asked)
 
 
-def test_a_million_overdue_ids_are_no_more_to_carry_than_a_few(tmp_path: Path) -> None:
+def test_a_million_overdue_ids_are_no_more_to_carry_than_a_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither more is read for them, nor held in memory, nor do new ids come later."""
-    reads: dict[int, list[int]] = {}  # entries, each time that the disk was read
-    late: dict[int, float] = {}
+    due = SequenceState.due
+    reads: list[int] = []  # entries, each time that the disk was read
 
+    def noting(state: SequenceState, now: float, limit: int, *, failed: bool) -> list[Missed]:
+        found = due(state, now, limit, failed=failed)
+        reads.append(len(found))
+        return found
+
+    monkeypatch.setattr(SequenceState, "due", noting)
+    times, late = [], []
     for many in (2000, 1_000_000):
         folder = tmp_path / str(many)
         folder.mkdir()
         overdue(folder / "sequence.db", many)
-        with pytest.MonkeyPatch.context() as patch:
-            noted = reads.setdefault(many, [])
-            due = SequenceState.due
+        reads.clear()
+        followed = follow(folder, says, SECONDS, GIVEN, pace=Pace(max_rps=1.5 * RATE))
+        times.append(len(reads))
+        late.append(p95(lags(followed)))
+        assert max(reads) <= 300
 
-            def noting(
-                state: SequenceState, now: float, limit: int, *, failed: bool, noted: list[int] = noted
-            ) -> list[Missed]:
-                found = due(state, now, limit, failed=failed)
-                noted.append(len(found))
-                return found
-
-            patch.setattr(SequenceState, "due", noting)
-            followed = follow(folder, says, SECONDS, GIVEN, pace=Pace(max_rps=1.5 * RATE))
-        late[many] = p95(lags(followed))
-
-    assert late[1_000_000] <= 1.05 * late[2000]
-    assert len(reads[1_000_000]) <= len(reads[2000]) + 2
-    assert max(reads[1_000_000]) <= 300
+    assert late[1] <= 1.05 * late[0]
+    assert times[1] <= times[0] + 2
 
 
 def overdue(path: Path, many: int) -> None:
@@ -123,7 +128,7 @@ def test_25_bad_ids_in_a_row_close_the_host_and_what_is_known_to_be_good_opens_i
     bad = range(200, 225)
     down: list[tuple[float, bool]] = []
 
-    def poisoned(number: int, now: float) -> tuple[int, bytes]:
+    def poisoned(number: int, _: float) -> tuple[int, bytes]:
         return (500, b"") if number in bad else record(number)
 
     def watch(system: SequenceSystem, now: float) -> None:
@@ -164,7 +169,7 @@ def test_a_probe_that_fails_is_asked_as_any_id_that_fails_and_counts_as_missing_
     """Behind the last id nothing is there, and the first of those that are asked about fails for ever."""
     last = 100
 
-    def ends(number: int, now: float) -> tuple[int, bytes]:
+    def ends(number: int, _: float) -> tuple[int, bytes]:
         if number == last + 1:
             return 500, b""
         return record(number) if number <= last else (404, b"")
@@ -185,21 +190,37 @@ def test_a_probe_that_fails_is_asked_as_any_id_that_fails_and_counts_as_missing_
     assert followed.status.probes["missing"] > 100
 
 
-def test_while_the_api_is_switched_off_nothing_but_that_is_asked_however_it_failed_before(tmp_path: Path) -> None:
-    """Five hundreds first, which close the host; then the word for off, also of what was known to be good."""
-    from game_crawl import GameCrawl, game, play  # noqa: PLC0415
+OFF = Span(100.0, 600.0)
 
-    from sanderling.worlds.game_answers import Kind  # noqa: PLC0415
-    from sanderling.worlds.game_schedule import Span  # noqa: PLC0415
-    from sanderling.worlds.game_weather import Trouble, WeatherRules  # noqa: PLC0415
 
-    weather = WeatherRules(troubles=(Trouble(60.0, 100.0, 1.0),), maintenance=(Span(100.0, 600.0),))
+class SilentSettings(CountingNetwork):
+    """Says nothing of itself while it is switched off."""
 
-    crawled: GameCrawl = play(tmp_path, game(weather=weather), 900)
+    async def send(self, task: Task) -> Reply:
+        if "Settings" in task.url and OFF.start <= self.now() < OFF.start + OFF.seconds:
+            raise ConnectionResetError
+        return await super().send(task)
+
+    def now(self) -> float:
+        return LoopClock().now()
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_while_the_api_is_switched_off_nothing_but_that_is_asked_however_it_failed_before(
+    tmp_path: Path,
+    silent: bool,  # noqa: FBT001 - a column
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every id fails first, which closes the host; then it says that it is off, also of what was known to be good."""
+    if silent:
+        monkeypatch.setattr(game_crawl, "CountingNetwork", SilentSettings)
+    troubles = () if silent else (Trouble(60.0, 100.0, 1.0),)
+
+    crawled = play(tmp_path, game(weather=WeatherRules(troubles=troubles, maintenance=(OFF,))), 900)
 
     kinds = crawled.game.tally.kinds
-    assert kinds[Kind.DISABLED] < 20
-    assert kinds[Kind.SETTINGS] <= 600 / 45 + 1
+    assert kinds[Kind.DISABLED] < 30
+    assert kinds[Kind.SETTINGS] <= OFF.seconds / EVERY + 1
     assert crawled.without_fate() == []
     assert crawled.not_ended(60.0) == []
 
