@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
@@ -310,6 +311,8 @@ class Machine:
         rules = world.rules
         self.world = world
         self.limiter = Limiter(rules.limits, clock=world.clock, rng=Random(f"{world.seed}/limiter"))
+        if world.saved is not None:
+            self.limiter.restore(world.saved)
         for plan in world.plans.values():
             self.limiter.cap(plan.name, plan.cap, "a test")
         self.memory = Memory(world)
@@ -329,11 +332,15 @@ class Machine:
         self.memory.loading = False
         self.engine.wake(place for place in self.memory.places.values() if place.queues)
 
+    async def run_until_crash(self) -> None:
+        """The same for one that may be dead before."""
+        with suppress(ExceptionGroup):
+            await self.run()
+
     async def crash(self, running: "asyncio.Task[None]") -> None:
         """Nothing of what it does from now on is seen by anybody."""
         self.sink.dead = True
-        for flying in self.world.flying.values():
-            flying.clear()
+        self.world.quiet.clear()  # what a limiter has learned is lost with it
         running.cancel()
         await asyncio.wait([running])
 

@@ -85,12 +85,17 @@ def check(world: World, machine: Machine, *, stopped: bool = False) -> None:
     assert not world.wrong
     assert not world.disk.wrong
     assert not machine.memory.out
+    check_ends(world, stopped=stopped)
+    check_bounds(world)
+    check_pace(world)
+
+
+def check_ends(world: World, *, stopped: bool = False) -> None:
+    """Each item has one end, or waits for a reason."""
     for row in world.disk.rows.values():
         assert len(row.ends) <= 1, row
         if not row.ends and not stopped:
             assert row.item.host in world.disk.asides or row.item.id in world.left, row
-    check_bounds(world)
-    check_pace(world)
 
 
 def check_bounds(world: World) -> None:

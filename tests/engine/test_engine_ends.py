@@ -6,7 +6,7 @@ from math import inf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import FOREVER, TIMEOUT, Machine, play
-from shapes import Shape, check, check_bounds, make, shapes
+from shapes import Shape, check, check_bounds, check_ends, make, shapes
 from worlds import Item, Plan, Rules, StoreAwayError, World
 
 from sanderling.engine.rules import EngineRules
@@ -45,6 +45,7 @@ def test_what_is_in_flight_at_a_stop_comes_to_its_end_and_the_next_run_does_the_
             machine.memory.out.clear()  # nobody could be told
         ended = world.clock.now()
         check_stopped(machine)
+        world.saved = machine.limiter.save()
         machine = Machine(world)
         await machine.run()
         return machine
@@ -58,7 +59,7 @@ def test_what_is_in_flight_at_a_stop_comes_to_its_end_and_the_next_run_does_the_
     machine = run_virtual(main())
 
     assert not world.wrong
-    assert all(row.ends or row.item.host in world.disk.asides for row in world.disk.rows.values())
+    check_ends(world)
     assert not machine.memory.out
 
 
@@ -71,7 +72,7 @@ def test_a_crash_loses_nothing_and_ends_nothing_twice(shape: Shape, crashes: lis
         for after in crashes:
             machine = Machine(world)
             async with asyncio.TaskGroup() as group:
-                running = group.create_task(machine.run())
+                running = group.create_task(machine.run_until_crash())
                 await asyncio.wait([running], timeout=after)
                 await machine.crash(running)
         machine = Machine(world)
@@ -83,8 +84,7 @@ def test_a_crash_loses_nothing_and_ends_nothing_twice(shape: Shape, crashes: lis
     assert not world.wrong
     assert not world.disk.wrong
     assert not machine.memory.out
-    assert all(len(row.ends) <= 1 for row in world.disk.rows.values())
-    assert all(row.ends or row.item.host in world.disk.asides for row in world.disk.rows.values())
+    check_ends(world)
 
 
 @settings(max_examples=30)

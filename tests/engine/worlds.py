@@ -244,6 +244,7 @@ class World:
         self.ever: set[Key] = set()  # that was asked for
         self.flying: dict[str, list[Request]] = {name: [] for name in self.plans}
         self.quiet: dict[str, tuple[float, float]] = {}  # host: when it asked for quiet, and until when
+        self.saved: bytes | None = None  # what a limiter has learned
         self.left: set[Key] = set()  # items that were refused for too long
         self.lines: list[str] = []
         self.wrong: list[str] = []

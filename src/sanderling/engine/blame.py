@@ -60,6 +60,7 @@ class Judge(Generic[H, W, R]):
                 self._failed(host, work, settled, now, probe=probe, dropped=dropped)
             case Standing.REFUSED:
                 host.note_failure(settled.outcome, now)
+                host.doubted = now if dropped else host.doubted  # it may be refused for ever itself
                 self._postpone(host, work, settled, now, wait=self._refusal(host, work, now), dropped=dropped)
             case Standing.UNASKED:
                 self._postpone(host, work, settled, now, wait=settled.outcome.retry_after or 0.0, dropped=dropped)
@@ -96,7 +97,7 @@ class Judge(Generic[H, W, R]):
     def _proved_well(self, host: H, work: W, settled: Settled[R]) -> None:
         """The host answers for items: who was accused is to blame."""
         if settled.outcome.ok and settled.size <= BIG:
-            host.good = work
+            host.good, host.doubted = work, None
         accused, host.accused = host.accused or (), None
         for each, outcome in accused:
             self._end(host, each, outcome)
@@ -111,14 +112,14 @@ class Judge(Generic[H, W, R]):
             self._postpone(host, work, settled, now, wait=self._rules.pause(1), dropped=dropped)
         else:
             self._blame(host, work, outcome, now)
-        if host.good is not None and self._limiter.is_down(host.name):
+        if host.good is not None and host.doubted is None and self._limiter.is_down(host.name):
             self._limiter.probe_now(host.name)  # with known good work a false alarm costs one request and no time
 
     def _count_bad_probe(self, host: H, now: float) -> None:
         """One is enough where failures are rare: then what failed since the last good answer is the host's fault."""
         host.bad_probes += 1
         if 4 * host.bad_probes >= self._limiter.most_failures(host.name):
-            host.good = None  # it may be what has gone bad
+            host.doubted = now
             host.forgive()
             self.release(host, now)
 
@@ -148,6 +149,12 @@ class Judge(Generic[H, W, R]):
         wait = self._limiter.ready_at(host.name) - now
         rules = self._rules
         return host.is_hopeless(wait, rules.patience, rules.first_patience, rules.longest_pace)
+
+    def may_vouch(self, host: H, now: float) -> bool:
+        """Whether what the host has answered before can be asked for first: all that is left may be bad items."""
+        if host.good is None or host.doubted == host.failed_at:
+            return False
+        return self._limiter.ready_at(host.name) - now <= self._rules.patience
 
     def set_aside(self, host: H, now: float) -> float:
         """Leave what waits for the host on disk, with its reason; when it is probed next."""

@@ -1,6 +1,7 @@
 """Requests that are out, and which of them receive too little to keep a slot that others want."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -29,12 +30,13 @@ class Dispatch(NamedTuple):
 class Flight:
     """A request that is out."""
 
+    host: str
     key: Hashable
     since: float
     limit: asyncio.Timeout  # by which it can be ended
     received: Callable[[], int | None]  # bytes so far; None if it is meant to be silent
     marked: float  # when its bytes were last looked at
-    unproven: bool = False  # whether its host had not answered anything when it left
+    unproven: bool = False  # see `Dispatch`
     bytes: int = 0  # by then
     slow: bool = False
     cut: bool = False
@@ -48,13 +50,19 @@ class Flight:
         self.marked, self.bytes = now, received or 0
 
 
-def cut_slow(flights: Iterable[Flight], slots: int, now: float) -> float:
-    """End the oldest of those that are slow, if they hold more than half of the slots; when to look again."""
+def cut_slow(flights: Iterable[Flight], slots: int, per_host: int, now: float) -> float:
+    """End the oldest of those that are slow, if they hold more than half of the slots; when to look again.
+
+    So do those of one host, of its own slots.
+    """
     flying = [each for each in flights if not each.cut]
-    for flight in flying:
+    slow, of_host = 0, Counter[str]()
+    for flight in reversed(flying):  # the last that left is the first that may stay
         flight.look(now)
-    slow = [each for each in flying if each.slow]  # in the order in which they left
-    for flight in slow[: max(0, len(slow) - slots // 2)]:
-        flight.cut = True
-        flight.limit.reschedule(0.0)  # which is past, so it runs out now
+        if flight.slow:
+            slow += 1
+            of_host[flight.host] += 1
+            if slow > slots // 2 or of_host[flight.host] > per_host // 2:
+                flight.cut = True
+                flight.limit.reschedule(0.0)  # which is past, so it runs out now
     return max(now + 1.0, min((each.marked + WATCHED for each in flying), default=now + WATCHED))

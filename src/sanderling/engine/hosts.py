@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sanderling.engine.classes import Class, Shares
+from sanderling.engine.classes import Shares
 from sanderling.engine.flights import Flight
 from sanderling.outcome import Code, Outcome
 
@@ -27,7 +27,6 @@ class HostState:
     name: str
     turn: float | None = None  # when its turn is, if it has a place among them
     inflight: int = 0
-    inflight_of: dict[Class, int] | None = None  # of those, the ones of classes that may not have all slots
     flights: dict[Hashable, Flight] | None = None  # by item
     shares: Shares | None = None  # made when two classes want the same permit
     answered: float | None = None  # when it last gave a good answer
@@ -38,6 +37,7 @@ class HostState:
     probing: bool = False  # whether a request is out that is to tell how it is
     bad_probes: int = 0  # in a row
     good: Any = None  # work that it has answered well: by it the host is probed
+    doubted: float | None = None  # when that failed since: it may have gone bad itself
     failing: dict[Hashable, Failing] | None = None  # by item
     refused: dict[Hashable, Failing] | None = None  # items that the host refused, though it may have answered others
     streak: dict[Hashable, int] | None = None  # items that failed since the last good answer; failures before that
@@ -46,11 +46,6 @@ class HostState:
     def failures(self, key: Hashable) -> int:
         """How many requests for the item have failed in a row."""
         return self.failing[key].times if self.failing and key in self.failing else 0
-
-    def count(self, of: Class, number: int) -> None:
-        """So many more requests of a class are in flight."""
-        self.inflight_of = self.inflight_of or {}
-        self.inflight_of[of] = self.inflight_of.get(of, 0) + number
 
     @property
     def is_unproven(self) -> bool:

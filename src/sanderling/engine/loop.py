@@ -62,9 +62,11 @@ class Engine(Generic[H, W, R]):
         self._probes: Turns[H] = Turns()  # of hosts that were set aside
         self._left_alone: dict[str, H] = {}  # whose turn came while somebody wanted them left alone
         self._unproven = 0  # requests in flight at hosts that have not answered, or did not any more
+        self._inflight_of = dict.fromkeys(Class, 0)
         self._inflight_aside = 0  # and at hosts that were set aside
         self._flights: dict[Flight, None] = {}
-        self._look_at = self._look_at_strangers = 0.0  # when slow requests are looked at again
+        self._look_at = 0.0  # when slow requests are looked at again
+        self._look_at_strangers = 0.0  # and those of hosts that are unproven
         self._timer: Timer | None = None
         self.stopped = False  # by somebody, before all was asked for
         self._running = False  # what is woken before waits
@@ -146,7 +148,7 @@ class Engine(Generic[H, W, R]):
             return False
         if self.inflight >= self.slots:
             if now >= self._look_at:
-                self._look_at = cut_slow(self._flights, self.slots, now)
+                self._look_at = self._cut_slow(self._flights, self.slots, now)
             return False
         return not self._source.enough(self.inflight)
 
@@ -166,7 +168,8 @@ class Engine(Generic[H, W, R]):
         if not dues or self._is_held:  # whoever lets go pumps
             return
         if self.inflight >= self.slots:
-            self._timer = self.clock.call_later(max(0.0, self._look_at - now), self.pump)
+            if self._look_at > now:  # else something else is in the way, which calls when it is not any more
+                self._timer = self.clock.call_later(self._look_at - now, self.pump)
         elif self._has_room(now):
             self._timer = self.clock.call_later(max(0.0, min(dues) - now), self.pump)
 
@@ -193,7 +196,7 @@ class Engine(Generic[H, W, R]):
             self._left_alone[host.name] = host
             return
         hopeless = not host.aside and self._judge.is_hopeless(host, now)
-        if hopeless and (host.good is None or self.limiter.ready_at(host.name) > now):
+        if hopeless and not self._judge.may_vouch(host, now):
             self._judge.set_aside(host, now)
             self._line_up(host, now)
             return
@@ -210,7 +213,7 @@ class Engine(Generic[H, W, R]):
             self._places(host).add(host, max(self.limiter.ready_at(host.name), now + SOON))
             return
         if probing:
-            self._send_probe(host, permit, now)
+            self._send_probe(host, permit, now, hopeless=hopeless)
         else:
             self._send_next(host, classes, permit, now)
 
@@ -218,16 +221,12 @@ class Engine(Generic[H, W, R]):
         """The classes with work due at the host that may have one more slot."""
         if host.inflight >= self._slots_of(host) or self._is_crowded_by_strangers(host):
             return []
-        due = self._source.classes(host, now)
-        return [each for each in due if not self._has_its_slots(host, each, alone=len(due) == 1)]
+        return [each for each in self._source.classes(host, now) if not self._has_its_slots(each)]
 
-    def _has_its_slots(self, host: H, of: Class, *, alone: bool) -> bool:
+    def _has_its_slots(self, of: Class) -> bool:
         """Whether a class has all the slots that it may have, so that others find one when they want it."""
         share = self.rules.most_slots.get(of)
-        if share is None or (alone and of is not Class.MISSED):
-            return False
-        slots = min(self.slots, self.rules.per_host)
-        return (host.inflight_of or {}).get(of, 0) >= max(1.0, share * slots)
+        return share is not None and self._inflight_of[of] >= max(1.0, share * self.slots)
 
     def _slots_of(self, host: H) -> int:
         """As many as a host may have; few for one that does not answer, while such hosts hold many already."""
@@ -236,7 +235,15 @@ class Engine(Generic[H, W, R]):
 
     def _is_crowded_by_strangers(self, host: H) -> bool:
         """Whether hosts that have not answered, or do not any more, hold all that such hosts may: half of the slots."""
-        return host.is_unproven and self._unproven >= max(1, self.slots // 2)
+        most = max(1, self.slots // 2)
+        if not host.is_unproven or self._unproven < most:
+            return False
+        if (now := self.clock.now()) >= self._look_at_strangers:
+            self._look_at_strangers = self._cut_slow([each for each in self._flights if each.unproven], most, now)
+        return True
+
+    def _cut_slow(self, flights: Iterable[Flight], slots: int, now: float) -> float:
+        return cut_slow(flights, slots, self.rules.per_host, now)
 
     def _send_next(self, host: H, classes: list[Class], permit: Permit, now: float) -> None:
         of = classes[0]
@@ -252,14 +259,16 @@ class Engine(Generic[H, W, R]):
             self._start(host, Dispatch(work, permit, of))
         self._line_up(host, now)
 
-    def _send_probe(self, host: H, permit: Permit, now: float) -> None:
+    def _send_probe(self, host: H, permit: Permit, now: float, *, hopeless: bool) -> None:
         """Ask for what the host has answered before, else for what has not failed; else for whatever there is."""
-        work: W | None = host.good
-        dropped = work is not None
+        work: W | None = host.good if hopeless or host.doubted is None else None
+        dropped = True
         if work is None:
-            work = self._source.take_untried(host, now)
+            work, dropped = self._source.take_untried(host, now), False
+        if work is None:
+            work, dropped = host.good, True
         if work is None and (classes := self._source.classes(host, now)):
-            work = self._source.take(host, classes[0], now)
+            work, dropped = self._source.take(host, classes[0], now), False
         if work is None:
             permit.release()
             if not host.inflight:
@@ -278,8 +287,7 @@ class Engine(Generic[H, W, R]):
         self.inflight += 1
         host.inflight += 1
         self.given[sent.of] += 1
-        if sent.of in self.rules.most_slots:
-            host.count(sent.of, 1)
+        self._inflight_of[sent.of] += 1
         self._group.create_task(self._ask(host, sent))
 
     def _line_up(self, host: H, now: float) -> None:
@@ -292,7 +300,7 @@ class Engine(Generic[H, W, R]):
             if (due := self._source.due(host, now)) is not None:
                 self._turns.add(host, max(due, now))
         elif host.turn is None and self._source.due(host, now) is not None:
-            self._turns.add(host, cut_slow((host.flights or {}).values(), self._slots_of(host), now))
+            self._turns.add(host, self._cut_slow((host.flights or {}).values(), self._slots_of(host), now))
 
     def _pass_over(self, host: H, now: float) -> None:
         """Its turn came, and nothing may be taken: not before it is due, or before others let go of their slots."""
@@ -300,9 +308,6 @@ class Engine(Generic[H, W, R]):
         if due is None or due > now or host.inflight >= self._slots_of(host):
             self._line_up(host, now)
         else:
-            if self._is_crowded_by_strangers(host) and now >= self._look_at_strangers:
-                strangers = (each for each in self._flights if each.unproven)
-                self._look_at_strangers = cut_slow(strangers, self.slots // 2, now)
             self._turns.add(host, now + LOOK)
 
     # Asking.
@@ -313,8 +318,7 @@ class Engine(Generic[H, W, R]):
         self._unproven -= sent.unproven
         self._inflight_aside -= sent.aside
         self.inflight -= 1
-        if sent.of in self.rules.most_slots:
-            host.count(sent.of, -1)
+        self._inflight_of[sent.of] -= 1
         host.inflight -= 1
         host.probing = host.probing and not sent.judges
         now = self.clock.now()
@@ -333,7 +337,9 @@ class Engine(Generic[H, W, R]):
         started, work, permit = self.clock.now(), sent.work, sent.permit
         host.flights = host.flights or {}
         limit = asyncio.timeout(None)
-        flight = Flight(work.key, started, limit, lambda: self._handler.received(work), started, sent.unproven)
+        flight = Flight(
+            host.name, work.key, started, limit, lambda: self._handler.received(work), started, sent.unproven
+        )
         host.flights[flight.key] = flight
         self._flights[flight] = None
         try:
