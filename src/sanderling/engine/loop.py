@@ -132,31 +132,34 @@ class Engine(Generic[H, W, R]):
         now = self.clock.now()
         while self._has_room(now) and (host := self._next(now)) is not None:
             self._serve(host, now)
-        due = self._turns.due()
-        self.writer.hungry = (due is None or due > now + IDLE) and self.inflight < self.slots
-        self.writer.still = due is None and not self.inflight
+        self.writer.hungry = self._is_starving(now)
+        self.writer.still = not (self._turns or self.inflight)
         self._arm(now)
         if self.inflight == 0 and (self.stopped or self._source.enough(0) or self._is_exhausted):
             self._over.set()
+
+    def _is_starving(self, now: float) -> bool:
+        """Whether nothing can be sent for a while, and not for want of slots: what was found may be needed."""
+        following = self._turns.first
+        if following is None or following.turn is None:
+            return self.inflight < self.slots
+        busy = following.inflight >= self._slots_of(following) or self.inflight >= self.slots
+        return following.turn > now + IDLE and not busy
 
     def _next(self, now: float) -> H | None:
         host = self._turns.next(now)
         return self._probes.next(now) if host is None and self._may_probe else host
 
     def _has_room(self, now: float) -> bool:
-        if self._is_held:
+        if self.stopped or self._over.is_set() or not self._group.open:
+            return False
+        if self.writer.crowded or self.wanted.paused:
             return False
         if self.inflight >= self.slots:
             if now >= self._look_at:
                 self._look_at = self._cut_slow(self._flights, self.slots, now)
             return False
         return not self._source.enough(self.inflight)
-
-    @property
-    def _is_held(self) -> bool:
-        """Whether nothing may be given out, whatever time it is."""
-        over = self.stopped or self._over.is_set() or not self._group.open
-        return over or self.writer.crowded or self.wanted.paused
 
     def _arm(self, now: float) -> None:
         """Look again when something may be given out that may not now."""
@@ -165,7 +168,7 @@ class Engine(Generic[H, W, R]):
             self._timer = None
         places = (self._turns, self._probes) if self._may_probe else (self._turns,)
         dues = [due for each in places if (due := each.due()) is not None]
-        if not dues or self._is_held:  # whoever lets go pumps
+        if not dues or self.stopped or self._over.is_set():
             return
         if self.inflight >= self.slots:
             if self._look_at > now:  # else something else is in the way, which calls when it is not any more

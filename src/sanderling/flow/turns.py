@@ -54,11 +54,16 @@ class Turns(Generic[P]):
         del self._places[host]
         return host
 
-    def due(self) -> float | None:
-        """When the next turn is."""
+    @property
+    def first(self) -> P | None:
+        """The host that has the next turn."""
         while self._heap and self._places.get(self._heap[0][2]) != self._heap[0][1]:
             heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        return self._heap[0][2] if self._heap else None
+
+    def due(self) -> float | None:
+        """When the next turn is."""
+        return None if self.first is None else self._heap[0][0]
 
     def _put(self, host: P, due: float) -> None:
         host.turn = due

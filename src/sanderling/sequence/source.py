@@ -151,9 +151,17 @@ class SequenceSource:
                 return self._take_missed()
             case Class.AGAIN:
                 return self._take_again(host, now)
-            case _ if self._waiting and self._waiting[0].due <= now:
-                return heapq.heappop(self._waiting)
-        return NewId(now, self._cursor.take())
+            case _:
+                return self._take_new(now)
+
+    def _take_new(self, now: float) -> NewId | None:
+        """The next of the main lane; what waits at the head while it is looked what is ahead waits for its turn."""
+        while self._waiting and self._waiting[0].due <= now:
+            work = heapq.heappop(self._waiting)
+            if not (work.tries.not_found and self._watcher.given_back(work.number)):
+                return work
+            self._cursor.give_back(work.number)
+        return NewId(now, self._cursor.take()) if self._new_in() <= 0 else None
 
     def _take_missed(self) -> Check:
         """What failed and what did not take turns."""
