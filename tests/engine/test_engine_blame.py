@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machines import play
+from machines import TIMEOUT, play
 from shapes import Shape, check, make, shapes
 from worlds import CODES, FAILURES, OUTAGES, REFUSALS, Fault, Item, Plan, Request, Rules, Spell, World, limits
 
@@ -95,7 +95,7 @@ def test_a_host_that_comes_back_is_taken_up_again_and_no_item_has_failed(
     assert not world.disk.asides
     # Who refuses again and again is left alone for longer, by the limiter.
     longest = 900.0 if fault in REFUSALS else BreakerRules().longest * CUT_SHORT
-    assert min(each.at for each in world.at(SICK) if each.at >= away.end) <= away.end + longest + 1
+    assert min(each.at for each in world.at(SICK) if each.at >= away.end) <= away.end + TIMEOUT + longest + 1
 
 
 @pytest.mark.parametrize("fault", [Fault.ERROR, Fault.CUT, Fault.UNREACHED])
@@ -139,6 +139,21 @@ def test_a_host_that_was_set_aside_is_asked_one_at_a_time(shape: Shape) -> None:
 
     play(world)
 
+    check_probes(world)
+
+
+def test_a_host_that_hangs_with_too_little_work_to_close_it_is_asked_one_at_a_time() -> None:
+    items = [Item(SICK, f"i{n}") for n in range(4)] + [Item(WELL, f"i{n}", due=n * 20.0) for n in range(30)]
+    world = World([Plan(SICK, spells=(Spell(Fault.HANG),)), Plan(WELL)], items)
+
+    play(world)
+
+    assert world.asides
+    check_probes(world)
+
+
+def check_probes(world: World) -> None:
+    """While a host is set aside, one request at a time is sent to it."""
     for since, host in world.asides:
         until = min((at for at, name in world.welcomes if name == host and at >= since), default=inf)
         probes = [each for each in world.at(host) if since < each.at < until]
@@ -154,3 +169,14 @@ def test_what_waits_at_a_host_that_never_answers_keeps_no_crawl_alive() -> None:
     assert len(world.disk.waiting) == 500
     assert world.disk.asides[SICK].code is Code.CONNECTION_REFUSED
     assert len(world.sent) < 20
+
+
+def test_probes_of_many_hosts_that_never_answer_keep_no_crawl_alive() -> None:
+    names = [f"h{n}.example" for n in range(40)]
+    plans = [Plan(name, spells=(Spell(Fault.HANG),)) for name in names]
+    world = World(plans, [Item(name, f"i{n}") for name in names for n in range(3)])
+
+    machine = play(world)
+
+    check(world, machine)
+    assert set(world.disk.asides) == set(names)

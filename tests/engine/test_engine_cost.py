@@ -13,4 +13,4 @@ def test_an_answer_costs_no_more_with_many_hosts_known(monkeypatch: pytest.Monke
 
     few = min(bench.cost(100) for _ in range(3))
 
-    assert min(bench.cost(5000) for _ in range(2)) <= 3 * few
+    assert bench.cost(20_000) <= 3 * few

@@ -156,11 +156,9 @@ class Judge(Generic[H, W, R]):
             return False
         return self._limiter.ready_at(host.name) - now <= self._rules.patience
 
-    def set_aside(self, host: H, now: float) -> float:
-        """Leave what waits for the host on disk, with its reason; when it is probed next."""
-        due = self._limiter.ready_at(host.name)
+    def set_aside(self, host: H, now: float) -> None:
+        """Leave what waits for the host on disk, with its reason."""
         host.forgive()
         host.aside = True
         self.release(host, now)
-        self._source.leave(host, host.trouble or ASKED_FOR_QUIET, due)
-        return due
+        self._source.leave(host, host.trouble or ASKED_FOR_QUIET, self._limiter.ready_at(host.name))

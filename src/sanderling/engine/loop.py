@@ -143,7 +143,8 @@ class Engine(Generic[H, W, R]):
         following = self._turns.first
         if following is None or following.turn is None:
             return self.inflight < self.slots
-        busy = following.inflight >= self._slots_of(following) or self.inflight >= self.slots
+        full = following.inflight >= self._slots_of(following) and not following.is_unproven
+        busy = full or self.inflight >= self.slots
         return following.turn > now + IDLE and not busy
 
     def _next(self, now: float) -> H | None:
@@ -198,10 +199,9 @@ class Engine(Generic[H, W, R]):
         if host.name in self.wanted.hosts:
             self._left_alone[host.name] = host
             return
-        hopeless = not host.aside and self._judge.is_hopeless(host, now)
+        hopeless = host.silent_since is not None and not host.aside and self._judge.is_hopeless(host, now)
         if hopeless and not self._judge.may_vouch(host, now):
-            self._judge.set_aside(host, now)
-            self._line_up(host, now)
+            self._set_aside(host, now)
             return
         # A host that is silent, since all that is left of it fails, may answer what it has answered before.
         probing = hopeless or host.aside or host.accused is not None or self.limiter.is_down(host.name)
@@ -213,12 +213,23 @@ class Engine(Generic[H, W, R]):
             return
         permit = self.limiter.try_acquire(host.name)
         if permit is None:
-            self._places(host).add(host, max(self.limiter.ready_at(host.name), now + SOON))
+            self._wait_for_leave(host, now)
             return
         if probing:
             self._send_probe(host, permit, now, hopeless=hopeless)
         else:
             self._send_next(host, classes, permit, now)
+
+    def _wait_for_leave(self, host: H, now: float) -> None:
+        """The host may not be asked now: it may have asked for quiet, for longer than we are prepared to wait."""
+        if not host.aside and host.silent_since is None and self._judge.is_hopeless(host, now):
+            self._set_aside(host, now)
+        else:
+            self._places(host).add(host, max(self.limiter.ready_at(host.name), now + SOON))
+
+    def _set_aside(self, host: H, now: float) -> None:
+        self._judge.set_aside(host, now)
+        self._line_up(host, now)
 
     def _open_classes(self, host: H, now: float) -> list[Class]:
         """The classes with work due at the host that may have one more slot."""
@@ -259,7 +270,7 @@ class Engine(Generic[H, W, R]):
         else:
             if host.shares is not None:
                 host.shares.charge(of, self.rules.weights)
-            self._start(host, Dispatch(work, permit, of))
+            self._start(host, Dispatch(work, permit, of, unproven=host.is_unproven))
         self._line_up(host, now)
 
     def _send_probe(self, host: H, permit: Permit, now: float, *, hopeless: bool) -> None:
@@ -280,11 +291,11 @@ class Engine(Generic[H, W, R]):
         else:
             host.probing = True
             probe = permit.probe or host.aside
-            self._start(host, Dispatch(work, permit, Class.PROBE, judges=True, probe=probe, dropped=dropped))
+            told = Dispatch(work, permit, Class.PROBE, unproven=host.is_unproven, aside=host.aside)
+            self._start(host, told._replace(judges=True, probe=probe, dropped=dropped))
 
     def _start(self, host: H, sent: Dispatch) -> None:
         # Counted before the task begins: many are given out at one instant.
-        sent = sent._replace(unproven=host.is_unproven, aside=host.aside)
         self._unproven += sent.unproven
         self._inflight_aside += sent.aside
         self.inflight += 1
@@ -331,7 +342,7 @@ class Engine(Generic[H, W, R]):
             places.remove(host)
         if host.turn is not None and not host.aside:
             # While a probe is out nobody knows when the host may be asked; its answer says so.
-            hopeless = self._judge.is_hopeless(host, now)
+            hopeless = host.silent_since is not None and self._judge.is_hopeless(host, now)
             self._turns.hasten(host, now if hopeless else self.limiter.ready_at(host.name))
         self._line_up(host, now)
         self.pump()

@@ -35,7 +35,7 @@ W_contra = TypeVar("W_contra", contravariant=True)
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Settled(Generic[R]):
     """What came of asking for one item."""
 
