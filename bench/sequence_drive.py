@@ -167,7 +167,7 @@ async def _drive(
     course = Course(seconds / 3600)
 
     async def watch() -> None:
-        course.workers.append(system.crawl.workers)
+        course.workers.append(system.workers)
         seen = 0
         while clock.now() < seconds:
             await clock.sleep(EVERY)

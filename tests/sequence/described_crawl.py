@@ -24,6 +24,7 @@ from sanderling.testing import LoopClock, run_virtual
 
 URL = "https://items.example/{id}"
 TOOK = 0.05  # seconds, an answer
+LOOK = 0.05  # seconds between two looks at how it stands
 
 # What is said of an id at a time in seconds: an HTTP status and a body.
 Says = Callable[[int, float], tuple[int, bytes]]
@@ -66,6 +67,8 @@ def follow(
     pace: Pace | None = None,
     missed: Sequence[Missed] = (),
     queue: Callable[[LoopClock], WholeQueue] | None = None,
+    until: int | None = None,
+    watch: Callable[[SequenceSystem, float], object] | None = None,
 ) -> Followed:
     """Follow the ids from `begin`, or from where the crawl in the folder was, for so many seconds."""
 
@@ -83,14 +86,20 @@ def follow(
         saved = state.load()
         position = Position(begin) if saved is None else saved.position
         system = SequenceSystem(tools, position, pacing.rules(), say=lambda _: None, clock=clock, rng=Random(1))
-        watch = SequenceWatch(system, None, clock.wall())
+        system.end_at(until)
+        status_of = SequenceWatch(system, None, clock.wall())
 
         async def stop() -> None:
             await clock.sleep(seconds)
             system.stop()
 
-        await system.run(stop())
-        status = watch.take(clock.now(), clock.wall(), running=False)
+        async def look() -> None:
+            while watch is not None:
+                watch(system, clock.now())
+                await clock.sleep(LOOK)
+
+        await system.run(stop(), look())
+        status = status_of.take(clock.now(), clock.wall(), running=False)
         taken = await letters.take(10**6, 0.0)
         ranges = state.missed(limit=-1)
         await letters.close()

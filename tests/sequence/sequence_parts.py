@@ -14,12 +14,13 @@ from sanderling.apis.numbered import Answer, Status
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.flow.memory import Memory
-from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.limit import CircuitOpen, Limiter, LimiterRules, PaceRules
 from sanderling.outcome import Code, Outcome
-from sanderling.sequence.asking import Asker
+from sanderling.sequence.asking import Inquiry
+from sanderling.sequence.handler import SequenceHandler
 from sanderling.sequence.measures import Measures
 from sanderling.stores.queue import Dead, Delivery, Depth, Letter, QueueError, checked
-from sanderling.task import Reply, Task
+from sanderling.task import Blame, Reply, Task
 from sanderling.testing import LoopClock
 
 T = TypeVar("T")
@@ -281,8 +282,40 @@ def body_of(number: int) -> bytes:
     return f"record {number}".encode()
 
 
-def asker_of(upstream: Upstream, api: NumbersApi, clock: Clock) -> Asker:
-    """Who asks that upstream, fast."""
-    rules = LimiterRules(pace=PaceRules(initial_rps=100.0, min_rps=50.0, max_rps=1000.0))
-    limiter = Limiter(rules, clock=clock)
-    return Asker(api, Fetcher(upstream, limiter, clock=clock), limiter, Memory(2**20), clock, Measures())
+class Asker:
+    """Asks that upstream at once, without an engine: each question one request, whatever comes of it."""
+
+    def __init__(self, upstream: Upstream, api: NumbersApi, clock: Clock) -> None:
+        rules = LimiterRules(pace=PaceRules(initial_rps=100.0, min_rps=50.0, max_rps=1000.0))
+        self.measures = Measures()
+        self.disabled: Callable[[int], object] = lambda _: None
+        self.open = True  # while it is not, questions wait
+        self._limiter = Limiter(rules, clock=clock)
+        fetcher = Fetcher(upstream, self._limiter, clock=clock, retry=False)
+        self._handler = SequenceHandler(api, fetcher, Memory(2**20), clock, self.measures, self._off)
+        self._clock = clock
+
+    def _off(self, number: int) -> None:
+        self.disabled(number)
+
+    async def ask(self, number: int, *, always: bool = False) -> Answer:
+        """What is said of an id."""
+        said = await self._ask(number, always=always)
+        assert isinstance(said, Answer)
+        return said
+
+    async def available(self) -> bool | None:
+        """What is said of the API."""
+        said = await self._ask(None, always=True)
+        assert not isinstance(said, Answer)
+        return said
+
+    async def _ask(self, number: int | None, *, always: bool) -> Answer | bool | None:
+        inquiry = Inquiry(number, asyncio.get_running_loop().create_future(), always)
+        while True:
+            try:
+                permit = await self._limiter.acquire("numbers.example")
+            except CircuitOpen as closed:
+                await self._clock.sleep(closed.until - self._clock.now())
+                continue
+            return (await self._handler(inquiry, permit, Blame(inquiry.key))).result

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from sequence_parts import DAY, JumpingClock, NumbersApi, Upstream, asker_of
+from sequence_parts import DAY, Asker, JumpingClock, NumbersApi, Upstream
 
 from sanderling.apis.numbered import Status
 from sanderling.observe.alerts import Alert
@@ -23,9 +23,8 @@ class Gate:
         self.upstream = Upstream(self.clock, on=False, usual=Status.DISABLED)
         self.said: list[Alert] = []
         self.opened: list[float] = []
-        self.availability = Availability(
-            asker_of(self.upstream, NumbersApi(asks=asks), self.clock), self.clock, self.said.append
-        )
+        api = NumbersApi(asks=asks)
+        self.availability = Availability(api, Asker(self.upstream, api, self.clock), self.clock, self.said.append)
 
     @property
     def kinds(self) -> list[str]:

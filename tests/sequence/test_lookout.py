@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sequence_parts import JumpingClock, NumbersApi, Upstream, answer, asker_of
+from sequence_parts import Asker, JumpingClock, NumbersApi, Upstream, answer
 
 from sanderling.apis.numbered import Answer, Status
 from sanderling.observe.alerts import Alert
 from sanderling.outcome import Code, Outcome
-from sanderling.sequence.availability import Availability
 from sanderling.sequence.gaps import CONSECUTIVE, NEAR, WaitRules
-from sanderling.sequence.lookout import MOST_ERRORS, PAUSE, Lookout, LookRules
+from sanderling.sequence.lookout import Lookout, LookRules
 from sanderling.testing import run_virtual
 
 FIRST = 1000  # where the crawl begins; what is below is none of its concern
@@ -37,8 +36,8 @@ class Crawl:
     def hurry(self, first: int) -> None:
         self.done.append(("hurry", first))
 
-    def pump(self) -> None:
-        self.done.append(("pump", 0))
+    def wake(self) -> None:
+        self.done.append(("wake", 0))
 
 
 class Watch:
@@ -53,9 +52,9 @@ class Watch:
 
     def reach(self, rules: LookRules | None = None) -> None:
         """Look at that upstream."""
-        self.asker = asker_of(self.upstream, NumbersApi(), self.clock)
-        self.availability = Availability(self.asker, self.clock, self.alerts.append)
-        self.lookout = Lookout(self.asker, self.availability, self.alerts.append, self.clock, rules or LookRules())
+        self.asker = Asker(self.upstream, NumbersApi(), self.clock)
+        measures = self.asker.measures
+        self.lookout = Lookout(self.asker, measures, self.alerts.append, self.clock, rules or LookRules())
         self.lookout.begin(FIRST)
 
     def seen(self, number: int, lag: float = 5.0) -> None:
@@ -70,8 +69,7 @@ class Watch:
     async def run(self, seconds: float, *others: Coroutine[Any, Any, object]) -> None:
         """Look for so long."""
         async with asyncio.TaskGroup() as group:
-            always = (self.lookout.run(self.crawl), self.availability.run(lambda: None))
-            beside = [group.create_task(each) for each in (*always, *others)]
+            beside = [group.create_task(each) for each in (self.lookout.run(self.crawl), *others)]
             await self.clock.sleep(seconds)
             for task in beside:
                 task.cancel()
@@ -155,7 +153,7 @@ def test_a_gap_is_skipped_after_what_waits_in_it_was_withdrawn() -> None:
     watch = watched(lambda: Watch(range(FIRST + 2000, FIRST + 9000)), script)
 
     first = FIRST + 2000
-    assert watch.crawl.done == [("withdraw", FIRST), ("skip_to", first), ("hurry", first), ("pump", 0)]
+    assert watch.crawl.done == [("withdraw", FIRST), ("skip_to", first), ("hurry", first), ("wake", 0)]
     assert [alert.kind for alert in watch.alerts] == ["gap_skipped"]
     assert (watch.asker.measures.gaps, watch.asker.measures.skipped) == (1, 7)
     assert watch.lookout.head.newest == first
@@ -171,7 +169,7 @@ def test_what_is_right_ahead_is_no_gap() -> None:
 
     assert ("skip_to", FIRST + NEAR - 1) not in watch.crawl.done
     assert watch.alerts == []
-    assert watch.crawl.done[-1] == ("pump", 0)
+    assert watch.crawl.done[-1] == ("wake", 0)
 
 
 def test_at_the_head_it_waits_and_goes_on_when_something_is_there() -> None:
@@ -188,7 +186,7 @@ def test_at_the_head_it_waits_and_goes_on_when_something_is_there() -> None:
 
     watch = watched(Watch, script)
 
-    assert watch.crawl.done == [("withdraw", FIRST - 1), ("hurry", FIRST), ("pump", 0)]
+    assert watch.crawl.done == [("withdraw", FIRST - 1), ("hurry", FIRST), ("wake", 0)]
     assert not watch.lookout.waiting
 
 
@@ -224,7 +222,7 @@ def test_what_the_main_lane_finds_meanwhile_ends_the_look_and_nothing_is_skipped
 
     watch = watched(lambda: Watch(range(FIRST + 300, FIRST + 20_000)), script)
 
-    assert watch.crawl.done == [("hurry", FIRST), ("pump", 0)]
+    assert watch.crawl.done == [("hurry", FIRST), ("wake", 0)]
     assert watch.alerts == []
 
 
@@ -240,7 +238,7 @@ def test_what_the_main_lane_finds_during_a_wait_ends_it() -> None:
 
     watch = watched(Watch, script)
 
-    assert watch.crawl.done[-2:] == [("hurry", FIRST), ("pump", 0)]
+    assert watch.crawl.done[-2:] == [("hurry", FIRST), ("wake", 0)]
     assert not watch.lookout.holding
 
 
@@ -257,49 +255,19 @@ def test_a_wait_that_lasts_is_told_once() -> None:
 # What may not mislead it.
 
 
-def test_a_probe_that_fails_is_sent_again_and_counts_as_missing_in_the_end() -> None:
+def test_an_id_that_fails_counts_as_missing_and_is_not_asked_again_while_it_waits() -> None:
+    """Asking again after a failure is the engine's; what it has ended would fail again and again."""
+
     async def script(watch: Watch) -> None:
         watch.upstream.says[FIRST] = [Status.ERROR]
-        watch.upstream.says[FIRST + 1] = [Status.ERROR, Status.ERROR, Status.SUCCESS]
         watch.missing(*AHEAD)
-        await watch.run(5 * PAUSE)
+        await watch.run(100)
 
     watch = watched(Watch, script)
 
-    assert len(watch.upstream.asked[FIRST]) == MOST_ERRORS
-    assert watch.lookout.head.newest == FIRST + 1
-    assert watch.asker.measures.probes["unsure"] == MOST_ERRORS + 2
-
-
-def test_a_refusal_is_no_answer_however_often_it_comes() -> None:
-    async def script(watch: Watch) -> None:
-        watch.upstream.says[FIRST] = [*[Status.RATE_LIMITED] * 8, Status.SUCCESS]
-        watch.missing(*AHEAD)
-        await watch.run(300)
-
-    watch = watched(Watch, script)
-
-    assert watch.lookout.head.newest == FIRST
-    assert all(name != "skip_to" for name, _ in watch.crawl.done)
-
-
-def test_while_the_api_is_switched_off_no_probe_is_sent() -> None:
-    async def script(watch: Watch) -> None:
-        watch.upstream.usual, watch.upstream.on = Status.DISABLED, False
-        watch.missing(*AHEAD)
-
-        async def meanwhile() -> None:
-            await watch.clock.sleep(200)
-            watch.upstream.usual, watch.upstream.on = Status.SUCCESS, True
-
-        await watch.run(300, meanwhile())
-
-    watch = watched(Watch, script)
-
-    asked = [at for times in watch.upstream.asked.values() for at in times]
-    assert sum(at < 200 for at in asked) <= NEAR
-    assert watch.lookout.head.newest == FIRST
-    assert not watch.lookout.holding
+    assert watch.lookout.waiting
+    near = [len(watch.upstream.asked[number]) for number in range(FIRST, FIRST + 3)]
+    assert near[0] < near[1] == near[2]
 
 
 def test_probes_are_no_part_of_the_readings() -> None:
@@ -350,7 +318,7 @@ def test_a_gap_is_passed_whatever_a_record_or_a_clock_says_of_the_time(gap: int,
 
     watch = watched(growing, script)
 
-    assert watch.crawl.done[-1] == ("pump", 0)
+    assert watch.crawl.done[-1] == ("wake", 0)
     assert watch.lookout.head.newest is not None
     assert watch.lookout.head.newest >= start
     assert [first for name, first in watch.crawl.done if name == "skip_to"] == ([start] if gap >= NEAR else [])

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -13,13 +14,13 @@ from hypothesis import strategies as st
 from sequence_parts import DAY, WALL, JumpingClock, MemoryQueue, Upstream, answer, desk
 
 from sanderling.apis.numbered import Status
-from sanderling.sequence import books, recheck
-from sanderling.sequence.books import Books
+from sanderling.sequence import recheck, writer
 from sanderling.sequence.cursor import Cursor, Position
 from sanderling.sequence.measures import Measures
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.recheck import (
     AT_ONCE,
+    FEW,
     LONGEST_NAP,
     REFUSED_PAUSE,
     SAMPLES,
@@ -29,7 +30,9 @@ from sanderling.sequence.recheck import (
     taken_apart,
 )
 from sanderling.sequence.retries import OFFLOAD, Reason
-from sanderling.sequence.state import Fates, SequenceState
+from sanderling.sequence.sink import SequenceSink
+from sanderling.sequence.state import Fates, Hurry, SequenceState
+from sanderling.sequence.writer import SequenceWriter
 from sanderling.testing import run_virtual
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -52,32 +55,47 @@ class Lane:
         self.state = SequenceState(path)
         self.state.change(Fates(missed=list(known)))
         self.queue = MemoryQueue(self.clock)
-        self.books = Books("numbers", Cursor(Position(10**6)), self.state, self.queue, desk, self.clock)
+        self.reads = 0
         self.measures = Measures()
-        self.recheck = Recheck(self.books, Random(7), self.measures)
+        position = Position(10**6)
+        self.sink = SequenceSink(self.state, self.queue, self._desk, self.clock, position)
+        self.writer = SequenceWriter(self.sink, Cursor(position), "numbers", self.clock)
+        self.recheck = self.lane()
         self.recheck.unresolved = lambda missed, seconds, last: self.alerts.append((missed.low, seconds, last))
         self.alerts: list[tuple[int, float, bool]] = []
-        self.most_ready = 0
+        self.slow: dict[int, float] = {}  # ids that take so many seconds
+        self.most_held = 0
         self.workers = 5
+        self.inflight = 0
+
+    async def _desk(self, work: Callable[..., Any], /, *args: Any) -> Any:  # noqa: ANN401 - a desk
+        self.reads += getattr(work, "func", None) == self.state.due
+        return await desk(work, *args)
+
+    def lane(self, *, failed: bool = False) -> Recheck:
+        """One of the two."""
+        return Recheck(self.writer, self.sink, Random(7), self.measures, failed=failed)
 
     async def run(self, seconds: float) -> None:
         """Ask what is due, for so long; then stop as a crawl does."""
         async with asyncio.TaskGroup() as keeping:
-            keeping.create_task(self.books.write(lambda: None))
+            keeping.create_task(self.writer.run(lambda _: None))
             async with asyncio.TaskGroup() as self._group:
                 feeding = self._group.create_task(self.recheck.run(self._pump))
                 await self.clock.sleep(seconds)
                 feeding.cancel()
                 self.workers = 0
-            self.books.close()
+            self.writer.close()
 
     def _pump(self) -> None:
-        self.most_ready = max(self.most_ready, len(self.recheck.ready))
-        while self.recheck.ready and self.recheck.inflight < self.workers:
+        self.most_held = max(self.most_held, len(self.recheck))
+        while self.recheck.ready and self.inflight < self.workers:
+            self.inflight += 1
             self._group.create_task(self._ask(self.recheck.take()))
 
     async def _ask(self, check: Check) -> None:
-        await self.clock.sleep(self.upstream.took)
+        await self.clock.sleep(self.slow.get(check.number, self.upstream.took))
+        self.inflight -= 1
         self.recheck.settle(check, answer(self.upstream.answer(check.number), check.number))
         self._pump()
 
@@ -115,7 +133,7 @@ def play(tmp_path: Path) -> Play:
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks at the disk are rarer, so that days pass in moments."""
-    monkeypatch.setattr(books, "EVERY", 60.0)
+    monkeypatch.setattr(writer, "RULES", replace(writer.RULES, every=60.0))
     monkeypatch.setattr(recheck, "LONGEST_NAP", LAZY)
 
 
@@ -195,7 +213,7 @@ def test_what_failed_has_a_lane_of_its_own(play: Play) -> None:
     assert lane.asked() == {6: 1}
 
     async def ask_what_failed(lane: Lane) -> None:
-        lane.recheck = Recheck(lane.books, Random(7), lane.measures, failed=True)
+        lane.recheck = lane.lane(failed=True)
         await lane.run(SOON)
 
     lane = play(ask_what_failed, other, usual=Status.SUCCESS)  # the other one is there from before
@@ -361,12 +379,38 @@ def test_taken_apart_it_has_the_same_ids(low: int, size: int) -> None:
 # Many of them, and others at work.
 
 
-def test_only_a_few_are_in_memory_at_once(play: Play) -> None:
+def test_only_a_few_are_in_memory_at_once_and_the_disk_is_read_for_many_at_a_time(play: Play) -> None:
     lane = play(10 * MINUTE, *(missed(number) for number in range(0, 3000, 2)), usual=Status.SUCCESS)
 
-    assert lane.most_ready <= AT_ONCE
+    assert lane.most_held <= AT_ONCE + FEW + lane.workers
     assert len(lane.queue.bodies()) == 1500
     assert lane.ids == []
+    assert lane.reads < 1500 / (AT_ONCE - FEW) + 10 * MINUTE / LONGEST_NAP + 5
+
+
+def test_nobody_waits_for_the_slowest_and_nothing_is_asked_twice_meanwhile(play: Play) -> None:
+    async def script(lane: Lane) -> None:
+        lane.slow = {4: 300.0}
+        await lane.run(60)
+
+    lane = play(script, *(missed(number) for number in range(0, 2000, 2)), usual=Status.SUCCESS)
+
+    assert set(lane.asked().values()) == {1}
+    assert len(lane.queue.bodies()) == 1000
+
+
+def test_what_is_hurried_while_it_is_asked_is_asked_once_more(play: Play) -> None:
+    async def script(lane: Lane) -> None:
+        lane.slow = {5: 2.0}
+        async with asyncio.TaskGroup() as group:
+            group.create_task(lane.run(30))
+            await lane.clock.sleep(1)
+            lane.recheck.hurry(0, 10, 20.0)
+
+    lane = play(script, missed(5, tries=5), says={5: [Status.NOT_FOUND, Status.SUCCESS]})
+
+    assert lane.ids == []
+    assert lane.upstream.asked[5] == pytest.approx([2, 15], abs=5)
 
 
 def test_what_somebody_else_made_due_is_asked_within_seconds(play: Play) -> None:
@@ -374,7 +418,7 @@ def test_what_somebody_else_made_due_is_asked_within_seconds(play: Play) -> None
         async with asyncio.TaskGroup() as group:
             group.create_task(lane.run(100 + SOON))
             await lane.clock.sleep(100)
-            lane.state.hasten(lane.clock.wall(), (0, 10))
+            lane.state.hasten(Hurry(lane.clock.wall(), 0, 10))
 
     assert play(script, missed(5, due=DAY)).asked() == {5: 1}
 

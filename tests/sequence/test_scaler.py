@@ -13,7 +13,7 @@ from sanderling.observe.prometheus import PrometheusError, Series
 from sanderling.sequence.guard import GuardRules
 from sanderling.sequence.lookout import LookRules
 from sanderling.sequence.prometheus_readings import PrometheusSource, ReadingError
-from sanderling.sequence.scaler import Made, Source
+from sanderling.sequence.scaler import Made, ReadingsSource
 from sanderling.sequence.scaling import Readings, ScaleRules
 from sanderling.sequence.system import SequenceRules
 from sanderling.worlds.game_presets import born_at
@@ -52,7 +52,7 @@ class Broken:
         return Readings(3000.0, 0.0, 0.0, 10.0, 0, 500, seconds)
 
 
-def reading_from(source: Source, seconds: float) -> Script:
+def reading_from(source: ReadingsSource, seconds: float) -> Script:
     async def script(crawled: GameCrawl) -> None:
         system = crawled.start()
         system.read_from(source)

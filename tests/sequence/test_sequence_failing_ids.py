@@ -43,10 +43,10 @@ def test_however_many_ids_fail_the_others_are_stored_as_they_appear(tmp_path: Pa
     assert all(fails(crawled, number, share) for number in left)
     assert crawled.behind() < 15
     assert crawled.without_fate() == []
-    assert states == {State.CLOSED.value}
+    assert State.OPEN.value not in states  # 20 in a row may come; what is known to be good opens the host at once
     # Nobody waits for them: they are on disk, and the cursor has passed them.
-    assert crawled.system.crawl.waiting < 200
-    assert crawled.system.books.durable.low > crawled.system.books.durable.next - 600
+    assert crawled.system.waiting < 200
+    assert crawled.system.durable.low > crawled.system.durable.next - 600
 
 
 def test_what_is_missed_for_other_reasons_does_not_wait_for_what_fails(tmp_path: Path) -> None:

@@ -19,13 +19,13 @@ def test_nothing_is_asked_while_it_is_paused_and_nothing_is_lost(tmp_path: Path,
 
         async def rest() -> None:
             await crawl.true.sleep(PAUSE)
-            host = str(crawl.system.crawl.asker.host)
-            crawl.system.crawl.control(Control(hosts=frozenset({host})) if by_host else Control(paused=True))
+            host = crawl.system.host
+            crawl.system.control(Control(hosts=frozenset({host})) if by_host else Control(paused=True))
             await crawl.true.sleep(10)
             counts.append(sum((crawl.game.tally.ids or {}).values()))
             await crawl.true.sleep(GO_ON - PAUSE - 10)
             counts.append(sum((crawl.game.tally.ids or {}).values()))
-            crawl.system.crawl.control(NOTHING)
+            crawl.system.control(NOTHING)
 
         await crawl.run(END, rest())
 

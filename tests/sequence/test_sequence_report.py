@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sequence_statuses import DECISION, STATUS, status
 
-from sanderling.observe.report import MOST_LISTED, AtFault, HostReport, HostCondition, Report, WorkCounts
+from sanderling.observe.report import MOST_LISTED, AtFault, HostCondition, HostReport, Report, WorkCounts
 from sanderling.sequence.report import SequenceFacts, report
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import OFFLOAD, Reason
-from sanderling.sequence.state import Fates, Saved, SequenceState
+from sanderling.sequence.state import Fates, Hurry, Saved, SequenceState
 from sanderling.stores.durable import FolderError
 
 AT = 1_800_000_000.0
@@ -80,7 +80,7 @@ def test_what_is_due_comes_most_overdue_first(state: SequenceState) -> None:
 def test_part_of_a_range_can_be_hastened(state: SequenceState) -> None:
     state.change(Fates(missed=[missed(1, 100, due=AT + 999), missed(200, reason=Reason.HIDDEN, due=AT + 999)]))
 
-    assert state.hasten(AT, (40, 300), Reason.GAP) == 61
+    assert state.hasten(Hurry(AT, 40, 300), Reason.GAP) == 61
     assert [(each.low, each.high) for each in state.due(AT, 10, failed=False)] == [(40, 100)]
     assert state.counts() == {Reason.GAP: 100, Reason.HIDDEN: 1}
 
@@ -88,7 +88,7 @@ def test_part_of_a_range_can_be_hastened(state: SequenceState) -> None:
 def test_whoever_wants_every_id_asked_gets_that(state: SequenceState) -> None:
     state.change(Fates(missed=[missed(1, 100, due=AT + 999)]))
 
-    assert state.hasten(AT, (0, 10), every=True) == 10
+    assert state.hasten(Hurry(AT, 0, 10), every=True) == 10
     assert [(each.high, each.reason) for each in state.due(AT, 10, failed=False)] == [(10, Reason.ALIVE)]
 
 

@@ -1,66 +1,107 @@
-"""Ask for one id, whoever wants to know: the main lane, the lane of what was missed, a probe."""
+"""What somebody wants to know now: of single ids, or whether the API is switched on. Asked by the engine, in turn."""
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from sanderling.apis.numbered import Answer, NumberedApi, unanswered
-from sanderling.clock import Clock
-from sanderling.fetch.attempts import Fetcher
-from sanderling.flow.memory import Memory
-from sanderling.ids import Host
-from sanderling.limit import BackoffRules, BreakerRules, Limiter, LimiterRules, PaceRules, Permit
-from sanderling.outcome import Outcome
-from sanderling.sequence.measures import Measures
-from sanderling.task import Reply, Task
+from sanderling.apis.numbered import Answer
+from sanderling.limit import BackoffRules, BreakerRules, LimiterRules, PaceRules
+from sanderling.sequence.retries import Tries
 
-# Ids fail by themselves, up to half of them, and for ever: that the host fails is known when all of so many do.
-BREAKER = BreakerRules(consecutive=20)
+# Ids fail by themselves, up to half of them, and for ever: that the host fails is known when many do in a row.
+# There is no other host to turn to meanwhile: one that is back should be asked within a minute.
+BREAKER = BreakerRules(consecutive=20, longest=45.0)
+
+Said = Answer | bool | None  # of an id an answer; of the API whether it is switched on, None if it does not say
 
 
 def limits(pace: PaceRules) -> LimiterRules:
-    """What a crawl asks of its limiter. Trying again is the crawl's: an id that waits holds no worker."""
+    """What a crawl asks of its limiter. Trying again is the engine's: an id that waits holds no worker."""
     return LimiterRules(pace=pace, breaker=BREAKER, backoff=BackoffRules(attempts=1))
 
 
-@dataclass(slots=True)
-class Asker:
-    """All there is to ask with."""
+@dataclass(slots=True, eq=False)
+class Inquiry:
+    """A question for an id; without one, whether the API is switched on."""
 
-    api: NumberedApi
-    fetcher: Fetcher
-    limiter: Limiter
-    memory: Memory
-    clock: Clock
-    measures: Measures
+    number: int | None
+    said: "asyncio.Future[Said]"
+    always: bool = False  # it is asked also while the API is switched off, and once: whatever comes of it is the answer
+    due: float = 0.0
+    tries: Tries = field(default_factory=Tries)
 
     @property
-    def host(self) -> Host:
-        """Who is asked."""
-        return self.api.task(0, 1).host
+    def key(self) -> Hashable:
+        """What tells it from all others."""
+        return "the API" if self.number is None else self.number
 
-    async def ask(self, number: int, malformed: int = 0, permit: Permit | None = None) -> Answer:
-        """What came of it. Without a permit it waits for its turn."""
-        answers: list[Answer] = []
+    @property
+    def attempt(self) -> int:
+        """How often it was asked in these words."""
+        return 1
 
-        def read(reply: Reply, general: Outcome) -> Outcome:
-            answers.append(self.api.read(number, reply, general, self.clock.wall()))
-            return answers[-1].outcome
+    @property
+    def decided(self) -> bool:
+        """Whether nobody but who asks decides about asking again."""
+        return self.always
 
-        started = self.clock.now()
-        fetched = await self.fetcher.fetch(self.api.task(number, malformed + 1), permit, read)
-        self._let_go(fetched.reply)
-        # A fetch that sent nothing, or whose body was not to be read, has no answer of the API's.
-        answer = answers[-1] if answers and answers[-1].outcome is fetched.outcome else unanswered(fetched.outcome)
-        if fetched.requests:
-            self.measures.remark(number, answer)
-            self.measures.request(answer, fetched.reply.latency if fetched.reply else self.clock.now() - started)
-        return answer
+    def answer(self, said: Said) -> None:
+        """Tell who has asked, who may have gone."""
+        if not self.said.done():
+            self.said.set_result(said)
 
-    async def available(self, task: Task) -> bool | None:
+
+class Asks(Protocol):
+    """Who can be asked."""
+
+    async def ask(self, number: int, *, always: bool = False) -> Answer:
+        """What there is to say of an id."""
+
+    async def available(self) -> bool | None:
         """Whether the API says that it is switched on; None if it does not say."""
-        fetched = await self.fetcher.fetch(task)
-        self._let_go(fetched.reply)
-        return None if fetched.reply is None else self.api.available(fetched.reply)
 
-    def _let_go(self, reply: Reply | None) -> None:
-        if reply is not None:
-            self.memory.release(reply.url)
+
+class Inquiries:
+    """Questions that wait for the engine, and those who wait for the answers."""
+
+    def __init__(self) -> None:
+        self.wake: Callable[[], object] = lambda: None  # there is something to ask
+        self._waiting: list[Inquiry] = []
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    async def ask(self, number: int, *, always: bool = False) -> Answer:
+        """What there is to say of an id, when it was to be had."""
+        said = await self._answer(Inquiry(number, asyncio.get_running_loop().create_future(), always))
+        assert isinstance(said, Answer)  # noqa: S101 - of an id it is
+        return said
+
+    async def available(self) -> bool | None:
+        """Whether the API says that it is switched on; None if it does not say."""
+        said = await self._answer(Inquiry(None, asyncio.get_running_loop().create_future(), always=True))
+        return said if isinstance(said, bool) else None
+
+    async def _answer(self, inquiry: Inquiry) -> Said:
+        self._waiting.append(inquiry)
+        self.wake()
+        return await inquiry.said
+
+    def put_back(self, inquiry: Inquiry, due: float) -> None:
+        """Ask it once more, then."""
+        inquiry.due = due
+        self._waiting.append(inquiry)
+
+    def due(self, *, available: bool) -> float | None:
+        """When one may be asked, while the API is `available` or while it is not; None if there is none."""
+        return min((each.due for each in self._waiting if available or each.always), default=None)
+
+    def take(self, now: float, *, available: bool) -> Inquiry | None:
+        """The next one; None if those who wanted to know have gone."""
+        self._waiting = [each for each in self._waiting if not each.said.done()]
+        for each in self._waiting:
+            if each.due <= now and (available or each.always):
+                self._waiting.remove(each)
+                return each
+        return None

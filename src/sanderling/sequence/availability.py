@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable
 
-from sanderling.apis.numbered import Status
+from sanderling.apis.numbered import NumberedApi, Status
 from sanderling.clock import Clock
 from sanderling.observe.alerts import Alert
 from sanderling.sequence import messages
-from sanderling.sequence.asking import Asker
+from sanderling.sequence.asking import Asks
 
 EVERY = 45.0  # seconds between looks
 
@@ -15,9 +15,10 @@ EVERY = 45.0  # seconds between looks
 class Availability:
     """Open until an answer says otherwise; `run` opens it again."""
 
-    def __init__(self, asker: Asker, clock: Clock, say: Callable[[Alert], object]) -> None:
+    def __init__(self, api: NumberedApi, asks: Asks, clock: Clock, say: Callable[[Alert], object]) -> None:
         self.open = True
-        self._asker = asker
+        self._api = api
+        self._asks = asks
         self._say = say
         self._clock = clock
         self._number = 0
@@ -26,7 +27,7 @@ class Availability:
     def shut(self, number: int) -> None:
         """An answer for this id says that the API is switched off."""
         if self.open:
-            self._say(messages.api_disabled(self._asker.api.name))
+            self._say(messages.api_disabled(self._api.name))
         self.open = False
         self._number = number
         self._shut.set()
@@ -41,14 +42,13 @@ class Availability:
                 await self._clock.sleep(EVERY)
             self._shut.clear()
             self.open = True
-            self._say(messages.api_back(self._asker.api.name, self._clock.now() - since))
+            self._say(messages.api_back(self._api.name, self._clock.now() - since))
             opened()
 
     async def _back(self) -> bool:
         """Whether the API is on again by its own word, or by what it says of an id."""
-        task = self._asker.api.availability()
-        says = None if task is None else await self._asker.available(task)
+        says = None if self._api.availability() is None else await self._asks.available()
         if says is None:  # it has no such question, or the answer makes no sense
-            status = (await self._asker.ask(self._number)).status
+            status = (await self._asks.ask(self._number, always=True)).status
             return status not in (Status.DISABLED, Status.ERROR, Status.RATE_LIMITED)
         return says

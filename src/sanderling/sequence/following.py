@@ -125,6 +125,7 @@ async def following(  # noqa: PLR0913 - the flags of the command
         position = begin_at(api.name, state.load(), None, begin=first)
         tools = Tools(api, Fetcher(http, limiter, follow=False), limiter, memory, state, queue, desk)
         system = SequenceSystem(tools, position, SequenceRules(), say=lambda _: None, clock=clock, rng=Random())
+        system.end_at(until)
         group = asyncio.TaskGroup()
         await group.__aenter__()
         # Without the error: what ended the caller's block is not the group's concern, and comes out as it was.
@@ -143,7 +144,7 @@ def _claimed(path: Path) -> Lock:
 
 async def _records(system: SequenceSystem, queue: WholeQueue, until: int | None) -> AsyncGenerator[Record, None]:
     while True:
-        over = until is not None and system.books.durable.low > until  # before the look: what it had queued is there
+        over = until is not None and system.durable.low > until  # before the look: what it had queued is there
         letters = await queue.take(AT_ONCE, LOOK)
         for letter in letters:
             message = decode(letter.body)

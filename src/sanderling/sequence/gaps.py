@@ -39,23 +39,23 @@ class Suspicion:
         if consecutive < 1:
             raise ValueError(f"suspicion after {consecutive} misses in a row; expected 1 or more")
         self._consecutive = consecutive
-        self._misses = 0
+        self.misses = 0  # in a row
 
     def __repr__(self) -> str:
-        return f"<Suspicion after {self._misses} of {self._consecutive} misses>"
+        return f"<Suspicion after {self.misses} of {self._consecutive} misses>"
 
     @property
     def raised(self) -> bool:
         """Whether it is time to look ahead."""
-        return self._misses >= self._consecutive
+        return self.misses >= self._consecutive
 
     def note(self, exists: bool) -> None:  # noqa: FBT001  an answer has two values, and this is it
         """What an answer said of its id. One that says neither, such as an error, should not be noted."""
-        self._misses = 0 if exists else self._misses + 1
+        self.misses = 0 if exists else self.misses + 1
 
     def clear(self) -> None:
         """Someone has looked."""
-        self._misses = 0
+        self.misses = 0
 
 
 def suspects(readings: Readings) -> bool:

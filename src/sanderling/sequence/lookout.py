@@ -14,17 +14,12 @@ from sanderling.apis.numbered import LARGEST_ID, Answer, Status
 from sanderling.clock import Clock
 from sanderling.observe.alerts import Alert
 from sanderling.sequence import messages
-from sanderling.sequence.asking import Asker
-from sanderling.sequence.availability import Availability
+from sanderling.sequence.asking import Asks
 from sanderling.sequence.gaps import NEAR, Found, Look, Nothing, Search, Suspicion, Waiting, WaitRules, look_ahead
 from sanderling.sequence.head import Head
+from sanderling.sequence.measures import Measures
 from sanderling.sequence.window import Window
 
-UNSURE = frozenset({Status.DISABLED, Status.ERROR, Status.RATE_LIMITED})
-PAUSE = 5.0  # seconds until a probe that was not answered is sent again
-# Failures of a probe until its id counts as missing. One that fails for hours, as single ids do, must not hold everyone
-# up; and what is skipped for that is asked again like all that is skipped.
-MOST_ERRORS = 3
 CLOSE_BY = 4  # ids that are asked in each near look
 USUAL_RATE = 10.0  # ids a second, where none is known yet
 UNKNOWN_AGE = 60.0  # seconds, of the newest record where we have not seen any
@@ -44,7 +39,8 @@ class Skips(Protocol):
     def hurry(self, first: int) -> None:
         """Ask soon for what was given up from `first` on: it may be there by now."""
 
-    def pump(self) -> None:
+    @property
+    def wake(self) -> Callable[[], object]:
         """Give out what can be given out."""
 
 
@@ -59,16 +55,15 @@ class LookRules:
 class Lookout:
     """Window, head and gaps in one: told of every answer, asked before every new id."""
 
-    def __init__(self, asker: Asker, availability: Availability, say: Say, clock: Clock, rules: LookRules) -> None:
+    def __init__(self, asks: Asks, measures: Measures, say: Say, clock: Clock, rules: LookRules) -> None:
         self.window = Window(clock.now())
         self.head = Head()
         self.holding = False  # whether no new ids should be taken
         self.waiting = False  # at the head
         self.disturbed = False  # whether a look fell into this period
-        self.probing = 0  # probes in flight, or about to be
         self.rules = rules
-        self._asker = asker
-        self._availability = availability
+        self._asks = asks
+        self._measures = measures
         self._say = say
         self._clock = clock
         self._failing: set[int] = set()  # ids whose probes have failed, since this look began
@@ -78,6 +73,11 @@ class Lookout:
         self._completed: float | None = None  # when the record of `_last` was, by the wall
         self._seen = clock.now()  # when we saw it
         self._slow = 0.0  # seconds that our clock is behind, as far as a record from the future has proved it
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the newest answers were that nothing is there: only ids further on can tell why."""
+        return self._suspicion.misses > 0
 
     def begin(self, below: int) -> None:
         """Say where the crawl begins: ids below are none of its concern."""
@@ -149,7 +149,7 @@ class Lookout:
             self.disturbed = True
             self._suspicion.clear()
             self._suspected.clear()
-            crawl.pump()
+            crawl.wake()
 
     async def _look(self, crawl: Skips) -> Found | None:
         """Where there is life ahead; None if ids that were asked for anyway have turned up."""
@@ -211,37 +211,24 @@ class Lookout:
         return [task.result() for task in asked]
 
     async def _exists_at(self, number: int) -> bool:
-        errors = 0
-        while True:
-            status = await self._ask(number) if self._availability.open else Status.DISABLED
-            if status not in UNSURE:
-                self._asker.measures.probes["exists" if status.exists else "missing"] += 1
-                return status.exists
-            self._asker.measures.probes["unsure"] += 1
-            errors += status is Status.ERROR
-            # Nor is one that has failed the one to find out with whether a host is well again.
-            if errors == MOST_ERRORS or (errors and status is Status.RATE_LIMITED):
-                self._failing.add(number)
-                return False
-            await self._clock.sleep(PAUSE)
+        """Whether there is anything; one that fails, or is refused, until the engine ends it counts as missing.
 
-    async def _ask(self, number: int) -> Status:
-        self.probing += 1
-        try:
-            status = (await self._asker.ask(number)).status
-        finally:
-            self.probing -= 1
-        if status is Status.DISABLED:
-            self._availability.shut(number)
-        return status
+        Single ids fail for hours, and must not hold everyone up; what is skipped for that is asked again like all that
+        is skipped.
+        """
+        status = (await self._asks.ask(number)).status
+        if status is Status.ERROR:
+            self._failing.add(number)
+        self._measures.probes["exists" if status.exists else "missing"] += 1
+        return status.exists
 
     def _go_on(self, crawl: Skips, found: Found) -> None:
         """There is life ahead: skip the gap before it, if it is one."""
         wall = self._wall()
         if found.first > self._last + NEAR:
             previous, skipped = self._last, crawl.skip_to(found.first)
-            self._asker.measures.gaps += 1
-            self._asker.measures.skipped += skipped
+            self._measures.gaps += 1
+            self._measures.skipped += skipped
             self._say(messages.gap_skipped(previous, found.first, skipped))
         # The first live id has not been crawled: its record is seen when it is.
         self.head.resume(found.first, wall)

@@ -4,7 +4,7 @@ The main lane is patient for half a minute: the newest records appear late. What
 from disk: within minutes at first, then ever more rarely, since most of it will never exist.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
 
@@ -45,6 +45,30 @@ class Tries:
     errors: int = 0
     malformed: int = 0
     refused: int = 0
+
+
+@dataclass(order=True, slots=True)
+class NewId:
+    """An id of the main lane, and when it is due again."""
+
+    due: float
+    number: int
+    tries: Tries = field(default_factory=Tries, compare=False)
+
+    @property
+    def key(self) -> int:
+        """What tells it from all others."""
+        return self.number
+
+    @property
+    def attempt(self) -> int:
+        """How often it was asked in these words: others after an answer that was malformed."""
+        return self.tries.malformed + 1
+
+    @property
+    def decided(self) -> bool:
+        """Whether nobody but its source decides about asking again."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)

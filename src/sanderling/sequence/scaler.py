@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Protocol
 
-from sanderling.clock import Clock
+from sanderling.engine.hosts import HostState
+from sanderling.engine.loop import Engine
 from sanderling.sequence import messages
-from sanderling.sequence.crawl import SequenceCrawl
+from sanderling.sequence.asking import Said
+from sanderling.sequence.cursor import Cursor
 from sanderling.sequence.gaps import suspects
 from sanderling.sequence.guard import Decision, Facts, Guard
+from sanderling.sequence.handler import SequenceWork
 from sanderling.sequence.lookout import Lookout, Say
+from sanderling.sequence.measures import Measures
 from sanderling.sequence.prometheus_readings import ReadingError
 from sanderling.sequence.scaling import Plan, Readings
 
@@ -18,7 +22,7 @@ LOOK = 1.0  # seconds between looks at whether it is over
 KEPT = 20  # decisions to look back at
 
 
-class Source(Protocol):
+class ReadingsSource(Protocol):
     """Where readings come from, if not from what was counted here."""
 
     async def read(self, seconds: float) -> Readings:
@@ -36,30 +40,40 @@ class Made:
     changed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """What is scaled, and what says how it goes."""
+
+    engine: Engine[HostState, SequenceWork, Said]
+    cursor: Cursor
+    lookout: Lookout
+    measures: Measures
+
+
 class Scaler:
     """Decides at the end of each period. Readings come from what was counted in process, or from another source."""
 
-    def __init__(
-        self, guard: Guard, plan: Plan, crawl: SequenceCrawl, lookout: Lookout, *, say: Say, clock: Clock
-    ) -> None:
+    def __init__(self, guard: Guard, plan: Plan, crawl: Crawl, say: Say) -> None:
         self.plan = plan
-        self.source: Source | None = None
+        self.source: ReadingsSource | None = None
         self.made: deque[Made] = deque(maxlen=KEPT)
         self._guard = guard
-        self._crawl = crawl
-        self._lookout = lookout
+        self._engine = crawl.engine
+        self._cursor = crawl.cursor
+        self._lookout = crawl.lookout
+        self._measures = crawl.measures
         self._say = say
-        self._clock = clock
+        self._clock = crawl.engine.clock
         self._permits: list[float] = []  # requests a second that the limiter allowed, at each look of this period
-        crawl.workers = plan.workers
+        self._engine.slots = plan.workers
 
     async def run(self) -> None:
         """Decide, period after period."""
         while True:
-            self._say(messages.workers_starting(self.plan.workers, self.plan.period, self._crawl.lanes.cursor.next))
+            self._say(messages.workers_starting(self.plan.workers, self.plan.period, self._cursor.next))
             await self._period()
             await self.decide()
-            self._crawl.pump()
+            self._engine.pump()
 
     async def _period(self) -> None:
         """Return when the period is over: enough ids, or long enough."""
@@ -82,7 +96,7 @@ class Scaler:
         changed = decision.plan.workers != self.plan.workers
         self._note(Made(self._clock.wall(), readings, facts, decision, changed))
         self.plan = decision.plan
-        self._crawl.workers = decision.plan.workers
+        self._engine.slots = decision.plan.workers
         self._say(messages.status_update(readings.lag, readings.missing, readings.errors, self.plan.workers))
         if suspects(readings) and not self._lookout.holding:
             self._say(messages.high_404(readings.missing, readings.missing_count))
@@ -90,19 +104,19 @@ class Scaler:
 
     def _note(self, made: Made) -> None:
         self.made.append(made)
-        self._crawl.asker.measures.decisions[made.changed] += 1
+        self._measures.decisions[made.changed] += 1
 
     def _facts(self) -> Facts:
-        crawl, cursor, head = self._crawl, self._crawl.lanes.cursor, self._lookout.head
+        cursor, head = self._cursor, self._lookout.head
         estimate = head.estimate(self._clock.wall())
         permits, self._permits = self._permits or [self._permitted()], []
         return Facts(
             head_rate=head.rate,
-            latency=crawl.asker.measures.latency(),
+            latency=self._measures.latency(),
             permits=fmean(permits),
             backlog=None if estimate is None else max(0.0, estimate + 1 - cursor.next) + cursor.open,
         )
 
     def _permitted(self) -> float:
-        (view,) = self._crawl.asker.limiter.snapshot(1).top or (None,)
+        (view,) = self._engine.limiter.snapshot(1).top or (None,)
         return 0.0 if view is None else view.rate

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -52,6 +53,19 @@ class Saved:
     api: str
     position: Position
     newest: int | None
+
+
+class Hurry(NamedTuple):
+    """Ids to be asked soon, both ends included: the first at that time by the wall, the last so many seconds later."""
+
+    wall: float
+    low: int
+    high: int
+    seconds: float = 0.0
+
+    def due(self, number: int) -> float:
+        """When an id of it is."""
+        return self.wall + self.seconds * max(0, number - self.low) / (self.high - self.low + 1)
 
 
 class SequenceState:
@@ -121,18 +135,18 @@ class SequenceState:
             ((due,),) = db.execute(f"SELECT min(next_check) FROM missed WHERE {FAILED} = ?", (failed,))  # noqa: S608 - ours
         return None if due is None else float(due)
 
-    def hasten(self, now: float, wanted: Range, reason: Reason | None = None, *, every: bool = False) -> int:
-        """Let what is missed in a range, for this reason or for any, be asked at once; how many ids that are.
+    def hasten(self, hurry: Hurry, reason: Reason | None = None, *, every: bool = False) -> int:
+        """Let what is missed in a range, for this reason or for any, be asked soon; how many ids that are.
 
         With `every`, each id is asked, also where a sample would do.
         """
         asked = 0
         with self._alone("IMMEDIATE") as db:
-            for each in _overlapping(db, *wanted):
+            for each in _overlapping(db, hurry.low, hurry.high):
                 if reason not in (None, each.reason):
                     continue
-                part = replace(each, low=max(each.low, wanted[0]), high=min(each.high, wanted[1]), tries=0)
-                part = replace(part, next_check=now, reason=Reason.ALIVE if every else part.reason)
+                part = replace(each, low=max(each.low, hurry.low), high=min(each.high, hurry.high), tries=0)
+                part = replace(part, next_check=hurry.due(part.low), reason=Reason.ALIVE if every else part.reason)
                 _take_out(db, part.low, part.high)
                 _put(db, part)  # apart from its neighbours, which nobody wants asked
                 asked += len(part)

@@ -164,7 +164,7 @@ class SequenceWatch:
     def take(self, now: float, wall: float, *, running: bool = True) -> SequenceStatus:
         """How it stands."""
         system, measures = self._system, self._system.measures
-        asker, lookout, head = system.crawl.asker, system.lookout, system.lookout.head
+        lookout, head = system.lookout, system.lookout.head
         self._counts.append(self._count(now))
         while len(self._counts) > 2 and now - self._counts[0].now > LATELY:
             self._counts.popleft()
@@ -179,9 +179,9 @@ class SequenceWatch:
             pid=os.getpid(),
             wall=wall,
             started=self._started,
-            api=asker.api.name,
-            host=str(asker.host),
-            cursor=system.books.durable.low,
+            api=system.tools.api.name,
+            host=system.host,
+            cursor=system.durable.low,
             next=system.cursor.next,
             newest=head.newest,
             head=estimate,
@@ -193,8 +193,8 @@ class SequenceWatch:
             errors=last.errors if last else None,
             rate=self._rate(),
             plan=_plan(system),
-            inflight=system.crawl.inflight,
-            waiting=system.crawl.waiting,
+            inflight=system.inflight,
+            waiting=system.waiting,
             available=system.availability.open,
             at_head=lookout.waiting,
             looking=lookout.holding,
@@ -203,14 +203,14 @@ class SequenceWatch:
             probes=dict(measures.probes),
             gaps=measures.gaps,
             skipped=measures.skipped,
-            published=system.books.published,
-            publish_failures=system.books.failures,
-            trouble=system.books.trouble,
+            published=system.sink.published,
+            publish_failures=system.sink.failures,
+            trouble=system.sink.trouble,
             queue=None if self.depth is None else self.depth._asdict(),
             store=_store(self._store),
             limiter=_limiter(system),
             decisions=self._decisions(),
-            paused=system.crawl.wanted.paused,
+            paused=system.paused,
             remarks=dict(measures.remarks),
         )
 
@@ -262,9 +262,8 @@ def _store(tally: StoreTally | None) -> StoreStatus | None:
 
 
 def _limiter(system: SequenceSystem) -> HostStatus | None:
-    asker = system.crawl.asker
-    for view in asker.limiter.snapshot(1).top:
-        if view.host == asker.host:
+    for view in system.tools.limiter.snapshot(1).top:
+        if view.host == system.host:
             return HostStatus(
                 rate=view.rate,
                 ceiling=view.ceiling,

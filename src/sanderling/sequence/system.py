@@ -7,26 +7,31 @@ from typing import Any
 
 from sanderling.apis.numbered import NumberedApi
 from sanderling.clock import Clock
+from sanderling.engine.hosts import HostState
+from sanderling.engine.loop import Engine
 from sanderling.fetch.attempts import Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter
 from sanderling.observe.metrics_sequence import SequenceReadings, StoreReadings
 from sanderling.sequence import messages
-from sanderling.sequence.asking import Asker
+from sanderling.sequence.asking import Inquiries, Said
 from sanderling.sequence.availability import Availability
-from sanderling.sequence.books import Books
-from sanderling.sequence.crawl import Lanes, SequenceCrawl
 from sanderling.sequence.cursor import Cursor, Position
 from sanderling.sequence.guard import Guard, GuardRules
+from sanderling.sequence.handler import SequenceHandler, SequenceWork
 from sanderling.sequence.lookout import Lookout, LookRules, Say
 from sanderling.sequence.measures import Measures
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.recheck import Recheck
 from sanderling.sequence.retries import RetryRules
-from sanderling.sequence.scaler import Scaler, Source
+from sanderling.sequence.scaler import Crawl, ReadingsSource, Scaler
 from sanderling.sequence.scaling import AtlasPolicy, ScaleRules
+from sanderling.sequence.sink import SequenceSink
+from sanderling.sequence.source import ENGINE, Lanes, SequenceSource
 from sanderling.sequence.state import SequenceState
+from sanderling.sequence.writer import SequenceWriter
+from sanderling.stores.control_file import Control
 from sanderling.stores.queue import Queue
 
 REFRESH = 5.0  # seconds that the counts of what is missed may be old
@@ -65,17 +70,29 @@ class SequenceSystem:
         self.tools = tools
         self.measures = Measures()
         self.cursor = Cursor(position, stride=rules.stride)
-        self.books = Books(tools.api.name, self.cursor, tools.state, tools.queue, tools.desk, clock)
-        asker = Asker(tools.api, tools.fetcher, tools.limiter, tools.memory, clock, self.measures)
-        self.availability = Availability(asker, clock, say)
-        missed, failed = (Recheck(self.books, rng, self.measures, failed=failed) for failed in (False, True))
-        missed.unresolved = failed.unresolved = self._unresolved
-        self.lookout = Lookout(asker, self.availability, say, clock, rules.look)
+        self.sink = SequenceSink(tools.state, tools.queue, tools.desk, clock, position)
+        self.writer = SequenceWriter(self.sink, self.cursor, tools.api.name, clock)
+        self.host = str(tools.api.task(0, 1).host)
+        inquiries = Inquiries()
+        self.availability = Availability(tools.api, inquiries, clock, say)
+        self.lookout = Lookout(inquiries, self.measures, say, clock, rules.look)
         self._remember(position)
-        lanes = Lanes(self.cursor, self.books, missed, failed, self.availability)
-        self.crawl = SequenceCrawl(asker, lanes, self.lookout, rules=rules.retry, clock=clock, rng=rng)
+        missed, failed = (
+            Recheck(self.writer, self.sink, rng, self.measures, failed=failed) for failed in (False, True)
+        )
+        missed.unresolved = failed.unresolved = self._unresolved
+        self._lanes = Lanes(self.writer, inquiries, missed, failed, self.availability)
+        self.source = SequenceSource(self.host, self._lanes, self.lookout, self.measures, rules.retry, rng)
+        handler = SequenceHandler(
+            tools.api, tools.fetcher, tools.memory, clock, self.measures, disabled=self.availability.shut
+        )
+        self.engine: Engine[HostState, SequenceWork, Said] = Engine(
+            self.source, handler, self.writer, tools.limiter, clock, ENGINE
+        )
+        self.source.wake = inquiries.wake = self._wake
         guard = Guard(AtlasPolicy(rules.scale), rules.guard, rules.scale)
-        self.scaler = Scaler(guard, rules.scale.first_plan(), self.crawl, self.lookout, say=say, clock=clock)
+        crawl = Crawl(self.engine, self.cursor, self.lookout, self.measures)
+        self.scaler = Scaler(guard, rules.scale.first_plan(), crawl, say)
         self.missed: Mapping[str, int] = {}
         self._say = say
         self._clock = clock
@@ -83,23 +100,64 @@ class SequenceSystem:
     def _remember(self, position: Position) -> None:
         """Begin with what the last run knew. One that was sent back to earlier ids looks at those with new eyes."""
         saved = self.tools.state.load()
-        self.books.newest = None if saved is None else saved.newest
-        known = self.books.newest
+        known = self.writer.newest = None if saved is None else saved.newest
         self.lookout.begin(position.low if known is None or known >= position.next else max(position.low, known + 1))
 
-    def read_from(self, source: Source) -> None:
+    def read_from(self, source: ReadingsSource) -> None:
         """Take readings from there instead of from what is counted here."""
         self.scaler.source = source
 
     async def run(self, *others: Coroutine[Any, Any, object]) -> None:
         """Crawl until it is stopped; `others` run beside it, and end with it."""
         self._say(messages.starting_up())
-        await self.crawl.run(self.lookout.run(self.crawl), self.scaler.run(), self._refresh(), *others)
-        self._say(messages.workers_stopped(self.crawl.workers, self.books.durable.low))
+        lanes = (self._lanes.missed, self._lanes.failed, self._lanes.availability)
+        feeding = (lane.run(self._wake) for lane in lanes)
+        deciding = (self.lookout.run(self.source), self.scaler.run(), self._refresh())
+        self._wake()
+        await self.engine.run(*feeding, *deciding, *others)
+        self._say(messages.workers_stopped(self.workers, self.durable.low))
+
+    def _wake(self) -> None:
+        self.engine.wake((self.source.host,))
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
-        self.crawl.stop()
+        self.engine.stop()
+
+    def control(self, wanted: Control) -> None:
+        """Pause, or go on: there is one host, so that leaving it alone is the same."""
+        self.engine.control(wanted)
+
+    def end_at(self, until: int | None) -> None:
+        """Ask for nothing beyond this id, unless that is needed to know whether there is anything up to it."""
+        self.source.until = until
+
+    # How it stands.
+
+    @property
+    def workers(self) -> int:
+        """Requests in flight at most."""
+        return self.engine.slots
+
+    @property
+    def inflight(self) -> int:
+        """Requests in flight."""
+        return self.engine.inflight
+
+    @property
+    def waiting(self) -> int:
+        """Ids that are due again at some time."""
+        return self.source.waiting
+
+    @property
+    def durable(self) -> Position:
+        """Where a restart would begin."""
+        return self.sink.durable
+
+    @property
+    def paused(self) -> bool:
+        """Whether somebody wants it to rest."""
+        return self.engine.wanted.paused
 
     def _unresolved(self, missed: Missed, seconds: float, last: bool) -> None:  # noqa: FBT001 - the recheck's call
         said = messages.unresolved if last else messages.unresolved_warning
@@ -119,10 +177,10 @@ class SequenceSystem:
             answers=dict(measures.answers),
             lags={key: lags.copy() for key, lags in measures.lags.items()},
             requests={name: seconds.copy() for name, seconds in measures.requests.items()},
-            workers=self.crawl.workers,
-            inflight=self.crawl.inflight + self.lookout.probing,
-            waiting=self.crawl.waiting,
-            cursor=self.books.durable.low,
+            workers=self.workers,
+            inflight=self.inflight,
+            waiting=self.waiting,
+            cursor=self.durable.low,
             head=self.lookout.head.estimate(self._clock.wall()),
             newest=self.lookout.head.newest,
             available=self.availability.open,
@@ -134,7 +192,7 @@ class SequenceSystem:
             skipped=measures.skipped,
             rechecks=dict(measures.rechecks),
             decisions=dict(measures.decisions),
-            published=self.books.published,
-            publish_failures=self.books.failures,
+            published=self.sink.published,
+            publish_failures=self.sink.failures,
             store=store,
         )

@@ -17,7 +17,7 @@ from sanderling.cli.sequence import missed as sequence_missed
 from sanderling.clock import SystemClock
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import OFFLOAD, Reason
-from sanderling.sequence.state import Fates, SequenceState
+from sanderling.sequence.state import Fates, Hurry, SequenceState
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_long_list_is_cut_and_says_so(state: SequenceState, out: str) -> None:
 
 
 def test_what_is_due_is_due_now(state: SequenceState, out: str) -> None:
-    state.hasten(SystemClock().wall(), (5, 5))
+    state.hasten(Hurry(SystemClock().wall(), 5, 5))
 
     lines = called("sequence", "missed", "list", out).out.splitlines()
     assert [line.split()[-1] for line in lines if line.startswith("  5 ")] == ["now"]

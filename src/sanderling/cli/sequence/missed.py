@@ -26,7 +26,7 @@ from sanderling.cli.sequence.words import MEANINGS
 from sanderling.clock import Clock, SystemClock
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import Reason
-from sanderling.sequence.state import COLUMNS, SequenceState
+from sanderling.sequence.state import COLUMNS, Hurry, SequenceState
 from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
 from sanderling.words import count, duration, printable
 
@@ -84,7 +84,7 @@ def retry(
     saying, wall = Saying(clock), clock.wall()
     with known_state(place) as state:
         for window in _windows(state, first, last):
-            asked += state.hasten(wall, window, reason, every=every)
+            asked += state.hasten(Hurry(wall, *window), reason, every=every)
             saying(f"{asked:,} ids due at once, up to {window[1]}")
     if json:
         print(jsonlib.dumps({"asked": asked}))

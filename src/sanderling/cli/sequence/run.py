@@ -158,6 +158,7 @@ async def run_crawl(
         say = await stack.enter_async_context(saying(gear.sink, screen.tell, options, clock))
         tools, rng = gear.tools(state, stores.queue, desk, clock), Random()
         system = SequenceSystem(tools, position, gear.rules, say=say, clock=clock, rng=rng)
+        system.end_at(given.pace.until)
         if gear.server is not None:
             server, rules = gear.server
             system.read_from(PrometheusSource(await stack.enter_async_context(server), clock, rules))
@@ -170,7 +171,7 @@ async def run_crawl(
         await stack.enter_async_context(beside(options, folder, screen.note))
         await stack.enter_async_context(gear.http)
         stop = stopping(system.stop, feed)
-        came = stack.enter_context(stoppable(stop, screen.note, lambda: finishing(system.crawl.inflight)))
+        came = stack.enter_context(stoppable(stop, screen.note, lambda: finishing(system.inflight)))
         await now.look()
         complete = await watched(
             _run(now, given.pace.until),
@@ -178,7 +179,7 @@ async def run_crawl(
             every(PUBLISH_EVERY, now.look),
             told(folder, now.status, desk),
             kept(limiter, folder, desk),
-            LiveControl(folder, system.crawl.control, clock).run(),
+            LiveControl(folder, system.control, clock).run(),
         )
         await now.look()
         system.missed = {reason.value: ids for reason, ids in (await desk(state.counts)).items()}
@@ -243,7 +244,7 @@ async def _run(now: _Running, until: int | None) -> bool:
         if store is not None:
             group.create_task(store.run())
         await watched(system.run(), *(() if until is None else (_stop_behind(system, until, now.clock),)))
-        complete = until is not None and system.books.durable.low > until
+        complete = until is not None and system.durable.low > until
         if store is not None:
             if complete:
                 await _stored(now)
@@ -252,7 +253,7 @@ async def _run(now: _Running, until: int | None) -> bool:
 
 
 async def _stop_behind(system: SequenceSystem, until: int, clock: Clock) -> None:
-    while system.books.durable.low <= until:
+    while system.durable.low <= until:
         await clock.sleep(LOOK)
     system.stop()
 

@@ -13,17 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sequence_parts import WALL, MemoryQueue, body_of, desk
 
-from sanderling.sequence.books import BYTES, ENDS, EVERY, LONGEST_PAUSE, MOST, Books
 from sanderling.sequence.cursor import Cursor, Position
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import Reason
+from sanderling.sequence.sink import LONGEST_PAUSE, SequenceSink
 from sanderling.sequence.state import Fates, SequenceState
+from sanderling.sequence.writer import RULES, SequenceWriter
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import QueueError
 from sanderling.testing import LoopClock, run_virtual
 
 T = TypeVar("T")
 FIRST = 100
+EVERY, ENDS, BYTES = RULES.every, RULES.items, RULES.bytes
 
 
 @pytest.fixture
@@ -38,22 +40,24 @@ def missed(low: int, high: int | None = None, reason: Reason = Reason.NOT_FOUND)
 
 
 class Crawl:
-    """The books of a crawl that goes on where `state` says, over a queue."""
+    """The writer of a crawl that goes on where `state` says, over a queue."""
 
     def __init__(self, state: SequenceState, queue: MemoryQueue) -> None:
         saved = state.load()
         self.clock = LoopClock()
         self.state = state
         self.queue = queue
-        self.cursor = Cursor(saved.position if saved else Position(FIRST))
-        self.books = Books("numbers", self.cursor, state, queue, desk, self.clock)
+        position = saved.position if saved else Position(FIRST)
+        self.cursor = Cursor(position)
+        self.sink = SequenceSink(state, queue, desk, self.clock, position)
+        self.writer = SequenceWriter(self.sink, self.cursor, "numbers", self.clock)
         self.writes = 0
 
     def keep(self, count: int = 1) -> list[int]:
         """Take so many ids and keep their records."""
         numbers = [self.cursor.take() for _ in range(count)]
         for number in numbers:
-            self.books.keep(number, body_of(number))
+            self.writer.keep(number, body_of(number))
         return numbers
 
     @property
@@ -66,24 +70,24 @@ class Crawl:
     async def writing(self) -> AsyncIterator[None]:
         """While `write` runs; closed at the end."""
 
-        def written() -> None:
+        def written(_: None) -> None:
             self.writes += 1
 
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.books.write(written))
+            group.create_task(self.writer.run(written))
             yield
-            self.books.close()
+            self.writer.close()
 
     async def crash(self, *, after: float) -> None:
         """Write for so many seconds, and never again."""
-        writing = asyncio.ensure_future(self.books.write(lambda: None))
+        writing = asyncio.ensure_future(self.writer.run(lambda _: None))
         await asyncio.sleep(after)
         writing.cancel()
         await asyncio.wait([writing])
 
 
 def play(state: SequenceState, script: Callable[[Crawl], Any], queue: MemoryQueue | None = None) -> Crawl:
-    """Run the script with the books of a crawl; what is left of it."""
+    """Run the script with the writer of a crawl; what is left of it."""
 
     async def run() -> Crawl:
         crawl = Crawl(state, queue or MemoryQueue(LoopClock()))
@@ -115,7 +119,7 @@ def test_what_was_kept_is_what_the_queue_has(state: SequenceState) -> None:
     crawl = play(state, script)
 
     assert crawl.queue.bodies() == {"100": b"record 100", "101": b"record 101"}
-    assert (crawl.books.published, crawl.books.durable) == (2, Position(102))
+    assert (crawl.sink.published, crawl.sink.durable) == (2, Position(102))
 
 
 def test_position_and_batch_are_of_one_moment(state: SequenceState) -> None:
@@ -125,9 +129,9 @@ def test_position_and_batch_are_of_one_moment(state: SequenceState) -> None:
         first, second = crawl.cursor.take(), crawl.cursor.take()
         crawl.queue.slow = 5.0
         async with crawl.writing():
-            crawl.books.keep(first, b"1")
+            crawl.writer.keep(first, b"1")
             await asyncio.sleep(EVERY + 1)
-            crawl.books.keep(second, b"2")
+            crawl.writer.keep(second, b"2")
             crawl.keep(1)
             await asyncio.sleep(4.1)
             assert crawl.queue.published == ["100"]
@@ -144,9 +148,9 @@ def test_missed_ids_and_the_cursor_move_together(state: SequenceState) -> None:
         gone, there = crawl.cursor.take(), crawl.cursor.take()
         ranges = crawl.cursor.skip_to(5000)
         async with crawl.writing():
-            crawl.books.miss([missed(gone)])
-            crawl.books.miss([missed(low, high, Reason.GAP) for low, high in ranges])
-            crawl.books.skip(there)
+            crawl.writer.miss([missed(gone)])
+            crawl.writer.miss([missed(low, high, Reason.GAP) for low, high in ranges])
+            crawl.writer.skip(there)
 
     crawl = play(state, script)
 
@@ -163,23 +167,22 @@ def test_a_record_that_turns_up_is_missed_no_more(state: SequenceState) -> None:
 
     async def script(crawl: Crawl) -> None:
         async with crawl.writing():
-            crawl.books.keep(15, b"found")
-            crawl.books.skip(20)
+            crawl.writer.keep(15, b"found")
+            crawl.writer.skip(20)
 
     play(state, script)
 
     assert [(each.low, each.high) for each in state.missed()] == [(10, 14), (16, 19)]
 
 
-def test_nothing_is_written_while_nothing_happens(state: SequenceState) -> None:
+def test_where_it_begins_is_written_and_nothing_more_while_nothing_happens(state: SequenceState) -> None:
     async def script(crawl: Crawl) -> None:
         async with crawl.writing():
             await asyncio.sleep(60)
 
     crawl = play(state, script)
 
-    assert crawl.position is None
-    assert crawl.writes >= 100  # and yet whoever waits for room is told
+    assert (crawl.position, crawl.writes) == (Position(FIRST), 1)
 
 
 def test_many_ends_are_written_at_once_and_do_not_wait(state: SequenceState) -> None:
@@ -187,7 +190,7 @@ def test_many_ends_are_written_at_once_and_do_not_wait(state: SequenceState) -> 
         async with crawl.writing():
             await asyncio.sleep(0)
             for _ in range(ENDS):
-                crawl.books.skip(crawl.cursor.take())
+                crawl.writer.skip(crawl.cursor.take())
             await asyncio.sleep(EVERY / 10)
             assert crawl.position == Position(FIRST + ENDS)
 
@@ -198,7 +201,7 @@ def test_many_bytes_are_written_at_once_and_do_not_wait(state: SequenceState) ->
     async def script(crawl: Crawl) -> None:
         async with crawl.writing():
             await asyncio.sleep(0)
-            crawl.books.keep(crawl.cursor.take(), bytes(BYTES))
+            crawl.writer.keep(crawl.cursor.take(), bytes(BYTES))
             await asyncio.sleep(EVERY / 10)
             assert crawl.queue.published == ["100"]
 
@@ -214,16 +217,16 @@ def test_an_outage_holds_everything_and_loses_nothing(state: SequenceState) -> N
         async with crawl.writing():
             crawl.keep(3)
             await asyncio.sleep(600)
-            assert (crawl.position, crawl.books.trouble) == (None, "no route to the broker")
+            assert (crawl.position, crawl.sink.trouble) == (None, "no route to the broker")
             crawl.keep(2)
             crawl.queue.down = ""
             await asyncio.sleep(LONGEST_PAUSE + EVERY + 1)
-            assert (crawl.position, crawl.books.trouble) == (Position(105), "")
+            assert (crawl.position, crawl.sink.trouble) == (Position(105), "")
 
     crawl = play(state, script)
 
     assert crawl.queue.published == ["100", "101", "102", "103", "104"]
-    assert crawl.books.failures == crawl.queue.refused
+    assert crawl.sink.failures == crawl.queue.refused
 
 
 def test_the_queue_is_not_asked_ever_faster(state: SequenceState) -> None:
@@ -234,9 +237,9 @@ def test_the_queue_is_not_asked_ever_faster(state: SequenceState) -> None:
         async with crawl.writing():
             crawl.keep(1)
             await asyncio.sleep(EVERY + 31.5)
-            assert crawl.books.failures == 6
+            assert crawl.sink.failures == 6
             await asyncio.sleep(600)
-            assert crawl.books.failures == 26
+            assert crawl.sink.failures == 26
             crawl.queue.down = ""
 
     play(state, script)
@@ -292,16 +295,16 @@ def test_too_many_bytes_that_wait_are_a_crowd_until_they_are_written(state: Sequ
     async def script(crawl: Crawl) -> None:
         crawl.queue.down = "closed"
         async with crawl.writing():
-            for _ in range(MOST // BYTES):
-                crawl.books.keep(crawl.cursor.take(), bytes(BYTES))
+            for _ in range(RULES.most_bytes // BYTES):
+                crawl.writer.keep(crawl.cursor.take(), bytes(BYTES))
                 await asyncio.sleep(1)  # some are with the writer, some are not
-            crowded.append(crawl.books.crowded)
+            crowded.append(crawl.writer.crowded)
             crawl.keep(1)
-            crowded.append(crawl.books.crowded)
+            crowded.append(crawl.writer.crowded)
             crawl.queue.down = ""
             writes = crawl.writes
             await asyncio.sleep(LONGEST_PAUSE + 1)
-            crowded.append(crawl.books.crowded)
+            crowded.append(crawl.writer.crowded)
             assert crawl.writes > writes  # and who gives out work was told
 
     play(state, script)
@@ -313,11 +316,11 @@ def test_too_many_ids_that_wait_are_a_crowd_however_small(state: SequenceState) 
     crowded: list[bool] = []
 
     async def script(crawl: Crawl) -> None:
-        for _ in range(20 * ENDS):
-            crawl.books.skip(crawl.cursor.take())
-        crowded.append(crawl.books.crowded)
-        crawl.books.skip(crawl.cursor.take())
-        crowded.append(crawl.books.crowded)
+        for _ in range(RULES.most_items):
+            crawl.writer.skip(crawl.cursor.take())
+        crowded.append(crawl.writer.crowded)
+        crawl.writer.skip(crawl.cursor.take())
+        crowded.append(crawl.writer.crowded)
 
     play(state, script)
 
@@ -337,10 +340,10 @@ def test_a_crash_between_queue_and_cursor_queues_it_again_and_nothing_is_lost(st
         raise PowerCutError
 
     async def dies(crawl: Crawl) -> None:
-        crawl.books.desk = cut
+        crawl.sink.desk = cut
         crawl.keep(3)
         with pytest.raises(PowerCutError):
-            await crawl.books.write(lambda: None)
+            await crawl.writer.run(lambda _: None)
 
     async def lives(crawl: Crawl) -> None:
         async with crawl.writing():
@@ -380,15 +383,15 @@ async def _random_play(crawl: Crawl, events: list[tuple[str, float]], skipped: s
         number = taken.pop(rng.randrange(len(taken)))
         match event:
             case "keep":
-                crawl.books.keep(number, body_of(number))
+                crawl.writer.keep(number, body_of(number))
             case "skip":
                 skipped.add(number)
-                crawl.books.skip(number)
+                crawl.writer.skip(number)
             case "miss":
-                crawl.books.miss([missed(number)])
+                crawl.writer.miss([missed(number)])
             case "gap":
                 ranges = crawl.cursor.skip_to(crawl.cursor.next + 7)
-                crawl.books.miss([missed(low, high, Reason.GAP) for low, high in ranges])
+                crawl.writer.miss([missed(low, high, Reason.GAP) for low, high in ranges])
             case "slow":
                 crawl.queue.slow = seconds
             case "down" | "up":
@@ -401,7 +404,7 @@ async def _random_play(crawl: Crawl, events: list[tuple[str, float]], skipped: s
 def test_whenever_it_crashes_every_id_that_the_cursor_has_passed_has_a_fate(
     tmp_path_factory: pytest.TempPathFactory, events: list[tuple[str, float]], after: float, seed: int
 ) -> None:
-    state = SequenceState(tmp_path_factory.mktemp("books") / "sequence.db")
+    state = SequenceState(tmp_path_factory.mktemp("sink") / "sequence.db")
     skipped: set[int] = set()
 
     async def script(crawl: Crawl) -> None:
@@ -428,9 +431,9 @@ def test_settled_returns_when_all_of_it_is_written(state: SequenceState) -> None
             crawl.keep(1)
             await asyncio.sleep(EVERY + 1)
             crawl.keep(1)
-            await crawl.books.settled()
+            await crawl.writer.settled()
             assert crawl.position == Position(102)
-            await crawl.books.settled()
+            await crawl.writer.settled()
 
     play(state, script)
 
@@ -449,7 +452,7 @@ def test_waiting_for_what_came_in_does_not_mean_waiting_for_what_comes_in(state:
             busy = group.create_task(more())
             await asyncio.sleep(1)
             began = crawl.clock.now()
-            await crawl.books.settled()
+            await crawl.writer.settled()
             busy.cancel()
             return crawl.clock.now() - began
 
