@@ -24,7 +24,7 @@ from sanderling.limit import (
 )
 from sanderling.limit.breaker import NEXT
 from sanderling.limit.rules import SCOPES, STRATEGIES
-from sanderling.observe.report import AtFault, HostReport, HostCondition, Report
+from sanderling.observe.report import AtFault, HostCondition, HostReport, Report
 from sanderling.pages.record import Row
 from sanderling.stores.frontier_rows import End, Failed
 
