@@ -26,7 +26,7 @@ from sanderling.worlds.pds import Fleet
 from sanderling.worlds.pds_network import FleetNetwork
 
 T = TypeVar("T")
-LIMITS = LimiterRules(pace=PaceRules(max_rps=10), breaker=BreakerRules(consecutive=10))
+LIMITS = LimiterRules(pace=PaceRules(max_rps=10), breaker=BreakerRules(consecutive=10, unreached=10))
 
 
 class Listed:

@@ -183,7 +183,7 @@ def test_whenever_it_dies_every_id_gets_its_fate_in_the_end(
             await crawled.crash(moment)
             if crawled.state.load() is not None:
                 assert crawled.without_fate() == []
-        await crawled.run(130 - crawled.true.now())
+        await crawled.run(200 - crawled.true.now())
 
     crawled = play(tmp_path_factory.mktemp("died"), eventful(), script)
 

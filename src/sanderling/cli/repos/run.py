@@ -111,7 +111,7 @@ class Asking:
         most = max(LARGE_RPS, self.default_pds_rps)
         pace = PaceRules.up_to(most)
         # Not for minutes: who is not well by then is asked again in a later pass.
-        breaker = BreakerRules(consecutive=BLOCK_AFTER, longest=LONGEST_OPEN)
+        breaker = BreakerRules(consecutive=BLOCK_AFTER, unreached=BLOCK_AFTER, longest=LONGEST_OPEN)
         return Limiter(LimiterRules(pace=pace, breaker=breaker), clock=clock)
 
 
