@@ -27,6 +27,7 @@ def test_it_says_how_things_stand(tmp_path: Path) -> None:
     assert (now.pages, now.counts["failed"], now.known, now.waiting, now.inflight) == (2, 1, 3, 0, 0)
     assert now.seconds == 7.5
     assert [host.view.host for host in now.hosts] == ["a.example"]
+    assert now.classes == {"new": 4}, "robots.txt and three URLs"
 
 
 @pytest.mark.parametrize("by", [-3600.0, 86_400.0])

@@ -82,6 +82,7 @@ def test_what_the_status_says_is_so(caught_up: Seen) -> None:
     assert last.cursor <= last.next
     assert last.answers["success"] + last.answers["skipped"] == pytest.approx(last.next - crawl.first, abs=60)
     assert last.published == pytest.approx(last.answers["success"], abs=20)
+    assert last.classes["new"] >= last.answers["success"]
     assert last.queue == {"ready": 3, "taken": 2, "delayed": 1, "dead": 0}
     assert last.store is not None
     assert (last.store.stored, last.store.workers) == (7, 4)

@@ -120,6 +120,10 @@ class Engine(Generic[H, W, R]):
         """How many hosts have a turn to come."""
         return len(self._turns)
 
+    def given_by_name(self) -> dict[str, int]:
+        """Requests that each class was given, for people."""
+        return {of.name.lower(): number for of, number in self.given.items() if number}
+
     def _wrote(self, result: object) -> None:
         self.wake(self._source.written(result))
 

@@ -75,7 +75,7 @@ def status(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = Tru
         running=running,
         paused=crawl.wanted.paused,
         set_aside=crawl.set_aside,
-        classes={of.name.lower(): number for of, number in crawl.engine.given.items() if number},
+        classes=crawl.engine.given_by_name(),
     )
 
 

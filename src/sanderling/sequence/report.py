@@ -79,6 +79,7 @@ def report(status: SequenceStatus) -> Report[SequenceFacts]:
             waiting=status.waiting,
         ),
         hosts=(_host(status),),
+        classes=status.classes,
         gauges={"lag": status.lag, "workers": plan.workers},
         numbers=(
             ("behind", "unknown" if status.behind is None else count(status.behind, "id")),

@@ -107,6 +107,7 @@ class SequenceStatus(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False  # whether somebody wants it to rest
     remarks: dict[str, str] = {}  # by status, the last answer that was odd: its id, what was found and expected
     system: str = "sequence"
+    classes: dict[str, int] = {}  # requests of this run, by class of work
 
     @property
     def seconds(self) -> float:
@@ -201,6 +202,7 @@ class SequenceWatch:
             missed=dict(system.missed),
             answers=dict(answers),
             probes=dict(measures.probes),
+            classes=system.engine.given_by_name(),
             gaps=measures.gaps,
             skipped=measures.skipped,
             published=system.sink.published,
