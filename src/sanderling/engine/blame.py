@@ -5,6 +5,7 @@ limiter's breaker counts, and then by a probe: of known good work, or of work th
 the blame where it was; a probe that fails forgives all that failed since the last good answer.
 """
 
+from collections.abc import Sequence
 from enum import Enum
 from math import inf
 from typing import Generic, TypeVar
@@ -50,6 +51,7 @@ class Judge(Generic[H, W, R]):
         self._source = source
         self._limiter = limiter
         self._rules = rules
+        self._accusing: dict[str, H] = {}  # hosts with items of which a probe must tell whether they are to blame
 
     def settle(self, host: H, work: W, settled: Settled[R], now: float, *, probe: bool, dropped: bool) -> None:
         """An item was asked for; as a `probe`, or only to know how the host is (`dropped`)."""
@@ -98,8 +100,7 @@ class Judge(Generic[H, W, R]):
         """The host answers for items: who was accused is to blame."""
         if settled.outcome.ok and settled.size <= BIG:
             host.good, host.doubted = work, None
-        accused, host.accused = host.accused or (), None
-        for each, outcome in accused:
+        for each, outcome in self._take_accused(host):
             self._end(host, each, outcome)
 
     def _failed(self, host: H, work: W, settled: Settled[R], now: float, *, probe: bool, dropped: bool) -> None:
@@ -125,9 +126,18 @@ class Judge(Generic[H, W, R]):
 
     def release(self, host: H, now: float) -> None:
         """Let those who were accused be asked for again."""
-        accused, host.accused = host.accused or (), None
-        for each, outcome in accused:
+        for each, outcome in self._take_accused(host):
             self._source.later(host, each, outcome, now + self._rules.pause(1))
+
+    def release_all(self, now: float) -> None:
+        """We end: who was accused has not failed."""
+        for host in list(self._accusing.values()):
+            self.release(host, now)
+
+    def _take_accused(self, host: H) -> Sequence[tuple[W, Outcome]]:
+        self._accusing.pop(host.name, None)
+        accused, host.accused = host.accused or (), None
+        return accused
 
     def _blame(self, host: H, work: W, outcome: Outcome, now: float) -> None:
         """Count a failure of the item; it ends when that many in a row are improbable, and its host is well."""
@@ -136,6 +146,7 @@ class Judge(Generic[H, W, R]):
             self._source.failed(host, work, outcome, failures, now + self._rules.pause(failures))
         elif self._limiter.is_down(host.name) or (host.good is not None and (host.answered or 0.0) < since):
             host.accused = [*(host.accused or ()), (work, outcome)]
+            self._accusing[host.name] = host
         else:
             self._end(host, work, outcome)
 

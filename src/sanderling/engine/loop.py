@@ -81,6 +81,7 @@ class Engine(Generic[H, W, R]):
             writing.create_task(self.writer.run(self._wrote))
             async with self._group:
                 await self._run_until_over(beside)
+            self._judge.release_all(self.clock.now())
             self.writer.close()
 
     async def _run_until_over(self, beside: Iterable[Coroutine[Any, Any, object]]) -> None:

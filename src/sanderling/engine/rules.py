@@ -19,7 +19,7 @@ class EngineRules:
     slots: int = 256  # requests in flight, over all hosts
     per_host: int = 8  # and at one of them: the limiter sets the pace, this bounds what a slow one can hold
     # Until an item that failed is asked again; the last again and again.
-    again: tuple[float, ...] = (3.0, 15.0, 60.0)
+    again: tuple[float, ...] = (2.0, 10.0, 30.0)
     patience: float = 600.0  # with a host that does not answer any more, or that asks us to stay away
     first_patience: float = 15.0  # with one that never answered: most likely it does not exist
     longest_pace: float = 0.0  # between two requests that a host may ask for without being taken for one that is away

@@ -14,7 +14,7 @@ class CrawlRules:
     max_pages: int | None = None
     # Until what failed is tried once more, on top of the fetch's own tries; the last again and again, while the host
     # seems to be at fault.
-    again: tuple[float, ...] = (3.0, 15.0, 60.0)
+    again: tuple[float, ...] = (2.0, 10.0, 30.0)
     patience: float = 600.0  # with a host that does not answer any more, or that asks us to stay away
     first_patience: float = 15.0  # with one that never answered: most likely it does not exist
     leave_out: LeaveOut | None = None  # decides anew, if there is one, what an earlier run has left out
