@@ -6,7 +6,7 @@ probes, which keep no crawl alive. No step looks at all hosts.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from sanderling.clock import Clock, Timer
@@ -146,15 +146,13 @@ class Engine(Generic[H, W, R]):
     def _is_starving(self, now: float) -> bool:
         """Whether nothing can be sent for a while, and not for want of slots: what was found may be needed."""
         following = self._turns.first
-        if following is None or following.turn is None:
-            return self.inflight < self.slots
-        full = following.inflight >= self._slots_of(following) and not following.is_unproven
-        busy = full or self.inflight >= self.slots
-        return following.turn > now + IDLE and not busy
+        if self.inflight >= self.slots or (following is not None and (following.turn or 0.0) <= now + IDLE):
+            return False
+        return following is None or following.is_unproven or following.inflight < self._slots_of(following)
 
     def _next(self, now: float) -> H | None:
         host = self._turns.next(now)
-        return self._probes.next(now) if host is None and self._may_probe else host
+        return self._probes.next(now) if host is None and len(self._probes) and self._may_probe else host
 
     def _has_room(self, now: float) -> bool:
         if self.stopped or self._over.is_set() or not self._group.open:
@@ -172,7 +170,7 @@ class Engine(Generic[H, W, R]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        places = (self._turns, self._probes) if self._may_probe else (self._turns,)
+        places = (self._turns, self._probes) if len(self._probes) and self._may_probe else (self._turns,)
         dues = [due for each in places if (due := each.due()) is not None]
         if not dues or self.stopped or self._over.is_set():
             return
@@ -212,7 +210,7 @@ class Engine(Generic[H, W, R]):
         probing = hopeless or host.aside or host.accused is not None or self.limiter.is_down(host.name)
         if probing and host.probing:
             return  # its answer gives the host its next turn
-        classes = [] if probing else self._open_classes(host, now)
+        classes = () if probing else self._open_classes(host, now)
         if not probing and not classes:
             self._pass_over(host, now)
             return
@@ -236,11 +234,14 @@ class Engine(Generic[H, W, R]):
         self._judge.set_aside(host, now)
         self._line_up(host, now)
 
-    def _open_classes(self, host: H, now: float) -> list[Class]:
+    def _open_classes(self, host: H, now: float) -> Sequence[Class]:
         """The classes with work due at the host that may have one more slot."""
         if host.inflight >= self._slots_of(host) or self._is_crowded_by_strangers(host):
             return []
-        return [each for each in self._source.classes(host, now) if not self._has_its_slots(each)]
+        due = self._source.classes(host, now)
+        if self.rules.most_slots.keys().isdisjoint(due):
+            return due
+        return [each for each in due if not self._has_its_slots(each)]
 
     def _has_its_slots(self, of: Class) -> bool:
         """Whether a class has all the slots that it may have, so that others find one when they want it."""
@@ -249,13 +250,13 @@ class Engine(Generic[H, W, R]):
 
     def _slots_of(self, host: H) -> int:
         """As many as a host may have; few for one that does not answer, while such hosts hold many already."""
-        crowd = host.is_unproven and 4 * self._unproven >= self.slots
+        crowd = 4 * self._unproven >= self.slots and host.is_unproven
         return min(self.rules.per_host, FIRST_SLOTS) if crowd else self.rules.per_host
 
     def _is_crowded_by_strangers(self, host: H) -> bool:
         """Whether hosts that have not answered, or do not any more, hold all that such hosts may: half of the slots."""
         most = max(1, self.slots // 2)
-        if not host.is_unproven or self._unproven < most:
+        if self._unproven < most or not host.is_unproven:
             return False
         if (now := self.clock.now()) >= self._look_at_strangers:
             self._look_at_strangers = self._cut_slow([each for each in self._flights if each.unproven], most, now)
@@ -264,7 +265,7 @@ class Engine(Generic[H, W, R]):
     def _cut_slow(self, flights: Iterable[Flight], slots: int, now: float) -> float:
         return cut_slow(flights, slots, self.rules.per_host, now)
 
-    def _send_next(self, host: H, classes: list[Class], permit: Permit, now: float) -> None:
+    def _send_next(self, host: H, classes: Sequence[Class], permit: Permit, now: float) -> None:
         of = classes[0]
         if len(classes) > 1:
             host.shares = host.shares or Shares()
