@@ -28,6 +28,7 @@ class HostState:
     turn: float | None = None  # when its turn is, if it has a place among them
     inflight: int = 0
     flights: dict[Hashable, Flight] | None = None  # by item
+    look_at: float = 0.0  # when those that are slow are looked at again
     shares: Shares | None = None  # made when two classes want the same permit
     answered: float | None = None  # when it last gave a good answer
     silent_since: float | None = None  # when it began to fail without a good answer in between

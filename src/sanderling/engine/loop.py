@@ -320,7 +320,9 @@ class Engine(Generic[H, W, R]):
             if (due := self._source.due(host, now)) is not None:
                 self._turns.add(host, max(due, now))
         elif host.turn is None and self._source.due(host, now) is not None:
-            self._turns.add(host, self._cut_slow((host.flights or {}).values(), self._slots_of(host), now))
+            if now >= host.look_at:
+                host.look_at = self._cut_slow((host.flights or {}).values(), self._slots_of(host), now)
+            self._turns.add(host, host.look_at)
 
     def _pass_over(self, host: H, now: float) -> None:
         """Its turn came, and nothing may be taken: not before it is due, or before others let go of their slots."""

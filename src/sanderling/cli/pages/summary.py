@@ -83,7 +83,6 @@ def summarise(
 ) -> Summary:
     """The summary of a run that ended with `last`, and goes on with `again`; what failed is asked for as `given`."""
     counts, aside = folder.ledger.counts(), folder.ledger.aside()
-    ends = [folder.ledger.end_of(seed, host_of(seed)) for seed in folder.plan.seeds]
     return Summary(
         complete=complete,
         crawl=folder.crawl,
@@ -99,7 +98,7 @@ def summarise(
         waiting=counts[End.WAITING],
         bytes=last.bytes,
         hosts=last.hosts_known,
-        seeds_fetched=all(end in KEPT or end is End.LEFT_OUT for end in ends),
+        seeds_fetched=_has_all_seeds(folder, counts),
         out=str(folder.path),
         failed_by=failed_by(folder),
         set_aside=sum(each.waiting for each in aside),
@@ -110,6 +109,14 @@ def summarise(
         again=again,
         retry=command_line.again("pages failed", folder.path, "--retry", *given),
     )
+
+
+def _has_all_seeds(folder: CrawlFolder, counts: Mapping[End, int]) -> bool:
+    """Whether there is a row for every first address that was not left out."""
+    if not any(counts[end] for end in (End.WAITING, End.REFUSED, End.FAILED, End.LEFT)):
+        return True
+    ends = (folder.ledger.end_of(seed, host_of(seed)) for seed in folder.plan.seeds)
+    return all(end in KEPT or end is End.LEFT_OUT for end in ends)
 
 
 def failed_by(folder: CrawlFolder) -> dict[str, int]:
