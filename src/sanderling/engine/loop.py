@@ -135,11 +135,11 @@ class Engine(Generic[H, W, R]):
         if not self._running:
             return
         now = self.clock.now()
-        while self._has_room(now) and (host := self._next(now)) is not None:
+        while (room := self._has_room(now)) and (host := self._next(now)) is not None:
             self._serve(host, now)
         self.writer.hungry = self._is_starving(now)
         self.writer.still = not (self._turns or self.inflight)
-        self._arm(now)
+        self._arm(now, room=room)
         if self.inflight == 0 and (self.stopped or self._source.enough(0) or self._is_exhausted):
             self._over.set()
 
@@ -165,7 +165,7 @@ class Engine(Generic[H, W, R]):
             return False
         return not self._source.enough(self.inflight)
 
-    def _arm(self, now: float) -> None:
+    def _arm(self, now: float, *, room: bool) -> None:
         """Look again when something may be given out that may not now."""
         if self._timer is not None:
             self._timer.cancel()
@@ -177,7 +177,7 @@ class Engine(Generic[H, W, R]):
         if self.inflight >= self.slots:
             if self._look_at > now:  # else something else is in the way, which calls when it is not any more
                 self._timer = self.clock.call_later(self._look_at - now, self.pump)
-        elif self._has_room(now):
+        elif room:
             self._timer = self.clock.call_later(max(0.0, min(dues) - now), self.pump)
 
     @property

@@ -95,7 +95,11 @@ class Fetcher:
         requests = hops = 0
         seen = {task.url}
         while True:
-            leave = await self._leave(task, permit, first=not requests)
+            leave: Permit | Outcome
+            if permit is not None and permit.live:
+                leave = permit
+            else:
+                leave = await self._leave(task, permit, first=not requests)
             if isinstance(leave, Outcome):
                 if task.attempt > 1:
                     self._limiter.refund_retry(task.host)  # it was never sent
@@ -127,8 +131,6 @@ class Fetcher:
 
     async def _leave(self, task: Task, permit: Permit | None, *, first: bool) -> Permit | Outcome:
         """Leave for the next request, or why there is none for now. A first one without a permit waits its turn."""
-        if permit is not None and permit.live:
-            return permit
         try:
             if permit is None and first:
                 return await self._acquire(task, permit)
@@ -178,7 +180,7 @@ class Fetcher:
             raise
         lesson = self._lesson(outcome, reply, self._clock.now() - started)
         unsent = outcome.code in UNREACHED
-        if unsent or task.blame is not None:
+        if unsent or (task.blame is not None and (task.blame.failures or not outcome.ok)):  # else it says nothing
             blame = self._blame(task, reply)
             lesson = msgspec.structs.replace(lesson, blame=blame, unsent=unsent)
         self._limiter.feedback(permit, lesson)
