@@ -148,7 +148,7 @@ def _words(crawl: Published, host: HostStatus, since: float, *, running: bool) -
         yield f"{host.view.host} was {mood(host).value} {then}, in the crawl in {where}, which does not run any more."
     yield explain(host.view)
     if host.queued:
-        when = ": this run has set the host aside and only probes it, the next one asks for them first" if host.given_up else ""
+        when = ": the host is set aside and only probed, and the next run asks for them first" if host.given_up else ""
         yield f"{count(host.queued, 'URL')} of it still to be asked for{when}."
     if host.trouble is not None:
         yield f"The last thing it said instead of a good answer: {host.trouble}"
