@@ -9,7 +9,7 @@ from sanderling.engine.classes import Class
 # Of permits, where several classes want them. What one does not use, the others get.
 WEIGHTS = MappingProxyType({Class.LIVE: 90.0, Class.NEW: 90.0, Class.AGAIN: 4.0, Class.MISSED: 6.0, Class.PROBE: 10.0})
 # Of slots, at most, so that what comes due a moment later finds one.
-MOST_SLOTS = MappingProxyType({Class.MISSED: 0.2})
+MOST_SLOTS = MappingProxyType({Class.MISSED: 0.1})
 
 
 @dataclass(frozen=True, slots=True)
