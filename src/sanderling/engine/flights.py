@@ -32,7 +32,6 @@ class Flight:
 
     host: str
     key: Hashable
-    since: float
     limit: asyncio.Timeout  # by which it can be ended
     received: Callable[[], int | None]  # bytes so far; None if it is meant to be silent
     marked: float  # when its bytes were last looked at

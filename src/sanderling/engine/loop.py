@@ -359,9 +359,7 @@ class Engine(Generic[H, W, R]):
         started, work, permit = self.clock.now(), sent.work, sent.permit
         host.flights = host.flights or {}
         limit = asyncio.timeout(None)
-        flight = Flight(
-            host.name, work.key, started, limit, lambda: self._handler.received(work), started, sent.unproven
-        )
+        flight = Flight(host.name, work.key, limit, lambda: self._handler.received(work), started, sent.unproven)
         host.flights[flight.key] = flight
         self._flights[flight] = None
         try:

@@ -5,7 +5,7 @@ every half a second, earlier when much has come in, and within 20 ms while nothi
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -80,11 +80,6 @@ class Writer(Generic[E, F, C, T]):
         """Whether so much waits to be written that nothing more should be asked for."""
         size, items = self._size + self._writing_size, len(self._ended) + self._writing_items
         return size > self._rules.most_bytes or items > self._rules.most_items
-
-    @property
-    def pending(self) -> Sequence[E]:
-        """What ended and is not being written yet."""
-        return self._ended
 
     def add(self, ended: E, size: int = 0) -> None:
         """Write what became of an item, with the next group."""
