@@ -130,9 +130,10 @@ class Gate(Lane):
         """When the next request may leave, as things stand."""
         if self._single and self._probing(now):
             return self.probe_until
-        if self.strategy is not None and self.strategy.hold > self.ready:
-            return self.strategy.hold
-        return self.ready
+        due = self.ready if self.strategy is None else max(self.ready, self.strategy.hold)
+        if self.room is not None and self.inflight >= self.room:
+            return max(due, now + self._rules.lease)  # or as soon as an answer makes room
+        return due
 
     def grant(self, owner: Owner, now: float, cost: float) -> Permit:
         """The permit for a request that is due."""
@@ -247,10 +248,11 @@ class Gate(Lane):
         if refused and (strategy.trusts_503 or not bare_503):
             self.rejected += 1
             # A directed refusal is the host steering us, not failing; neither is one the strategy learns from.
-            counts = wait is None and (strategy.counts_refusals or bare_503)
+            # What left before the first of them was heard is the same event.
+            counts = wait is None and (strategy.counts_refusals or (bare_503 and news and not strategy.expects_503(self, now)))
             if counts and self._opened_by_failure(feedback, now):
                 return True
-            return (news or (fresh and not bare_503)) and strategy.refused(self, now, wait)
+            return (news or (fresh and not bare_503)) and strategy.refused(self, now, wait, bare=bare_503)
         return self._opened_by_failure(feedback, now) or (news and strategy.failed(self, now))
 
     def _served(self, strategy: Strategy, feedback: Feedback, now: float, *, fresh: bool) -> bool:

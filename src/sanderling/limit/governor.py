@@ -1,22 +1,25 @@
 """Learn a host's limit from nothing but its answers: when it refuses, how long it stays closed, how long it takes.
 
 Terms. *Grow*: half as much again per window, until the host objects or the known ceiling is reached. *Leap*: grow to
-twice as much, while the rate is low and the host has never objected. *Cruise*: a little below the ceiling. *Test*: a
-little above it, for as long as a refusal would need to show. *Drain*: after a refusal, nothing but one probe at a time.
-What follows from each objection is in `trials`.
+twice as much, while the rate is low and the host has never objected, or where it held before an outage. *Cruise*: a
+little below the ceiling. *Test*: a little above it, for as long as a refusal would need to show. *Drain*: after a
+refusal, nothing but one probe at a time. What follows from each objection is in `trials`; whether a refusal is one at
+all, in `noise`.
 """
 
 from enum import Enum
-from math import inf
+from math import ceil, inf
 
 from sanderling.limit.lane import KEPT, Lane
 from sanderling.limit.latency import Latency, Verdict
+from sanderling.limit.noise import Noise
 from sanderling.limit.pace import PaceRules
 from sanderling.limit.trials import SOON, Evidence, Phase, Trials
 
 MARGIN = 0.985  # of the ceiling: what jitter between us and the host would push over it stays below
 GROWTH = 1.5
 LEAP = 2.0  # instead, where little is at stake: a host that never objected, at a rate below SAMPLES per WINDOW
+WARY, BRISK = 1.22, 32.0  # above so many a second: what leaves before a refusal is heard is many requests
 WINDOW, LONGEST_WINDOW = 1.0, 8.0  # seconds; a slow host's window closes with what it has
 # Latencies a window needs. Fewer while testing, where a refusal is what we look for, and before a leap.
 SAMPLES, FEW = 16, 8
@@ -25,6 +28,9 @@ SLOW_SHARE = 0.15  # latency this far above the base, as a share of it, counts a
 SHARE_FAILED = 0.2  # of a window's answers, beyond what is usual; more failures than that look like overload
 NO_BETTER = 0.7  # of the share of failures left after asking half as much: asking less did not help
 IDLE = 60.0  # seconds without an answer, after which the old rate would be a bold way to knock
+COMEBACK = 4  # the part of the last good rate that a host is first asked for after an outage or a long silence
+FIRST_ROOM = 4  # requests in flight at a host that has shown nothing yet
+ROOM = 2.0  # times what fits into the host's own latency may be in flight, once it was seen to queue
 
 REMEMBERED = "an earlier life"  # as people are told where a ceiling came from that was saved
 
@@ -42,16 +48,20 @@ PHASES = {Mode.GROW: Phase.GROWING, Mode.CRUISE: Phase.CRUISING, Mode.TEST: Phas
 
 
 class Governor:
-    """One host's learned rate. `rate`, `hold` and `single` are its orders; the gate obeys them."""
+    """One host's learned rate. `rate`, `hold`, `single` and the lane's `room` are its orders; the gate obeys them."""
 
     __slots__ = (
         "_began",
+        "_believed",
         "_blamed",
+        "_good",
         "_latency",
         "_meeting",
+        "_noise",
         "_passed",
         "_restore",
         "_rules",
+        "_served",
         "_trials",
         "_usual_failures",
         "ceiling",
@@ -72,6 +82,9 @@ class Governor:
         self._meeting = True  # until the first objection of any kind, or a ceiling that was known before
         self._latency = Latency(SLOW_SHARE)
         self._trials: Trials | None = None  # a host that never objects needs no record
+        self._noise: Noise | None = None
+        self._believed = 0.0  # the rate at which noise was first taken for noise
+        self._good = self._served = 0.0  # the last rate that was used and held, and what was served a second, of late
         self._usual_failures = 0.0  # the share of answers that fail however little we ask
         self._blamed = 0.0  # the share that made us ask less
         lane.open_window(now, WINDOW)
@@ -104,6 +117,7 @@ class Governor:
         self._rules = rules
         self.rate, self._passed = rules.clamp(self.rate), rules.clamp(self._passed)
         self._restore = rules.clamp(self._restore)
+        self._good = min(self._good, rules.max_rps)
         self.ceiling = None if self.ceiling is None else rules.clamp(self.ceiling)
 
     @property
@@ -118,28 +132,40 @@ class Governor:
         if self.mode is not Mode.DRAIN:
             return False
         ceiling = self._record.resume(self.rate, self.hold, now, lane.delivered)
-        self.ceiling = self._rules.clamp(ceiling)
-        self.rate = self._rules.clamp(self.ceiling * MARGIN)
-        self.mode = Mode.CRUISE
-        lane.open_window(now, WINDOW)
+        if ceiling is None:
+            self._start_over(lane, now)
+        else:
+            # Below the slowest that was asked for too: the host has proved it.
+            self.ceiling = min(self._rules.max_rps, ceiling)
+            self.rate = self._good = self.ceiling * MARGIN
+            self.mode = Mode.CRUISE
+            lane.open_window(now, WINDOW)
         return True
 
-    def refused(self, lane: Lane, now: float, retry_after: float | None) -> bool:
-        """A 429 or 503: stop, and let one probe at a time find out when the host opens again."""
+    def refused(self, lane: Lane, now: float, retry_after: float | None, *, bare: bool = False) -> bool:
+        """A 429 or 503: stop, and let one probe at a time find out when the host opens again. `bare`: perhaps down."""
         record = self._record
         if self.mode is Mode.DRAIN:
             record.probes += 1
+        elif self._is_noise(lane, now):
+            return False
         else:
-            record.refused(PHASES[self.mode], now, lane.delivered)
+            new = min(1.0, now - lane.opened)
+            record.refused(PHASES[self.mode], now, lane.delivered, new * self.rate + (1 - new) * self._passed)
             self.mode = Mode.DRAIN
         record.directed |= retry_after is not None
+        record.bare |= bare
         self.hold = max(record.next_probe(now), now + (retry_after or 0.0))
         return True
+
+    def expects_503(self, lane: Lane, now: float) -> bool:
+        """Whether a 503 at this point is a quota, as it came after as many requests, or as long, before."""
+        return self._trials is not None and self._trials.expects(now, lane.delivered, draining=self.single)
 
     def failed(self, lane: Lane, now: float) -> bool:
         """A 5xx or no answer at all: trouble only if a good share of the window's answers are such."""
         if self.mode is Mode.DRAIN:
-            return self.refused(lane, now, None)
+            return self.refused(lane, now, None, bare=True)
         lane.failed += 1
         answers = lane.failed + lane.fresh
         if now < lane.closes or (answers < SAMPLES and now - lane.opened < LONGEST_WINDOW):
@@ -147,10 +173,13 @@ class Governor:
         return self._blame(lane, lane.failed / answers, now)
 
     def interrupted(self, lane: Lane, now: float) -> None:
-        """The host is down: a drain that goes on now measures the outage and no quota. Come back gently."""
+        """The host is down: the breaker probes from now on. Come back gently."""
         self.hold = now
         self._meeting = False
-        self._start_over(lane, now)
+        if self.mode is Mode.DRAIN:
+            self._record.still_closed(now)
+        else:
+            self._start_over(lane, now)
 
     def close(self, lane: Lane, now: float) -> bool:
         """Judge the window, if it holds enough."""
@@ -160,24 +189,33 @@ class Governor:
             # Look again when there should be enough, and not at each answer until then.
             lane.closes = lane.opened + min(LONGEST_WINDOW, span * enough / lane.fresh)
             return False
-        if span > 2 * LONGEST_WINDOW:
+        if span > 2 * LONGEST_WINDOW and span * self.rate > SAMPLES:
             return self._wake(lane, span, now)
         self._usual_failures += 0.1 * (lane.failed / (lane.failed + lane.fresh) - self._usual_failures)
         used = lane.serial - lane.sent_before >= USED * self.rate * span
+        served = (lane.delivered - lane.delivered_before) / span
         if self._trials is not None:
-            self._trials.mark(now, lane.delivered)
+            self._trials.closures.mark(now, lane.delivered)
             self._trials.saturated &= used
         match self._judge(lane, now):
             case Verdict.OVERLOADED:
-                self._relieve(lane, (lane.delivered - lane.delivered_before) / span, now)
+                self._relieve(lane, served, now)
             case Verdict.BLAMELESS:
                 self.rate = self.ceiling = self._restore
                 self.mode = Mode.CRUISE
                 self._record.wait(now, SOON)
             case Verdict.FINE if used:
+                self._good = self.rate
                 self._advance(now)
+        self._make_room(lane, served)
         lane.open_window(now, WINDOW)
         return self.rate < before
+
+    def _make_room(self, lane: Lane, served: float) -> None:
+        """Bound what is in flight at a host that queues: more would wait there and gain nothing."""
+        self._served = max(served, 0.9 * self._served)
+        queues = self._trials is not None and self._trials.queues
+        lane.room = max(2, ceil(ROOM * self._served * (self.usual or 0.0))) if queues else None
 
     def _judge(self, lane: Lane, now: float) -> Verdict:
         """What the window's latencies say."""
@@ -198,10 +236,25 @@ class Governor:
         return self.rate < before
 
     def _start_over(self, lane: Lane, now: float) -> None:
-        """From half the ceiling, or where hosts start, back up to the ceiling."""
-        self.rate = min(self.rate, max(self._rules.initial_rps, (self.ceiling or 0.0) / 2))
+        """From a part of the last good rate, or where hosts start, back up to it and to the ceiling."""
+        self.rate = min(max(self.rate, self._good), max(self._rules.initial_rps, self._good / COMEBACK))
         self.mode = Mode.GROW
         lane.open_window(now, WINDOW)
+
+    def _is_noise(self, lane: Lane, now: float) -> bool:
+        """Whether the refusal says nothing about our rate."""
+        self._noise = self._noise or Noise()
+        known = self._noise.share > 0
+        noise = self._noise.explains(lane.delivered, allowed=self.mode is Mode.CRUISE)
+        if noise and not known:
+            # What was learned so far was learned from noise.
+            self._believed = self.rate
+            self.ceiling, self.mode = None, Mode.GROW
+            lane.open_window(now, WINDOW)
+        elif known and not noise and self.rate < 1.5 * self._believed:
+            self._noise.forget()
+        self._record.noise = self._noise.share
+        return noise
 
     def _blame(self, lane: Lane, share: float, now: float) -> bool:
         """Too large a share of the answers were failures: ask less, unless asking less did not help before."""
@@ -226,7 +279,7 @@ class Governor:
         record = self._record
         record.queued(self.rate, now, testing=self.mode is Mode.TEST)
         landing = min(served, self.rate) * (0.95 if self._latency.cuts == 1 else 0.85)
-        self.rate = self.ceiling = record.passed = self._rules.clamp(landing)
+        self.rate = self.ceiling = record.passed = self._good = self._rules.clamp(landing)
         self.mode = Mode.CRUISE
         queued = (lane.serial - lane.ended) / served - (self._latency.base or 0.0)
         self.hold = now + min(10.0, max(0.0, queued))
@@ -239,20 +292,28 @@ class Governor:
         record = self._record
         if self.mode is Mode.CRUISE and now >= record.next_test:
             self.mode = Mode.TEST
-            self.rate = self._rules.clamp(record.start(self.ceiling or self.rate, now))
+            self.rate = min(self._rules.max_rps, record.start(self.ceiling or self.rate, now))
         elif self.mode is Mode.TEST and now >= record.test_ends:
             self.ceiling = self.rate
-            self.rate = self._rules.clamp(record.passes(self.rate, now))
+            self.rate = min(self._rules.max_rps, record.passes(self.rate, now))
+            if record.risen:
+                self.ceiling, self.mode = None, Mode.GROW
 
     def _grow(self, now: float) -> None:
         self._passed = self.rate
         if self._trials is not None:
             self._trials.grew(self.rate)
         known = (self.ceiling or inf) * MARGIN
-        self.rate = self._rules.clamp(min(self.rate * (LEAP if self._leaping else GROWTH), known))
+        self.rate = min(self._rules.max_rps, self.rate * self._growth, known)
         if self.rate >= known:
             self.mode = Mode.CRUISE
             self._record.wait(now, SOON)
+
+    @property
+    def _growth(self) -> float:
+        if self._leaping or self.rate < self._good:
+            return LEAP
+        return GROWTH if self.rate < BRISK else WARY
 
     @property
     def _leaping(self) -> bool:

@@ -53,6 +53,7 @@ class Lane:
         "opened",
         "plain",
         "ready",
+        "room",
         "sent_before",
         "serial",
         "slack",
@@ -64,6 +65,7 @@ class Lane:
         self.slack = slack  # seconds ahead of an even pace that a request may leave
         self.serial = self.ended = self.delivered = 0  # permits given, reported or released, answered with "served"
         self.epoch = self.generation = 0  # serials of the last permit before the rate fell, and the breaker moved
+        self.room: int | None = None  # how many may be in flight, where more would only wait at the host
         self.plain = True
         self.calm = False
         self.mean = 0.0  # latency, smoothed; 0 before the first

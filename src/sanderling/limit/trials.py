@@ -10,17 +10,23 @@ Tricky bits. What a refusal proves depends on what came before it:
 """
 
 from enum import Enum
-from math import inf
+from math import inf, sqrt
 
-PROBE, PROBE_GROWTH = 0.25, 1.6  # seconds before the first probe of a drain, and how that grows
-LONGEST_PROBE = 600.0  # a host that refused all day may open any minute
+from sanderling.limit.closures import LONG, PROBE, Closures
+
 STEP = 0.04  # of the first test above the ceiling; doubled after each test that passes
 LARGEST_STEP = 0.35  # what a single test may ask for on top: beyond that the overshoot costs more than it finds
-QUOTA_WINDOWS = (1.0, 10.0, 60.0, 600.0, 3600.0, 86400.0)  # what people count quotas over
+BOLDEST = 0.15  # of the first test, where much is to be found
 PROMPT, SOON, SETTLED = 2.0, 15.0, 50.0  # seconds to the next test: much to find, some news, nothing new
+SPARED = 300.0  # requests between two tests of a host so slow that SETTLED would be fewer
+PRICE = 20.0  # requests served that one refusal is worth
+LASTING = 200.0  # seconds that a limit holds, before anything is known of how this host's changes
+SAME_CHANGE = 15.0  # seconds in which a ceiling that goes on moving is still finding its new place
+CHANGED = 1.15  # a ceiling that moved this far is another limit
 PATIENCE = 20  # times a drain's length before the next test, so that drains cost at most one part in twenty
 WIDE = 1.05  # a failed test this far above the ceiling leaves much between the two: look there at once
 APART = 1.1  # what was refused with nothing saved up lies this far above what held: try between the two
+FEW = 20  # requests served, before which a single refusal may be chance
 RECENT = 10.0  # seconds after resuming in which a refusal speaks about the level resumed at
 RISEN = 1.5  # tests that pass this far above the old ceiling are no saved-up allowance: the quota has grown
 
@@ -52,28 +58,38 @@ class Trials:
         "_anchor_at",
         "_anchor_served",
         "_began_served",
+        "_best",
+        "_busy",
+        "_changed_at",
+        "_cost",
         "_deep",
         "_failed_at",
         "_giving_until",
         "_honest",
-        "_interval",
+        "_known",
+        "_lasting",
         "_level",
-        "_mark_at",
-        "_mark_served",
         "_over",
         "_phase",
-        "_quota_window",
+        "_refine",
         "_refused_at",
         "_refused_last",
         "_served",
         "_step",
         "_tested",
+        "_thin",
+        "bare",
         "began",
+        "closures",
         "directed",
         "evidence",
+        "expected",
         "next_test",
+        "noise",
         "passed",
         "probes",
+        "queues",
+        "risen",
         "saturated",
         "test_ends",
     )
@@ -81,11 +97,17 @@ class Trials:
     def __init__(self, began: float, passed: float) -> None:
         self.began = began  # when this stretch began: with the first request, and after each drain
         self._began_served = 0
+        self.closures = Closures(began)
         self.passed = passed  # the last rate that held for a window, while growing or testing
         self._tested = False  # whether it did so in a test
         self.evidence = Evidence.NOTHING
-        self._step, self._interval = STEP, SOON
+        self._step = STEP
         self.next_test = self.test_ends = inf
+        self.risen = False  # whether tests have passed so far above the ceiling that there is another one
+        self.noise = 0.0  # the share of refusals that say nothing
+        self.queues = False  # whether latency rose with our rate
+        self._thin = True  # whether a refusal after a handful of requests is still to be taken for chance
+        self._refine = False  # whether the next test looks between what held and what was refused
         self._failed_at = inf  # the lowest rate known to be too much
         self._over = inf  # the lowest rate that was refused with nothing saved up
         self._level = passed  # the ceiling a test started from
@@ -93,39 +115,63 @@ class Trials:
         self._honest = False  # whether a test began just after a refusal, with nothing saved up that could fool it
         self.saturated = False  # whether the host was kept busy since the allowance was last used up
         self._anchor_at, self._anchor_served = began, 0  # when that was, and how much had been served by then
-        self._mark_at, self._mark_served = began, 0  # a point one quota window back, or two
-        self._quota_window = QUOTA_WINDOWS[0]
         self._giving_until = began  # while a sliding window may still be giving back what was used up at once
         self._phase = Phase.GROWING
         self._refused_at = self._refused_last = began
         self._served = 0
+        self._busy = passed  # requests of the second before the refusal
         self.probes = 0
+        self._cost = 1  # requests refused by the last closure
         self.directed = False  # whether a Retry-After told us to wait
+        self.bare = False  # whether it was a 503 that did not, or a failure
+        self.expected = False  # whether it came after as many requests, or as long, as the one before
+        self._changed_at = began  # when the ceiling last became another
+        self._lasting = LASTING  # how long a ceiling holds, about
+        self._known, self._best = passed, 0.0  # the ceiling as it was then, and the highest of late
 
     # Tests above the ceiling.
 
     def wait(self, now: float, interval: float) -> None:
         """Let `interval` pass before the next test."""
         self.next_test = now + interval
-        if interval > PROMPT:
-            self._interval = interval
+        self._refine = interval <= PROMPT
+
+    def rest(self, level: float, now: float) -> float:
+        """Seconds to the next test, where nothing calls for one.
+
+        The square root is where the cost of a refusal and that of missing a rise are the same in sum.
+        """
+        lasting = max(self._lasting, now - self._changed_at)
+        cost = PRICE * max(1, self._cost)
+        return min(max(SETTLED, SPARED / level), sqrt(2 * cost * lasting / self._gain(level)))
+
+    def _gain(self, level: float) -> float:
+        """What a rise may bring: up to the best of late, or a part more than now."""
+        return max(0.3 * level, self._best - level)
 
     def start(self, level: float, now: float) -> float:
         """Begin a series of tests above `level`; the rate to try."""
         self._level = level
+        self.risen = False
         self._honest = self.saturated and now - self.began < RECENT
-        # Half the way to what failed last, but neither too small to show in a few seconds nor more than STEP.
-        half = min(STEP, (self._failed_at / level - 1) / 2)
-        self._step = min(LARGEST_STEP, max(0.01, 0.25 / level, half))
+        self._best = max(level, 0.97 * self._best)
+        bold = min(BOLDEST, max(2 * STEP if self.noise else STEP, self._gain(level) / level / 8))
+        # Half the way to what failed last, while it is news; but never too little to show in a few seconds.
+        half = (self._failed_at / level - 1) / 2 if self._refine else bold
+        self._step = min(LARGEST_STEP, max(0.01, 0.25 / level, min(half, LARGEST_STEP)))
+        self._tested = False
         return self._try(level, now)
 
     def passes(self, rate: float, now: float) -> float:
         """The test at `rate` went well; the rate to try next."""
         self.passed, self._tested = rate, True
+        self._best = max(rate, self._best)
         self._step = min(LARGEST_STEP, 2 * self._step)
+        self._change(rate, now)
         if rate >= self._failed_at:
             self._failed_at = inf
-        if rate >= RISEN * self._level or (self._honest and rate >= self._over):
+        self.risen = rate >= RISEN * self._level
+        if self.risen or (self._honest and rate >= self._over):
             self._over = inf
         if rate * (1 + self._step) > 0.98 * self._failed_at:
             # Just past what failed last: if nothing has changed, it will say so again.
@@ -135,10 +181,10 @@ class Trials:
     def _try(self, level: float, now: float) -> float:
         """A step more than `level`, for as long as the excess needs to amount to a request or two."""
         rate = level * (1 + self._step)
-        shows = 1.5 / (self._step * rate)
+        shows = (8.0 if self.noise else 1.5) / (self._step * rate)
         # An honest test must also outlast what was saved up during the drain before it.
         saved = 1.2 * (self.began - self._anchor_at) / self._step if self._honest else 0.0
-        self.test_ends = now + max(2.0, shows, saved, self._quota_window)
+        self.test_ends = now + max(1.2 if self._tested else 2.0, shows, saved, self.closures.window)
         return rate
 
     def grew(self, rate: float) -> None:
@@ -149,52 +195,87 @@ class Trials:
         """Latency rose at `rate`. Testing that costs the host a short queue and nobody a refusal: come back sooner."""
         self._failed_at = rate
         self.evidence = Evidence.QUEUE
-        self.wait(now, min(SETTLED, max(10.0, 2 * self._interval)) if testing else 10.0)
+        self.queues = True
+        self.wait(now, min(SETTLED, max(10.0, self.rest(rate, now))) if testing else 10.0)
+
+    def _change(self, ceiling: float, now: float) -> None:
+        """Note how long ceilings last."""
+        if max(ceiling, self._known) < CHANGED * min(ceiling, self._known):
+            return
+        held = now - self._changed_at
+        if held > SAME_CHANGE and self.evidence is not Evidence.NOTHING:
+            self._lasting = (self._lasting + held) / 2
+        self._known, self._changed_at = ceiling, now
 
     # Refusals.
 
-    def refused(self, phase: Phase, now: float, served: int) -> None:
-        """The host said no, and nothing but probes will be sent until it says yes."""
+    def refused(self, phase: Phase, now: float, served: int, busy: float) -> None:
+        """The host said no, and nothing but probes will be sent until it says yes. `busy`: of the last second."""
         # A sliding window that has just begun to give back is no place to hurry.
         hurry = now >= self._giving_until or now - self.began >= RECENT
-        self._phase, self._refused_at, self._served = phase, now, served
+        self._phase, self._refused_at, self._served, self._busy = phase, now, served, busy
         self.probes = 0 if hurry else 2
-        self.directed = False
+        self.directed = self.bare = False
 
     def next_probe(self, now: float) -> float:
-        """When to probe a host that has just refused: later each time, or when a window ends that began with us."""
+        """When to probe a host that has just refused."""
         self._refused_last = now
-        gap = min(LONGEST_PROBE, PROBE * PROBE_GROWTH ** min(self.probes, 40))
-        ends = (self.began + window + 0.02 for window in QUOTA_WINDOWS[1:])
-        end = min((end for end in ends if end > now), default=inf)
-        # Rather a little later and just after the end than just before it.
-        return end if end < now + 1.25 * gap else now + gap
+        # One that serves a request in five seconds is not asked four times in the first.
+        first = max(PROBE, min(LONG, 0.5 / self._known)) if self._settled else PROBE
+        return self.closures.next_probe(self._refused_at, self.probes, first, now)
 
-    def resume(self, rate: float, due: float, now: float, served: int) -> float:
-        """The probe that was due at `due` succeeded: the ceiling that follows, `rate` having been refused."""
+    def expects(self, now: float, served: int, *, draining: bool) -> bool:
+        """Whether a 503 at this point is the end of a quota."""
+        if draining:
+            return self.expected
+        self.expected = self.closures.recurs(now, served)
+        return self.expected
+
+    def still_closed(self, now: float) -> None:
+        """Somebody else probes, and was refused."""
+        self._refused_last = now
+
+    def resume(self, rate: float, due: float, now: float, served: int) -> float | None:
+        """The probe that was due at `due` succeeded: the ceiling that follows, `rate` having been refused; if any."""
         outage = due - self._refused_at  # not to now: nobody may have wanted to ask for a while
-        ceiling, interval, self.evidence = self._weigh(rate, outage, now, served)
+        closed = self._refused_last - self._refused_at
+        self._cost = self.probes + 1
+        ceiling, interval, evidence = self._weigh(rate, outage, closed, now, served)
         self._failed_at = rate
         self._anchor_at, self._anchor_served = now - min(1.0, now - self._refused_at), served
         self.saturated = True
         self.began, self._began_served = now, served
+        if ceiling is None:
+            return None
+        self.evidence = evidence
         self.passed = ceiling
-        if interval > PROMPT and outage > QUOTA_WINDOWS[0]:
-            patience = PATIENCE * outage
-            interval = max(interval, min(patience, 5 * self._quota_window) if self._windowed else patience)
+        self._best = max(ceiling, self._best)
+        self._change(ceiling, now)
+        if interval > PROMPT:
+            interval = max(interval, self.rest(ceiling, now))
+            if outage > self._short:
+                patience = PATIENCE * outage
+                interval = max(interval, min(patience, 5 * self.closures.window) if self._windowed else patience)
         self.wait(now, interval)
         return ceiling
 
-    def _weigh(self, rate: float, outage: float, now: float, served: int) -> tuple[float, float, Evidence]:
+    def _weigh(
+        self, rate: float, outage: float, closed: float, now: float, served: int
+    ) -> tuple[float | None, float, Evidence]:
         """The sustainable rate, the seconds to the next test, and what both rest on."""
         early = self._phase is Phase.CRUISING and self._refused_at - self.began < RECENT
-        if early and now < self._giving_until and outage < self._quota_window:
+        if early and now < self._giving_until and outage < self.closures.window and not self.bare:
             # A sliding window gives back as slowly as it was used up a window ago: expected, and no news.
             return self.passed, SETTLED, Evidence.WINDOW
         # The window is at least as long as the time over which probes were refused.
-        closed = self._refused_last - self._refused_at
-        if closed > QUOTA_WINDOWS[0] and not self.directed:
-            return min(rate, self._served_in_window(closed, now, served)), SETTLED, Evidence.WINDOW
+        if closed > self._short and not self.directed:
+            self.closures.close(self._refused_at, self._served)
+            if self.bare and not self.closures.confirmed:
+                self.closures.reopen(now, served)
+                return None, 0.0, self.evidence
+            held = min(rate, self.closures.open(closed, now, served))
+            self._giving_until = now + self.closures.window
+            return held, SOON, Evidence.WINDOW
         if early:
             self._deep |= self.evidence is Evidence.PASSED and self._tested
             self._over = min(self._over, rate)
@@ -204,23 +285,26 @@ class Trials:
         if self._phase is Phase.TESTING:
             return self._weigh_test(rate)
         if self._phase is Phase.GROWING:
-            return self.passed, PROMPT, Evidence.PASSED
-        return rate * (1 - STEP), SOON, Evidence.CRUISE
+            if self._thin and served < FEW:
+                self._thin = False
+                return None, 0.0, self.evidence
+            return min(rate, max(self.passed, self._busy)), PROMPT, Evidence.PASSED
+        since = self._served - self._began_served
+        return self.passed * since / (since + 1), SOON, Evidence.CRUISE
 
     def _weigh_test(self, rate: float) -> tuple[float, float, Evidence]:
         if self._honest:
             self._over = min(self._over, rate)
-        interval = min(SETTLED, max(SOON, 2 * self._interval))
         if self._deep and self.passed < RISEN * self._level:
             estimate = min(rate, max(self._level, self._measured() if self.saturated else 0.0))
             self._level = estimate
             if APART * estimate < self._over < inf:
                 # Nothing is saved up now: half the way to what was refused is put to the proof at once.
                 estimate = (estimate + self._over) / 2
-            return estimate, interval, Evidence.DEPTH
+            return estimate, SOON, Evidence.DEPTH
         # Only what was gained shows that there is more to be found at once.
         more = rate > WIDE * self.passed and self.passed > 1.02 * self._level
-        return self.passed, PROMPT if more else interval, Evidence.PASSED
+        return self.passed, PROMPT if more else SOON, Evidence.PASSED
 
     def _patience(self, estimate: float, interval: float) -> float:
         """Seconds to the next test: few while more than `estimate` was never refused with nothing saved up."""
@@ -230,19 +314,16 @@ class Trials:
         """What was served a second between the last two times the allowance was used up."""
         return (self._served - self._anchor_served + 1) / max(0.05, self._refused_at - self._anchor_at)
 
-    def _served_in_window(self, closed: float, now: float, served: int) -> float:
-        window = next((window for window in QUOTA_WINDOWS if window >= closed), QUOTA_WINDOWS[-1])
-        self._quota_window = max(window, self._quota_window)
-        self._giving_until = now + self._quota_window
-        points = ((self.began, self._began_served), (self._mark_at, self._mark_served))
-        return max((served - count) / max(self._quota_window, now - at) for at, count in points)
+    @property
+    def _settled(self) -> bool:
+        return self.evidence is not Evidence.NOTHING
 
-    def mark(self, now: float, served: int) -> None:
-        """Keep how much was served by when, about a quota window back."""
-        if now - self._mark_at > 2 * self._quota_window:
-            self._mark_at, self._mark_served = now, served
+    @property
+    def _short(self) -> float:
+        """Seconds that a host may be closed without counting over more than a second: a request or two's worth."""
+        return max(1.0, 2 / self._known) if self._settled else 1.0
 
     @property
     def _windowed(self) -> bool:
         """Whether the host is known to count over more than a second."""
-        return self._quota_window > QUOTA_WINDOWS[0]
+        return self.closures.window > 1.0
