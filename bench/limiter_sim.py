@@ -1,27 +1,30 @@
-"""How well does each strategy find a limit that nobody tells it? Hosts as arithmetic, from ten minutes to three hours.
+"""How well does each strategy find a limit that nobody tells it? Hosts as arithmetic, from a minute to three hours.
 
-Delivered in percent of what the host allows, refused in percent of requests, median latency, the most requests in any
-second; means over the seeds. `--only WORD` runs the rows or hosts that have the word in their name, `--seeds N` more
-or fewer seeds, `--no-rivals` ours alone.
+Delivered in percent of what the host allows, refused in percent of requests, median latency: means over the seeds. Of
+everything else the worst seed: the most requests in any second, seconds without a probe, seconds until a rate is back.
+`--only WORD` runs the hosts that have the word in their name, `--seeds N` more seeds or fewer, `--others` a second set
+of hosts and seeds that nobody tunes by, `--no-rivals` ours alone, `--plots FOLDER` draws a picture of each row.
 """
 
 import argparse
 import multiprocessing
 import sys
-from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import astuple
 from typing import NamedTuple
 
-from harness import Report, at_least, at_most
-from limiter_cases import Case, Figures, Row, mean, ours, run
+from harness import Bar, Report, at_least, at_most
+from limiter_cases import NEVER, SHARES, Case, Figures, Row, run, together
 from limiter_rows import ROWS
 from limiter_rows_first import FIRST
+from limiter_rows_others import OTHER_ROWS
 from rivals import AutoThrottle, AwsAdaptive, Gradient2, PlainAimd
-from simulation import Controller
+from simulation import Controller, Ours, OursNamed
 
-SEEDS = 3
+SEEDS, OTHER_SEEDS = 3, 4200  # how many; where the others begin
 OURS = "our governor"
-ALL = FIRST + ROWS
+SETS = {False: FIRST + ROWS, True: OTHER_ROWS}  # whether it is the others
 RIVALS: dict[str, Callable[[int], Controller]] = {
     "plain AIMD": lambda _seed: PlainAimd(),
     "AWS adaptive": lambda _seed: AwsAdaptive(),
@@ -32,39 +35,37 @@ RIVALS: dict[str, Callable[[int], Controller]] = {
 
 
 class Job(NamedTuple):
-    """One controller on one host, with one seed; rows and cases by their place, as processes cannot send them."""
+    """One controller on one host; rows and cases by their place, as processes cannot send them to each other."""
 
+    others: bool
     row: int
     case: int
     controller: str
     seed: int
 
+    @property
+    def on(self) -> tuple[Row, Case]:
+        """The row and the host."""
+        row = SETS[self.others][self.row]
+        return row, row.cases[self.case]
+
+    @property
+    def cost(self) -> float:
+        """About how long it takes."""
+        row, case = self.on
+        return case.allows(self.seed, row.seconds) * (3 if self.controller.startswith("our") else 1)
+
 
 def measure(job: Job) -> Figures:
     """In a process of its own."""
-    row = ALL[job.row]
-    case = row.cases[job.case]
-    figures, _ = run(row, case, maker(job.controller, case), job.seed)
-    return figures
+    row, case = job.on
+    return run(row, case, maker(job.controller, case), job.seed)[0]
 
 
 def maker(name: str, case: Case) -> Callable[[int], Controller]:
     """Who decides when the next request may leave."""
-    if name in RIVALS:
-        return RIVALS[name]
-    return ours(name.removeprefix("our "), case.min_rps)
-
-
-def wanted(only: str, seeds: int, rivals: bool) -> list[Job]:  # noqa: FBT001 - the command line's
-    """Everything that is to be run."""
-    return [
-        Job(at, place, name, seed)
-        for at, row in enumerate(ALL)
-        for place, case in enumerate(row.cases)
-        if only in titled(row, case)
-        for name in (*(row.rivals if rivals else ()), OURS)
-        for seed in range(seeds)
-    ]
+    kind = OursNamed if case.named else Ours
+    return RIVALS.get(name) or (lambda seed: kind(name.removeprefix("our "), seed, case.min_rps))
 
 
 def titled(row: Row, case: Case) -> str:
@@ -74,30 +75,40 @@ def titled(row: Row, case: Case) -> str:
 
 def line(title: str, controller: str, figures: Figures) -> str:
     """For people."""
-    usual = f"{figures['delivered']:6.1f}% {figures['refused']:6.2f}% {1000 * figures['median']:6.0f}ms"
-    more = {name: each for name, each in figures.items() if name not in ("delivered", "refused", "median")}
-    rest = ", ".join(f"{name} {each:.4g}" for name, each in more.items() if each or name != "early")
-    return f"{title:52} {controller:14} {usual}  {rest}"
+    usual = f"{figures['delivered']:8.1f}% {figures['refused']:7.2f}% {1000 * figures['median']:6.0f}ms"
+    more = {name: each for name, each in figures.items() if name not in SHARES and (each or name != "early")}
+    said = (f"{name} {'never' if each >= NEVER else f'{each:.4g}'}" for name, each in more.items())
+    return f"{title:54} {controller:14} {usual}  {', '.join(said)}"
 
 
-def judge(report: Report, row: Row, case: Case, figures: Figures) -> str:
-    """Note the figures and the bars of one host; a word on whether they are met."""
-    title = titled(row, case)
-    report.figures |= {f"{title}, {name}": round(each, 3) for name, each in figures.items()}
-    bars = [
+def judged(row: Row, case: Case, figures: Figures) -> list[Bar]:
+    """The bars of one host. Each of several clients must find out for itself, so each may be refused as often."""
+    return [
         (at_least if sign == ">=" else at_most)(
-            # Each of several clients must find out for itself.
-            f"{title}, {name}",
-            number * (case.clients if name == "refused" else 1),
-            figures[name],
+            f"{row.name}, {name}", number * (case.clients if name == "refused" else 1), figures[name]
         )
         for name, (sign, number) in row.need.items()
     ]
-    report.bars += bars
+
+
+def verdict(row: Row, bars: Sequence[Bar]) -> str:
+    """A word on whether they are met."""
     short = [f"{bar.what.rpartition(', ')[2]} {bar.need}" for bar in bars if not bar.ok]
     if short:
-        return "  SHORT: " + ", ".join(short)
+        return f"  SHORT: {', '.join(short)}"
     return ("  kept" if row.kept else "  ok") if bars else ""
+
+
+def worst(bars: Sequence[Bar]) -> list[Bar]:
+    """Of each bar the host that is furthest on the wrong side, and how many fall short."""
+    found = []
+    for what in dict.fromkeys(bar.what for bar in bars):
+        same = [bar for bar in bars if bar.what == what]
+        short = sum(not bar.ok for bar in same)
+        sign, need = -1 if same[0].need.startswith(">") else 1, float(same[0].need[3:])
+        least = max(same, key=lambda bar: (not bar.ok, sign * (bar.got - need)))
+        found.append(least if len(same) == 1 else Bar(f"{what} ({short} of {len(same)} short)", *astuple(least)[1:]))
+    return found
 
 
 def main() -> None:
@@ -105,21 +116,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--only", default="")
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--others", action="store_true")
     parser.add_argument("--rivals", action=argparse.BooleanOptionalAction, default=True)
     given, sys.argv[1:] = parser.parse_known_args()  # the harness reads the rest
     report = Report("limiter_sim")
-    jobs = wanted(given.only, given.seeds, given.rivals)
-    # What takes longest first, so that no core waits for the other at the end.
-    by_cost = sorted(jobs, key=lambda job: -ALL[job.row].cases[job.case].allows(job.seed))
-    print(f"{'':52} {'':14} {'delivered':>6} {'refused':>6} {'median':>7}")
+    first = OTHER_SEEDS if given.others else 0
+    jobs = [
+        Job(given.others, at, place, name, seed)
+        for at, row in enumerate(SETS[given.others])
+        for place, case in enumerate(row.cases)
+        if given.only in titled(row, case)
+        for name in (*(row.rivals if given.rivals else ()), OURS)
+        for seed in range(first, first + given.seeds)
+    ]
+    print(f"{'':54} {'':14} {'delivered':>9} {'refused':>8} {'median':>8}")
+    bars = list[Bar]()
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
-        running: dict[Job, Future[Figures]] = {job: pool.submit(measure, job) for job in by_cost}
-        for job in (each for each in jobs if each.seed == 0):
-            row = ALL[job.row]
-            case = row.cases[job.case]
-            figures = mean([running[job._replace(seed=seed)].result() for seed in range(given.seeds)])
-            said = judge(report, row, case, figures) if job.controller == OURS else ""
+        # What takes longest first, so that no core waits for the other at the end.
+        running = {job: pool.submit(measure, job) for job in sorted(jobs, key=lambda job: -job.cost)}
+        for job in (each for each in jobs if each.seed == first):
+            row, case = job.on
+            seeds = (job._replace(seed=seed) for seed in range(first, first + given.seeds))
+            figures = together([running[each].result() for each in seeds], row.need)
+            said = ""
+            if job.controller == OURS:
+                report.figures |= {f"{titled(row, case)}, {name}": round(each, 3) for name, each in figures.items()}
+                bars += (met := judged(row, case, figures))
+                said = verdict(row, met)
             print(line(titled(row, case), job.controller, figures) + said, flush=True)
+    report.bars = worst(bars)
     report.finish()
 
 

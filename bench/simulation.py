@@ -5,6 +5,7 @@ Deterministic for a seed, and fast: ten minutes of a host take a fraction of a s
 
 import heapq
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
@@ -13,6 +14,7 @@ from random import Random
 from typing import Protocol
 
 from sanderling.limit import Feedback, Limiter, LimiterRules, PaceRules, Permit
+from sanderling.task import Blame
 from sanderling.testing import FakeClock
 from sanderling.worlds.hosts import Answer, Host
 
@@ -48,7 +50,7 @@ class Ours:
         self._clock.advance_to(now)
         return self._limiter.ready_at("host.example")
 
-    def send(self, now: float) -> Permit:
+    def send(self, now: float) -> object:
         """Take the permit that `ready_at` promised."""
         self._clock.advance_to(now)
         permit = self._limiter.try_acquire("host.example")
@@ -58,9 +60,34 @@ class Ours:
     def done(self, token: object, now: float, answer: Answer) -> None:
         """Report it."""
         assert isinstance(token, Permit)
+        self.report(token, now, answer)
+
+    def report(self, permit: Permit, now: float, answer: Answer, blame: Blame | None = None) -> None:
+        """Tell the limiter what came of a permit."""
         self._clock.advance_to(now)
-        feedback = Feedback(answer.status, answer.latency, answer.error, answer.retry_after)
-        self._limiter.feedback(token, feedback)
+        feedback = Feedback(answer.status, answer.latency, answer.error, answer.retry_after, blame=blame)
+        self._limiter.feedback(permit, feedback)
+
+
+class OursNamed(Ours):
+    """Ours, told which item each request is for; an item that failed is asked for again before any new one."""
+
+    def __init__(self, strategy: str, seed: int, min_rps: float | None = None) -> None:
+        super().__init__(strategy, seed, min_rps)
+        self._new = count()
+        self._failed = deque[Blame]()
+
+    def send(self, now: float) -> object:
+        """Take the permit, for an item."""
+        return super().send(now), self._failed.popleft() if self._failed else Blame(next(self._new))
+
+    def done(self, token: object, now: float, answer: Answer) -> None:
+        """Report it, and keep the item if it failed."""
+        assert isinstance(token, tuple)
+        permit, item = token
+        if answer.status not in (200, 429):
+            self._failed.append(Blame(item.item, item.failures + 1))
+        self.report(permit, now, answer, item)
 
 
 class Together:

@@ -6,7 +6,7 @@ Arithmetic like `worlds/hosts.py`, and made from it: quotas go into its `Simulat
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import exp, inf
+from math import ceil, exp, inf
 from random import Random
 from typing import Literal
 
@@ -55,9 +55,47 @@ class SharedQuota:
         return self.quota.admits(now)
 
 
-def drawn(rng: Random, low: float, high: float, every: float, until: float) -> list[tuple[float, float]]:
+@dataclass(slots=True)
+class SmoothedWindowQuota:
+    """A sliding window as large gateways count it: this window, and the last one by the share that still reaches in."""
+
+    limit: int
+    seconds: float
+    window: int = -1
+    used: int = 0
+    used_before: int = 0
+
+    def admits(self, now: float) -> bool:
+        """Whether the two together leave room."""
+        window, into = divmod(now, self.seconds)
+        if (number := int(window)) != self.window:
+            self.used_before = self.used if number == self.window + 1 else 0
+            self.window, self.used = number, 0
+        if self.used_before * (1 - into / self.seconds) + self.used + 1 > self.limit:
+            return False
+        self.used += 1
+        return True
+
+
+@dataclass(slots=True)
+class StrictWindowQuota:
+    """`limit` requests in any `seconds`, the refused ones counted too: whoever goes on asking stays outside."""
+
+    limit: int
+    seconds: float
+    asked: deque[float] = field(default_factory=deque)
+
+    def admits(self, now: float) -> bool:
+        """Whether fewer than `limit` were asked in the last `seconds`."""
+        while self.asked and self.asked[0] <= now - self.seconds:
+            self.asked.popleft()
+        self.asked.append(now)
+        return len(self.asked) <= self.limit
+
+
+def drawn(rng: Random, bounds: tuple[float, float], every: float, until: float) -> list[tuple[float, float]]:
     """A plan for `steps`: a value between two bounds, drawn anew each `every` seconds."""
-    return [(start * every, rng.uniform(low, high)) for start in range(int(until / every) + 1)]
+    return [(number * every, rng.uniform(*bounds)) for number in range(ceil(until / every))]
 
 
 @dataclass(slots=True)
@@ -143,7 +181,7 @@ class LyingHost:
 
 @dataclass(slots=True)
 class OnceRefusingHost:
-    """Refuses one request, the `which`th, and no other: a deployment, a neighbour's burst, an edge with a cold cache."""
+    """Refuses one request, the `which`th, and no other: a deployment, somebody else's burst."""
 
     host: Host
     which: int = 1
