@@ -1,155 +1,150 @@
-"""How well does each strategy find a limit that nobody tells it? Ten simulated minutes of seven hosts, and some more.
+"""How well does each strategy find a limit that nobody tells it? Hosts as arithmetic, from a minute to three hours.
 
-Goodput in percent of what the host would have served, refusals in percent of requests, median latency in milliseconds.
+Delivered in percent of what the host allows, refused in percent of requests, median latency: means over the seeds. Of
+everything else the worst seed: the most requests in any second, seconds without a probe, seconds until a rate is back.
+`--only WORD` runs the hosts that have the word in their name, `--seeds N` more seeds or fewer, `--others` a second set
+of hosts and seeds that nobody tunes by, `--no-rivals` ours alone, `--plots FOLDER` draws a picture of each row.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from random import Random
-from statistics import fmean
+import argparse
+import multiprocessing
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import astuple
+from typing import NamedTuple
 
-from harness import Report, at_least, at_most
+from harness import Bar, Report, at_least, at_most
+from limiter_cases import NEVER, SHARES, Case, Figures, Row, run, together
+from limiter_rows import ROWS
+from limiter_rows_first import FIRST
+from limiter_rows_others import OTHER_ROWS
 from rivals import AutoThrottle, AwsAdaptive, Gradient2, PlainAimd
-from simulation import Controller, Ours, Result, simulate
+from simulation import Controller, Ours, OursNamed
 
-from sanderling.worlds.hosts import (
-    BucketQuota,
-    FixedWindowQuota,
-    SimulatedHost,
-    SlidingWindowQuota,
-    steady,
-    steps,
-)
-
-SEEDS = 3
+SEEDS, OTHER_SEEDS = 3, 4200  # how many; where the others begin
 OURS = "our governor"
-CONTROLLERS: dict[str, Callable[[int], Controller]] = {
+SETS = {False: FIRST + ROWS, True: OTHER_ROWS}  # whether it is the others
+RIVALS: dict[str, Callable[[int], Controller]] = {
     "plain AIMD": lambda _seed: PlainAimd(),
     "AWS adaptive": lambda _seed: AwsAdaptive(),
     "AutoThrottle 1": lambda _seed: AutoThrottle(1),
     "AutoThrottle 8": lambda _seed: AutoThrottle(8),
     "Gradient2": lambda _seed: Gradient2(),
-    "our aimd": lambda seed: Ours("aimd", seed),
-    "our governor": lambda seed: Ours("governor", seed),
 }
 
 
-def always(now: float) -> float:
-    """There is always something to ask."""
-    return now
+class Job(NamedTuple):
+    """One controller on one host; rows and cases by their place, as processes cannot send them to each other."""
+
+    others: bool
+    row: int
+    case: int
+    controller: str
+    seed: int
+
+    @property
+    def on(self) -> tuple[Row, Case]:
+        """The row and the host."""
+        row = SETS[self.others][self.row]
+        return row, row.cases[self.case]
+
+    @property
+    def cost(self) -> float:
+        """About how long it takes."""
+        row, case = self.on
+        return case.allows(self.seed, row.seconds) * (3 if self.controller.startswith("our") else 1)
 
 
-def in_bursts(now: float) -> float:
-    """Ten seconds of work in each minute."""
-    return now if now % 60 < 10 else (now // 60 + 1) * 60
+def measure(job: Job) -> Figures:
+    """In a process of its own."""
+    row, case = job.on
+    return run(row, case, maker(job.controller, case), job.seed)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """A host, and what it can serve in ten minutes."""
-
-    name: str
-    host: Callable[[Random], SimulatedHost]
-    capacity: float
-    wanted: Callable[[float], float] = always
-    rivals: bool = False  # whether the rivals are tried on it too
+def maker(name: str, case: Case) -> Callable[[int], Controller]:
+    """Who decides when the next request may leave."""
+    kind = OursNamed if case.named else Ours
+    return RIVALS.get(name) or (lambda seed: kind(name.removeprefix("our "), seed, case.min_rps))
 
 
-def bucket(rate: float, depth: float) -> BucketQuota:
-    """A quota of `rate` a second."""
-    return BucketQuota(steady(rate), depth)
+def titled(row: Row, case: Case) -> str:
+    """A name for a line."""
+    return f"{row.name}: {case.name}" if case.name else row.name
 
 
-RISE_AND_FALL = steps([(0, 20), (200, 6), (400, 20)])
-SLOWED = steps([(0, 1 / 40), (200, 1 / 12), (400, 1 / 40)])
-SCENARIOS = (
-    Scenario("A 20/s, silent 429", lambda r: SimulatedHost(r, bucket(20, 20)), 12000, rivals=True),
-    Scenario("B + Retry-After 5 s", lambda r: SimulatedHost(r, bucket(20, 20), retry_after=5.0), 12000, rivals=True),
-    Scenario("C 600 per minute", lambda r: SimulatedHost(r, FixedWindowQuota(600, 60)), 6000, rivals=True),
-    Scenario(
-        "D server 40/s, queue", lambda r: SimulatedHost(r, network=0.075, service=steady(0.025)), 24000, rivals=True
-    ),
-    Scenario("E quota 20, 6, 20", lambda r: SimulatedHost(r, BucketQuota(RISE_AND_FALL, 20)), 9200, rivals=True),
-    Scenario("F server at 30 %", lambda r: SimulatedHost(r, network=0.075, service=SLOWED), 18400, rivals=True),
-    Scenario("G 10 s on, 50 s off", lambda r: SimulatedHost(r, bucket(20, 20)), 2000, in_bursts, rivals=True),
-    Scenario("A, counted per second", lambda r: SimulatedHost(r, FixedWindowQuota(20, 1)), 12000),
-    Scenario("A, sliding second", lambda r: SimulatedHost(r, SlidingWindowQuota(20, 1)), 12000),
-    Scenario("A, no burst at all", lambda r: SimulatedHost(r, bucket(20, 1.5)), 12000),
-    Scenario("A, ten times as fast", lambda r: SimulatedHost(r, bucket(200, 200)), 120000),
-    Scenario("A, one in two seconds", lambda r: SimulatedHost(r, bucket(0.5, 1)), 300),
-    Scenario("A, answers in 1.5 s", lambda r: SimulatedHost(r, bucket(20, 20), network=1.5), 12000),
-    Scenario("A, erratic latency", lambda r: SimulatedHost(r, bucket(20, 20), spread=1.0), 12000),
-    Scenario("A, 2 % random 500s", lambda r: SimulatedHost(r, bucket(20, 20), failing=steady(0.02)), 11760),
-    Scenario("A, 30 % random 500s", lambda r: SimulatedHost(r, bucket(20, 20), failing=steady(0.3)), 8400),
-    Scenario(
-        "A, down for 60 s",
-        lambda r: SimulatedHost(r, bucket(20, 20), failing=steps([(0, 0), (200, 1), (260, 0)])),
-        10800,
-    ),
-    Scenario(
-        "A, 503 for 60 s",
-        lambda r: SimulatedHost(r, bucket(20, 20), failing=steps([(0, 0), (200, 1), (260, 0)]), failure=503),
-        10800,
-    ),
-    Scenario(
-        "C, minute by 503",
-        lambda r: SimulatedHost(r, FixedWindowQuota(600, 60), refusal=503),
-        6000,
-    ),
-    Scenario("B, counted per second", lambda r: SimulatedHost(r, FixedWindowQuota(20, 1), retry_after=5.0), 12000),
-    Scenario("C, sliding minute", lambda r: SimulatedHost(r, SlidingWindowQuota(600, 60)), 6000),
-    Scenario("C, 5000 per hour", lambda r: SimulatedHost(r, FixedWindowQuota(5000, 3600)), 5000),
-    Scenario(
-        "D, random work",
-        lambda r: SimulatedHost(r, network=0.075, service=steady(0.025), random_service=True),
-        24000,
-    ),
-    Scenario("E, shallow bucket", lambda r: SimulatedHost(r, BucketQuota(RISE_AND_FALL, 6)), 9200),
-)
+def line(title: str, controller: str, figures: Figures) -> str:
+    """For people."""
+    usual = f"{figures['delivered']:8.1f}% {figures['refused']:7.2f}% {1000 * figures['median']:6.0f}ms"
+    more = {name: each for name, each in figures.items() if name not in SHARES and (each or name != "early")}
+    said = (f"{name} {'never' if each >= NEVER else f'{each:.4g}'}" for name, each in more.items())
+    return f"{title:54} {controller:14} {usual}  {', '.join(said)}"
 
 
-def measure(scenario: Scenario, make: Callable[[int], Controller]) -> tuple[float, float, float, float]:
-    """Goodput, rejects, violations and median latency, averaged over the seeds."""
-    results: list[Result] = [
-        simulate(scenario.host(Random(seed)), make(seed), scenario.wanted) for seed in range(SEEDS)
+def judged(row: Row, case: Case, figures: Figures) -> list[Bar]:
+    """The bars of one host. Each of several clients must find out for itself, so each may be refused as often."""
+    return [
+        (at_least if sign == ">=" else at_most)(
+            f"{row.name}, {name}", number * (case.clients if name == "refused" else 1), figures[name]
+        )
+        for name, (sign, number) in row.need.items()
     ]
-    return (
-        fmean(100 * result.served / scenario.capacity for result in results),
-        fmean(result.rejects for result in results),
-        fmean(result.violations for result in results),
-        fmean(1000 * result.percentile(0.5) for result in results),
-    )
 
 
-def row(scenario: Scenario, name: str, report: Report) -> None:
-    """Measure one controller on one host, and print it."""
-    goodput, rejects, violations, median = measure(scenario, CONTROLLERS[name])
-    figures = f"{goodput:7.1f}% {rejects:7.2f}% {median:5.0f}ms {violations:7.0f}"
-    print(f"{scenario.name:22} {name:15} {figures}", flush=True)
-    if name == OURS:
-        for key, value in (("goodput", goodput), ("rejects", rejects), ("early", violations), ("p50", median)):
-            report.figures[f"{scenario.name} {key}"] = round(value, 3)
+def verdict(row: Row, bars: Sequence[Bar]) -> str:
+    """A word on whether they are met."""
+    short = [f"{bar.what.rpartition(', ')[2]} {bar.need}" for bar in bars if not bar.ok]
+    if short:
+        return f"  SHORT: {', '.join(short)}"
+    return ("  kept" if row.kept else "  ok") if bars else ""
+
+
+def worst(bars: Sequence[Bar]) -> list[Bar]:
+    """Of each bar the host that is furthest on the wrong side, and how many fall short."""
+    found = []
+    for what in dict.fromkeys(bar.what for bar in bars):
+        same = [bar for bar in bars if bar.what == what]
+        short = sum(not bar.ok for bar in same)
+        sign, need = -1 if same[0].need.startswith(">") else 1, float(same[0].need[3:])
+        least = max(same, key=lambda bar: (not bar.ok, sign * (bar.got - need)))
+        found.append(least if len(same) == 1 else Bar(f"{what} ({short} of {len(same)} short)", *astuple(least)[1:]))
+    return found
 
 
 def main() -> None:
-    """Print the table, then the bars for the governor."""
+    """Print the table, then the bars."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--others", action="store_true")
+    parser.add_argument("--rivals", action=argparse.BooleanOptionalAction, default=True)
+    given, sys.argv[1:] = parser.parse_known_args()  # the harness reads the rest
     report = Report("limiter_sim")
-    print(f"{'':22} {'':15} {'goodput':>8} {'rejects':>8} {'median':>7} {'early':>7}")
-    for scenario in SCENARIOS:
-        for name in CONTROLLERS if scenario.rivals else (OURS,):
-            row(scenario, name, report)
-    got = report.figures
-    report.bars = [
-        at_least("A goodput %", 95, got["A 20/s, silent 429 goodput"]),
-        at_most("A rejects %", 0.2, got["A 20/s, silent 429 rejects"]),
-        at_most("B requests inside a Retry-After", 0, got["B + Retry-After 5 s early"]),
-        at_least("C goodput %", 97, got["C 600 per minute goodput"]),
-        at_most("C rejects %", 0.5, got["C 600 per minute rejects"]),
-        at_least("D goodput %", 85, got["D server 40/s, queue goodput"]),
-        at_most("D median latency / unloaded 100 ms", 1.2, got["D server 40/s, queue p50"] / 100),
-        at_least("E goodput %", 90, got["E quota 20, 6, 20 goodput"]),
-        at_most("E rejects %", 0.3, got["E quota 20, 6, 20 rejects"]),
+    first = OTHER_SEEDS if given.others else 0
+    jobs = [
+        Job(given.others, at, place, name, seed)
+        for at, row in enumerate(SETS[given.others])
+        for place, case in enumerate(row.cases)
+        if given.only in titled(row, case)
+        for name in (*(row.rivals if given.rivals else ()), OURS)
+        for seed in range(first, first + given.seeds)
     ]
+    print(f"{'':54} {'':14} {'delivered':>9} {'refused':>8} {'median':>8}")
+    bars = list[Bar]()
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
+        # What takes longest first, so that no core waits for the other at the end.
+        running = {job: pool.submit(measure, job) for job in sorted(jobs, key=lambda job: -job.cost)}
+        for job in (each for each in jobs if each.seed == first):
+            row, case = job.on
+            seeds = (job._replace(seed=seed) for seed in range(first, first + given.seeds))
+            figures = together([running[each].result() for each in seeds], row.need)
+            said = ""
+            if job.controller == OURS:
+                report.figures |= {f"{titled(row, case)}, {name}": round(each, 3) for name, each in figures.items()}
+                bars += (met := judged(row, case, figures))
+                said = verdict(row, met)
+            print(line(titled(row, case), job.controller, figures) + said, flush=True)
+    report.bars = worst(bars)
     report.finish()
 
 

@@ -30,7 +30,7 @@ class PlainAimd:
         """Each answer moves the rate and the breaker."""
         self._refill(now)
         slow = answer.latency >= 2 * 0.5
-        trouble = answer.status in (429, 503) or answer.status >= 500
+        trouble = answer.status == 429 or answer.status >= 500 or answer.error is not None
         if trouble or slow:
             self._rate = max(0.25, self._rate * 0.5)
         elif answer.latency < self._mean:

@@ -13,11 +13,19 @@ from typing import NamedTuple, Protocol
 
 
 class Answer(NamedTuple):
-    """What came back: status, seconds it took, and the Retry-After it carried."""
+    """What came back: status, seconds it took, and the Retry-After it carried. Without an answer: 0, and the error."""
 
     status: int
     latency: float
     retry_after: float | None = None
+    error: str | None = None
+
+
+class Host(Protocol):
+    """Whatever can be asked at a time."""
+
+    def ask(self, now: float) -> Answer:
+        """What a request that is sent at `now` gets; a latency of `inf` if nothing ever comes."""
 
 
 class Quota(Protocol):
@@ -52,12 +60,13 @@ class FixedWindowQuota:
 
     limit: int
     seconds: float
-    window: int = -1
+    phase: float = 0.0  # a window starts at this instant: other people's minutes are not ours
+    window: int | None = None
     used: int = 0
 
     def admits(self, now: float) -> bool:
         """Whether this window still has room."""
-        if (window := int(now // self.seconds)) != self.window:
+        if (window := int((now - self.phase) // self.seconds)) != self.window:
             self.window, self.used = window, 0
         if self.used >= self.limit:
             return False
