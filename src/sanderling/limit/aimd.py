@@ -62,9 +62,13 @@ class Aimd:
                 self.rate = self._rules.clamp(self.rate + self._rules.increase)
         return False
 
-    def refused(self, lane: Lane, now: float, retry_after: float | None) -> bool:  # noqa: ARG002 - governor's
+    def refused(self, lane: Lane, now: float, retry_after: float | None, *, bare: bool) -> bool:  # noqa: ARG002 - governor's
         """A 429 or 503: less from now on."""
         return self.failed(lane, now)
+
+    def expects_503(self, lane: Lane, now: float) -> bool:  # noqa: ARG002 - governor's
+        """It knows of no quotas."""
+        return False
 
     def failed(self, lane: Lane, now: float) -> bool:
         """A 5xx or no answer at all: less from now on."""

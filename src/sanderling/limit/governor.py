@@ -51,6 +51,7 @@ class Governor:
     """One host's learned rate. `rate`, `hold`, `single` and the lane's `room` are its orders; the gate obeys them."""
 
     __slots__ = (
+        "_before",
         "_began",
         "_believed",
         "_blamed",
@@ -62,6 +63,7 @@ class Governor:
         "_restore",
         "_rules",
         "_served",
+        "_since",
         "_trials",
         "_usual_failures",
         "ceiling",
@@ -77,7 +79,8 @@ class Governor:
         self._rules = rules
         self.rate = self._passed = self._restore = rate
         self.ceiling: float | None = None
-        self.hold = self._began = now
+        self.hold = self._began = self._since = now
+        self._before = 0.0  # the rate before this one, which holds since then
         self.mode = Mode.GROW
         self._meeting = True  # until the first objection of any kind, or a ceiling that was known before
         self._latency = Latency(SLOW_SHARE)
@@ -138,6 +141,7 @@ class Governor:
             # Below the slowest that was asked for too: the host has proved it.
             self.ceiling = min(self._rules.max_rps, ceiling)
             self.rate = self._good = self.ceiling * MARGIN
+            self._before, self._since = 0.0, now
             self.mode = Mode.CRUISE
             lane.open_window(now, WINDOW)
         return True
@@ -150,8 +154,9 @@ class Governor:
         elif self._is_noise(lane, now):
             return False
         else:
-            new = min(1.0, now - lane.opened)
-            record.refused(PHASES[self.mode], now, lane.delivered, new * self.rate + (1 - new) * self._passed)
+            admitted = lane.delivered + lane.serial - lane.ended  # what is in flight left before the host said no
+            new = min(1.0, now - self._since)
+            record.refused(PHASES[self.mode], now, admitted, new * self.rate + (1 - new) * self._before)
             self.mode = Mode.DRAIN
         record.directed |= retry_after is not None
         record.bare |= bare
@@ -286,9 +291,15 @@ class Governor:
 
     def _advance(self, now: float) -> None:
         """The window was good and the rate was used: ask for more, if it is time."""
+        before = self.rate
         if self.mode is Mode.GROW:
             self._grow(now)
-            return
+        else:
+            self._try(now)
+        if self.rate != before:
+            self._before, self._since = before, now
+
+    def _try(self, now: float) -> None:
         record = self._record
         if self.mode is Mode.CRUISE and now >= record.next_test:
             self.mode = Mode.TEST

@@ -17,10 +17,11 @@ from sanderling.limit.closures import LONG, PROBE, Closures
 STEP = 0.04  # of the first test above the ceiling; doubled after each test that passes
 LARGEST_STEP = 0.35  # what a single test may ask for on top: beyond that the overshoot costs more than it finds
 BOLDEST = 0.15  # of the first test, where much is to be found
+LONG_TEST = 6.0  # seconds; rather ask for more than take longer to see whether it is too much
 PROMPT, SOON, SETTLED = 2.0, 15.0, 50.0  # seconds to the next test: much to find, some news, nothing new
 SPARED = 300.0  # requests between two tests of a host so slow that SETTLED would be fewer
-PRICE = 20.0  # requests served that one refusal is worth
-LASTING = 200.0  # seconds that a limit holds, before anything is known of how this host's changes
+PRICE = 30.0  # requests served that one refusal is worth
+LASTING = 100.0  # seconds that a limit holds, before anything is known of how this host's changes
 SAME_CHANGE = 15.0  # seconds in which a ceiling that goes on moving is still finding its new place
 CHANGED = 1.15  # a ceiling that moved this far is another limit
 PATIENCE = 20  # times a drain's length before the next test, so that drains cost at most one part in twenty
@@ -69,6 +70,8 @@ class Trials:
         "_known",
         "_lasting",
         "_level",
+        "_lost",
+        "_moved",
         "_over",
         "_phase",
         "_refine",
@@ -121,12 +124,13 @@ class Trials:
         self._served = 0
         self._busy = passed  # requests of the second before the refusal
         self.probes = 0
-        self._cost = 1  # requests refused by the last closure
+        self._cost, self._lost = 1, 0.0  # requests refused by the last closure, and seconds
         self.directed = False  # whether a Retry-After told us to wait
         self.bare = False  # whether it was a 503 that did not, or a failure
         self.expected = False  # whether it came after as many requests, or as long, as the one before
         self._changed_at = began  # when the ceiling last became another
         self._lasting = LASTING  # how long a ceiling holds, about
+        self._moved = False  # whether it was ever seen to change
         self._known, self._best = passed, 0.0  # the ceiling as it was then, and the highest of late
 
     # Tests above the ceiling.
@@ -142,7 +146,8 @@ class Trials:
         The square root is where the cost of a refusal and that of missing a rise are the same in sum.
         """
         lasting = max(self._lasting, now - self._changed_at)
-        cost = PRICE * max(1, self._cost)
+        price = PRICE * min(1.0, lasting / LASTING) ** 2
+        cost = price * max(1, self._cost) + level * self._lost
         return min(max(SETTLED, SPARED / level), sqrt(2 * cost * lasting / self._gain(level)))
 
     def _gain(self, level: float) -> float:
@@ -159,13 +164,11 @@ class Trials:
         # Half the way to what failed last, while it is news; but never too little to show in a few seconds.
         half = (self._failed_at / level - 1) / 2 if self._refine else bold
         self._step = min(LARGEST_STEP, max(0.01, 0.25 / level, min(half, LARGEST_STEP)))
-        self._tested = False
         return self._try(level, now)
 
     def passes(self, rate: float, now: float) -> float:
         """The test at `rate` went well; the rate to try next."""
         self.passed, self._tested = rate, True
-        self._best = max(rate, self._best)
         self._step = min(LARGEST_STEP, 2 * self._step)
         self._change(rate, now)
         if rate >= self._failed_at:
@@ -173,18 +176,20 @@ class Trials:
         self.risen = rate >= RISEN * self._level
         if self.risen or (self._honest and rate >= self._over):
             self._over = inf
-        if rate * (1 + self._step) > 0.98 * self._failed_at:
-            # Just past what failed last: if nothing has changed, it will say so again.
-            self._step = max(0.01, 1.01 * self._failed_at / rate - 1)
         return self._try(rate, now)
 
     def _try(self, level: float, now: float) -> float:
         """A step more than `level`, for as long as the excess needs to amount to a request or two."""
-        rate = level * (1 + self._step)
-        shows = (8.0 if self.noise else 1.5) / (self._step * rate)
-        # An honest test must also outlast what was saved up during the drain before it.
-        saved = 1.2 * (self.began - self._anchor_at) / self._step if self._honest else 0.0
-        self.test_ends = now + max(1.2 if self._tested else 2.0, shows, saved, self.closures.window)
+        step = self._step
+        if level > self._level and level * (1 + step) > 0.98 * self._failed_at:
+            # Just past what failed last: if nothing has changed, it will say so again.
+            step = max(0.02, 1.01 * self._failed_at / level - 1)
+        # An honest test must outlast what was saved up during the drain before it, in a few seconds.
+        saved = 1.2 * (self.began - self._anchor_at) if self._honest and self._deep else 0.0
+        step = max(step, min(LARGEST_STEP, saved / LONG_TEST))
+        rate = level * (1 + step)
+        shows = (8.0 if self.noise else 1.5) / (step * rate)
+        self.test_ends = now + max(2.0 if level == self._level else 1.2, shows, saved / step, self.closures.window)
         return rate
 
     def grew(self, rate: float) -> None:
@@ -204,15 +209,16 @@ class Trials:
             return
         held = now - self._changed_at
         if held > SAME_CHANGE and self.evidence is not Evidence.NOTHING:
-            self._lasting = (self._lasting + held) / 2
+            self._lasting = (self._lasting + held) / 2 if self._moved else held
+            self._moved = True
         self._known, self._changed_at = ceiling, now
 
     # Refusals.
 
     def refused(self, phase: Phase, now: float, served: int, busy: float) -> None:
         """The host said no, and nothing but probes will be sent until it says yes. `busy`: of the last second."""
-        # A sliding window that has just begun to give back is no place to hurry.
-        hurry = now >= self._giving_until or now - self.began >= RECENT
+        # Refused again at once: the limit fell, or a sliding window has just begun to give back. No place to hurry.
+        hurry = now - self.began >= RECENT or phase is Phase.GROWING
         self._phase, self._refused_at, self._served, self._busy = phase, now, served, busy
         self.probes = 0 if hurry else 2
         self.directed = self.bare = False
@@ -239,7 +245,7 @@ class Trials:
         """The probe that was due at `due` succeeded: the ceiling that follows, `rate` having been refused; if any."""
         outage = due - self._refused_at  # not to now: nobody may have wanted to ask for a while
         closed = self._refused_last - self._refused_at
-        self._cost = self.probes + 1
+        self._cost, self._lost = self.probes + 1, outage
         ceiling, interval, evidence = self._weigh(rate, outage, closed, now, served)
         self._failed_at = rate
         self._anchor_at, self._anchor_served = now - min(1.0, now - self._refused_at), served
@@ -249,14 +255,14 @@ class Trials:
             return None
         self.evidence = evidence
         self.passed = ceiling
-        self._best = max(ceiling, self._best)
         self._change(ceiling, now)
         if interval > PROMPT:
-            interval = max(interval, self.rest(ceiling, now))
+            interval = self.rest(ceiling, now)
             if outage > self._short:
                 patience = PATIENCE * outage
                 interval = max(interval, min(patience, 5 * self.closures.window) if self._windowed else patience)
         self.wait(now, interval)
+        self._refine &= not (evidence is Evidence.SATURATION and self._deep)  # there what was measured is no guess
         return ceiling
 
     def _weigh(
@@ -277,10 +283,13 @@ class Trials:
             self._giving_until = now + self.closures.window
             return held, SOON, Evidence.WINDOW
         if early:
-            self._deep |= self.evidence is Evidence.PASSED and self._tested
+            self._deep |= self.evidence is Evidence.PASSED
             self._over = min(self._over, rate)
             held = self._level if self.evidence is Evidence.DEPTH else 0.0
-            estimate = min(max(self._measured(), rate / 2, held), rate)
+            # Three answers measure nothing well.
+            least = rate / 2 if self._served - self._anchor_served < 4 else 0.0
+            window = 0.0 if self._deep else self._busy  # as much as that in any second
+            estimate = min(max(self._measured(), least, held, window), rate)
             return estimate, self._patience(estimate, SOON), Evidence.SATURATION
         if self._phase is Phase.TESTING:
             return self._weigh_test(rate)
@@ -289,8 +298,7 @@ class Trials:
                 self._thin = False
                 return None, 0.0, self.evidence
             return min(rate, max(self.passed, self._busy)), PROMPT, Evidence.PASSED
-        since = self._served - self._began_served
-        return self.passed * since / (since + 1), SOON, Evidence.CRUISE
+        return min(rate, max(self._measured(), rate * (1 - STEP))), SOON, Evidence.CRUISE
 
     def _weigh_test(self, rate: float) -> tuple[float, float, Evidence]:
         if self._honest:
@@ -301,10 +309,12 @@ class Trials:
             if APART * estimate < self._over < inf:
                 # Nothing is saved up now: half the way to what was refused is put to the proof at once.
                 estimate = (estimate + self._over) / 2
-            return estimate, SOON, Evidence.DEPTH
+            news = self.passed > APART * estimate and self._lasting < LASTING
+            return estimate, PROMPT if news else SOON, Evidence.DEPTH
         # Only what was gained shows that there is more to be found at once.
         more = rate > WIDE * self.passed and self.passed > 1.02 * self._level
-        return self.passed, PROMPT if more else SOON, Evidence.PASSED
+        held = self.passed if self._deep else min(rate * (1 - STEP / 2), max(self.passed, self._busy))
+        return held, PROMPT if more else SOON, Evidence.PASSED
 
     def _patience(self, estimate: float, interval: float) -> float:
         """Seconds to the next test: few while more than `estimate` was never refused with nothing saved up."""
@@ -312,7 +322,7 @@ class Trials:
 
     def _measured(self) -> float:
         """What was served a second between the last two times the allowance was used up."""
-        return (self._served - self._anchor_served + 1) / max(0.05, self._refused_at - self._anchor_at)
+        return (self._served - self._anchor_served) / max(0.05, self._refused_at - self._anchor_at)
 
     @property
     def _settled(self) -> bool:
