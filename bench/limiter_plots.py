@@ -71,7 +71,7 @@ def served(result: Result, seconds: float) -> list[float]:
 def nice(number: float) -> float:
     """The next number that people like on an axis."""
     power = 10.0 ** (len(str(int(number))) - 1) if number >= 1 else 0.1
-    return next(power * each for each in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if power * each >= number)
+    return next(round(power * each, 1) for each in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if power * each >= number)
 
 
 def _x(at: float, seconds: float) -> float:

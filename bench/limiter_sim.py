@@ -8,7 +8,6 @@ draws a picture of each row instead.
 """
 
 import argparse
-import multiprocessing
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -27,7 +26,6 @@ from simulation import Controller, Ours, OursNamed
 
 SEEDS, OTHER_SEEDS = 3, 4200  # how many; where the others begin
 OURS = "our governor"
-FORK = multiprocessing.get_context("fork")  # rows hold lambdas, which cannot be sent to a process
 SETS = {False: FIRST + ROWS, True: OTHER_ROWS}  # whether it is the others
 RIVALS: dict[str, Callable[[int], Controller]] = {
     "plain AIMD": lambda _seed: PlainAimd(),
@@ -125,7 +123,7 @@ def worst(bars: Sequence[Bar]) -> list[Bar]:
 def draw_all(jobs: Sequence[Job], folder: Path) -> None:
     """One picture for each row: its first host, with the first seed."""
     folder.mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(mp_context=FORK) as pool:
+    with ProcessPoolExecutor() as pool:
         for job, text in zip(jobs, pool.map(draw, jobs), strict=True):
             path = folder / file_name(job.on[0])
             path.write_text(text)
@@ -157,7 +155,7 @@ def main() -> None:
         return
     print(f"{'':54} {'':14} {'delivered':>9} {'refused':>8} {'median':>8}")
     bars = list[Bar]()
-    with ProcessPoolExecutor(mp_context=FORK) as pool:
+    with ProcessPoolExecutor() as pool:
         # What takes longest first, so that no core waits for the other at the end.
         running = {job: pool.submit(measure, job) for job in sorted(jobs, key=lambda job: -job.cost)}
         for job in (each for each in jobs if each.seed == first):
