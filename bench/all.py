@@ -8,14 +8,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 NOT_BENCHMARKS = {
     *("all.py", "harness.py"),
-    *(
-        "rivals.py",
-        "simulation.py",
-        "limiter_cases.py",
-        "limiter_rows.py",
-        "limiter_rows_first.py",
-        "limiter_rows_others.py",
-    ),
+    *("rivals.py", "simulation.py", "limiter_cases.py", "limiter_plots.py"),
+    *("limiter_rows.py", "limiter_rows_first.py", "limiter_rows_others.py"),
     *("limited_server.py", "peers_limited.py"),
     *("processes.py", "site_server.py", "unpaced.py"),
     *("car_server.py", "repos_work.py"),

@@ -3,19 +3,21 @@
 Delivered in percent of what the host allows, refused in percent of requests, median latency: means over the seeds. Of
 everything else the worst seed: the most requests in any second, seconds without a probe, seconds until a rate is back.
 `--only WORD` runs the hosts that have the word in their name, `--seeds N` more seeds or fewer, `--others` a second set
-of hosts and seeds that nobody tunes by, `--no-rivals` ours alone, `--plots FOLDER` draws a picture of each row.
+of hosts and seeds that nobody tunes by, `--no-rivals` ours alone, `--plots FOLDER`
+draws a picture of each row instead.
 """
 
 import argparse
-import multiprocessing
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple
+from pathlib import Path
 from typing import NamedTuple
 
 from harness import Bar, Report, at_least, at_most
 from limiter_cases import NEVER, SHARES, Case, Figures, Row, run, together
+from limiter_plots import file_name, picture
 from limiter_rows import ROWS
 from limiter_rows_first import FIRST
 from limiter_rows_others import OTHER_ROWS
@@ -62,6 +64,13 @@ def measure(job: Job) -> Figures:
     return run(row, case, maker(job.controller, case), job.seed)[0]
 
 
+def draw(job: Job) -> str:
+    """A picture of ours beside AWS adaptive, in a process of its own."""
+    row, case = job.on
+    results = (run(row, case, maker(name, case), job.seed)[1] for name in (OURS, "AWS adaptive"))
+    return picture(row, case, job.seed, *results)
+
+
 def maker(name: str, case: Case) -> Callable[[int], Controller]:
     """Who decides when the next request may leave."""
     kind = OursNamed if case.named else Ours
@@ -77,7 +86,7 @@ def line(title: str, controller: str, figures: Figures) -> str:
     """For people."""
     usual = f"{figures['delivered']:8.1f}% {figures['refused']:7.2f}% {1000 * figures['median']:6.0f}ms"
     more = {name: each for name, each in figures.items() if name not in SHARES and (each or name != "early")}
-    said = (f"{name} {'never' if each >= NEVER else f'{each:.4g}'}" for name, each in more.items())
+    said = (f"{name} {'never' if each == NEVER else f'{each:.4g}'}" for name, each in more.items())
     return f"{title:54} {controller:14} {usual}  {', '.join(said)}"
 
 
@@ -111,6 +120,16 @@ def worst(bars: Sequence[Bar]) -> list[Bar]:
     return found
 
 
+def draw_all(jobs: Sequence[Job], folder: Path) -> None:
+    """One picture for each row: its first host, with the first seed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor() as pool:
+        for job, text in zip(jobs, pool.map(draw, jobs), strict=True):
+            path = folder / file_name(job.on[0])
+            path.write_text(text)
+            print(f"{path} {len(text):,} bytes", flush=True)
+
+
 def main() -> None:
     """Print the table, then the bars."""
     parser = argparse.ArgumentParser(add_help=False)
@@ -118,6 +137,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--others", action="store_true")
     parser.add_argument("--rivals", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--plots", type=Path)
     given, sys.argv[1:] = parser.parse_known_args()  # the harness reads the rest
     report = Report("limiter_sim")
     first = OTHER_SEEDS if given.others else 0
@@ -129,9 +149,13 @@ def main() -> None:
         for name in (*(row.rivals if given.rivals else ()), OURS)
         for seed in range(first, first + given.seeds)
     ]
+    if given.plots:
+        first_hosts = (each for each in jobs if (each.case, each.controller, each.seed) == (0, OURS, first))
+        draw_all([each for each in first_hosts if each.on[0] not in FIRST], given.plots)
+        return
     print(f"{'':54} {'':14} {'delivered':>9} {'refused':>8} {'median':>8}")
     bars = list[Bar]()
-    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
+    with ProcessPoolExecutor() as pool:
         # What takes longest first, so that no core waits for the other at the end.
         running = {job: pool.submit(measure, job) for job in sorted(jobs, key=lambda job: -job.cost)}
         for job in (each for each in jobs if each.seed == first):

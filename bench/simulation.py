@@ -103,12 +103,12 @@ class Together:
     def send(self, now: float) -> object:
         """It leaves from that one."""
         first = min(self._controllers, key=lambda each: each.ready_at(now))
-        return first, first.send(now)
+        return first.send(now), first
 
     def done(self, token: object, now: float, answer: Answer) -> None:
         """The answer goes to who asked."""
         assert isinstance(token, tuple)
-        sender, inner = token
+        inner, sender = token
         sender.done(inner, now, answer)
 
 
@@ -173,7 +173,7 @@ def simulate(host: Host, controller: Controller, wanted: Callable[[float], float
     result, idle, now, not_before = Result(), WORKERS, 0.0, 0.0
     answers: list[tuple[float, int, object, Answer]] = []
     order = count()
-    while now < seconds:
+    while True:
         start = wanted(now)
         ready = max(start, controller.ready_at(now)) if idle else inf
         arrives = answers[0][0] if answers else inf
@@ -184,6 +184,8 @@ def simulate(host: Host, controller: Controller, wanted: Callable[[float], float
             answer = _in_time(host.ask(now), token)
             heapq.heappush(answers, (now + answer.latency, next(order), token, answer))
             idle -= 1
+        elif min(ready, arrives) >= seconds:
+            break
         elif ready < arrives:
             now = ready
         else:
@@ -197,6 +199,8 @@ def simulate(host: Host, controller: Controller, wanted: Callable[[float], float
 
 def _in_time(answer: Answer, token: object) -> Answer:
     """What the client sees: it does not wait for ever, and least of all for a probe."""
+    while isinstance(token, tuple):  # the permit and what else the controller must remember
+        token = token[0]
     patience = PROBE_PATIENCE if isinstance(token, Permit) and token.probe else PATIENCE
     return answer if answer.latency <= patience else Answer(0, patience, error="timed out")
 

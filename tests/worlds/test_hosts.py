@@ -59,6 +59,12 @@ def test_no_quota_refuses_nothing() -> None:
     assert len(admitted(OpenQuota(), [0.0] * 100)) == 100
 
 
+def test_a_fixed_window_may_start_at_another_time_than_we_do() -> None:
+    quota = FixedWindowQuota(limit=2, seconds=10, phase=3)
+
+    assert admitted(quota, [0, 1, 2, 2.9, 3, 4, 5, 12.9, 13]) == [0, 1, 3, 4, 13]
+
+
 @given(st.lists(st.floats(0, 100), max_size=60).map(sorted), st.integers(1, 5), st.floats(0.1, 20))
 def test_no_window_ever_holds_more_than_its_limit(times: list[float], limit: int, seconds: float) -> None:
     sliding = admitted(SlidingWindowQuota(limit, seconds), times)

@@ -203,6 +203,7 @@ class OutageHost:
     start: float
     end: float
     outcome: Outcome = 503
+    latency: float = 0.1  # of what is answered meanwhile
 
     def ask(self, now: float) -> Answer:
         """What a request that is sent at `now` gets."""
@@ -210,7 +211,6 @@ class OutageHost:
             return self.host.ask(now)
         if self.outcome == "silence":
             return Answer(0, inf, error="no answer")
-        latency = self.host.ask(now).latency
         if self.outcome == "reset":
-            return Answer(0, latency, error="connection reset")
-        return Answer(self.outcome, latency)
+            return Answer(0, self.latency, error="connection reset")
+        return Answer(self.outcome, self.latency)
