@@ -20,15 +20,17 @@ BOLDEST = 0.15  # of the first test, where much is to be found
 LONG_TEST = 6.0  # seconds; rather ask for more than take longer to see whether it is too much
 PROMPT, SOON, SETTLED = 2.0, 15.0, 50.0  # seconds to the next test: much to find, some news, nothing new
 SPARED = 300.0  # requests between two tests of a host so slow that SETTLED would be fewer
-PRICE = 30.0  # requests served that one refusal is worth
+PRICE = 24.0  # requests served that one refusal is worth
 LASTING = 100.0  # seconds that a limit holds, before anything is known of how this host's changes
 SAME_CHANGE = 15.0  # seconds in which a ceiling that goes on moving is still finding its new place
+MEETING = 60.0  # seconds in which a ceiling that moves is still being found
 CHANGED = 1.15  # a ceiling that moved this far is another limit
 PATIENCE = 20  # times a drain's length before the next test, so that drains cost at most one part in twenty
 WIDE = 1.05  # a failed test this far above the ceiling leaves much between the two: look there at once
-APART = 1.1  # what was refused with nothing saved up lies this far above what held: try between the two
+APART = 1.03  # what passed with something saved up lies this far above what held: prove it with nothing saved up
 FEW = 20  # requests served, before which a single refusal may be chance
 RECENT = 10.0  # seconds after resuming in which a refusal speaks about the level resumed at
+FOOLED = 1.07  # tests that pass this far above what was measured show that it was measured wrongly
 RISEN = 1.5  # tests that pass this far above the old ceiling are no saved-up allowance: the quota has grown
 
 
@@ -56,6 +58,7 @@ class Trials:
     """One host's record. Made when it first objects; the governor acts on what this says."""
 
     __slots__ = (
+        "_again",
         "_anchor_at",
         "_anchor_served",
         "_began_served",
@@ -64,10 +67,13 @@ class Trials:
         "_changed_at",
         "_cost",
         "_deep",
+        "_doubts",
         "_failed_at",
+        "_first",
         "_giving_until",
         "_honest",
         "_known",
+        "_landed",
         "_lasting",
         "_level",
         "_lost",
@@ -81,6 +87,7 @@ class Trials:
         "_step",
         "_tested",
         "_thin",
+        "_unproved",
         "bare",
         "began",
         "closures",
@@ -115,6 +122,8 @@ class Trials:
         self._over = inf  # the lowest rate that was refused with nothing saved up
         self._level = passed  # the ceiling a test started from
         self._deep = False  # whether unused allowance piles up at the host, so that short tests pass which should not
+        self._again = False  # whether a full second passed at the level that was refused last, and yet it was refused
+        self._doubts = self._unproved = 0  # tests with nothing saved up that gained nothing, and others since
         self._honest = False  # whether a test began just after a refusal, with nothing saved up that could fool it
         self.saturated = False  # whether the host was kept busy since the allowance was last used up
         self._anchor_at, self._anchor_served = began, 0  # when that was, and how much had been served by then
@@ -128,9 +137,11 @@ class Trials:
         self.directed = False  # whether a Retry-After told us to wait
         self.bare = False  # whether it was a 503 that did not, or a failure
         self.expected = False  # whether it came after as many requests, or as long, as the one before
+        self._first = began  # when the host was first asked
         self._changed_at = began  # when the ceiling last became another
         self._lasting = LASTING  # how long a ceiling holds, about
         self._moved = False  # whether it was ever seen to change
+        self._landed = passed  # the ceiling that the last refusal left
         self._known, self._best = passed, 0.0  # the ceiling as it was then, and the highest of late
 
     # Tests above the ceiling.
@@ -170,7 +181,6 @@ class Trials:
         """The test at `rate` went well; the rate to try next."""
         self.passed, self._tested = rate, True
         self._step = min(LARGEST_STEP, 2 * self._step)
-        self._change(rate, now)
         if rate >= self._failed_at:
             self._failed_at = inf
         self.risen = rate >= RISEN * self._level
@@ -185,7 +195,7 @@ class Trials:
             # Just past what failed last: if nothing has changed, it will say so again.
             step = max(0.02, 1.01 * self._failed_at / level - 1)
         # An honest test must outlast what was saved up during the drain before it, in a few seconds.
-        saved = 1.2 * (self.began - self._anchor_at) if self._honest and self._deep else 0.0
+        saved = 1.2 * (self.began - self._anchor_at) if self._honest and self._measures else 0.0
         step = max(step, min(LARGEST_STEP, saved / LONG_TEST))
         rate = level * (1 + step)
         shows = (8.0 if self.noise else 1.5) / (step * rate)
@@ -208,7 +218,7 @@ class Trials:
         if max(ceiling, self._known) < CHANGED * min(ceiling, self._known):
             return
         held = now - self._changed_at
-        if held > SAME_CHANGE and self.evidence is not Evidence.NOTHING:
+        if held > SAME_CHANGE and now - self._first > MEETING:
             self._lasting = (self._lasting + held) / 2 if self._moved else held
             self._moved = True
         self._known, self._changed_at = ceiling, now
@@ -254,7 +264,7 @@ class Trials:
         if ceiling is None:
             return None
         self.evidence = evidence
-        self.passed = ceiling
+        self.passed = self._landed = ceiling
         self._change(ceiling, now)
         if interval > PROMPT:
             interval = self.rest(ceiling, now)
@@ -262,7 +272,7 @@ class Trials:
                 patience = PATIENCE * outage
                 interval = max(interval, min(patience, 5 * self.closures.window) if self._windowed else patience)
         self.wait(now, interval)
-        self._refine &= not (evidence is Evidence.SATURATION and self._deep)  # there what was measured is no guess
+        self._refine &= not self._measures  # what was measured is no guess
         return ceiling
 
     def _weigh(
@@ -282,13 +292,14 @@ class Trials:
             held = min(rate, self.closures.open(closed, now, served))
             self._giving_until = now + self.closures.window
             return held, SOON, Evidence.WINDOW
+        self._again &= early
         if early:
-            self._deep |= self.evidence is Evidence.PASSED
             self._over = min(self._over, rate)
             held = self._level if self.evidence is Evidence.DEPTH else 0.0
-            # Three answers measure nothing well.
-            least = rate / 2 if self._served - self._anchor_served < 4 else 0.0
-            window = 0.0 if self._deep else self._busy  # as much as that in any second
+            # A handful of answers measure nothing well.
+            least = rate / 2 if self._served - self._anchor_served < 6 else 0.0
+            window = 0.0 if self._deep or self._again else min(self._busy, rate * (1 - STEP))  # as much in any second
+            self._again = self._refused_at - self.began > 1.0
             estimate = min(max(self._measured(), least, held, window), rate)
             return estimate, self._patience(estimate, SOON), Evidence.SATURATION
         if self._phase is Phase.TESTING:
@@ -303,18 +314,28 @@ class Trials:
     def _weigh_test(self, rate: float) -> tuple[float, float, Evidence]:
         if self._honest:
             self._over = min(self._over, rate)
+            if self.evidence is Evidence.SATURATION:
+                # What was measured counts what came in while we waited. If more than that passes, nothing did.
+                self._deep = self.passed < FOOLED * self._landed
         if self._deep and self.passed < RISEN * self._level:
-            estimate = min(rate, max(self._level, self._measured() if self.saturated else 0.0))
-            self._level = estimate
-            if APART * estimate < self._over < inf:
-                # Nothing is saved up now: half the way to what was refused is put to the proof at once.
-                estimate = (estimate + self._over) / 2
-            news = self.passed > APART * estimate and self._lasting < LASTING
-            return estimate, PROMPT if news else SOON, Evidence.DEPTH
+            return self._weigh_depth(rate)
         # Only what was gained shows that there is more to be found at once.
         more = rate > WIDE * self.passed and self.passed > 1.02 * self._level
         held = self.passed if self._deep else min(rate * (1 - STEP / 2), max(self.passed, self._busy))
         return held, PROMPT if more else SOON, Evidence.PASSED
+
+    def _weigh_depth(self, rate: float) -> tuple[float, float, Evidence]:
+        """A test was refused where short tests pass that should not."""
+        if self._honest:
+            # Nothing was saved up: what passed is real. If nothing did, ask for such proof less often.
+            self._doubts = 0 if self.passed > 1.02 * self._level else min(4, self._doubts + 1)
+            return max(self._level, min(rate, self.passed)), SOON, Evidence.DEPTH
+        estimate = min(rate, max(self._level, self._measured() if self.saturated else 0.0))
+        self._unproved += 1
+        if self.passed < APART * estimate or self._unproved < 2**self._doubts:
+            return estimate, SOON, Evidence.DEPTH
+        self._unproved = 0
+        return estimate, PROMPT, Evidence.DEPTH
 
     def _patience(self, estimate: float, interval: float) -> float:
         """Seconds to the next test: few while more than `estimate` was never refused with nothing saved up."""
@@ -322,7 +343,7 @@ class Trials:
 
     def _measured(self) -> float:
         """What was served a second between the last two times the allowance was used up."""
-        return (self._served - self._anchor_served) / max(0.05, self._refused_at - self._anchor_at)
+        return (self._served - self._anchor_served + 1) / max(0.05, self._refused_at - self._anchor_at)
 
     @property
     def _settled(self) -> bool:
@@ -332,6 +353,10 @@ class Trials:
     def _short(self) -> float:
         """Seconds that a host may be closed without counting over more than a second: a request or two's worth."""
         return max(1.0, 2 / self._known) if self._settled else 1.0
+
+    @property
+    def _measures(self) -> bool:
+        return self._deep or self.evidence is Evidence.SATURATION
 
     @property
     def _windowed(self) -> bool:
