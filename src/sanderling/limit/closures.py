@@ -9,6 +9,7 @@ from math import inf
 
 QUOTA_WINDOWS = (1.0, 10.0, 60.0, 600.0, 3600.0, 86400.0)  # seconds that people count quotas over
 PROBE, PROBE_GROWTH = 0.25, 1.6  # seconds before the first probe of a closure, and how that grows
+KNOWN_GROWTH = 2.0  # of the pauses at a host that is known to count over a window: it will end when that does
 LATE = 0.12  # of a closure's length so far: the longest pause between two probes of a longer one
 LONG = 20.0  # seconds; a pause between probes that is no longer than this is never too late
 LONGEST_PROBE = 600.0  # seconds; a host that refused all day may open any minute
@@ -37,9 +38,13 @@ class Closures:
 
     def next_probe(self, refused_at: float, probes: int, first: float, now: float) -> float:
         """When to probe next: later each time, or when a window ends that began as the host opened."""
-        gap = min(LONGEST_PROBE, first * PROBE_GROWTH ** min(probes, 40))
+        growth = PROBE_GROWTH if self.window == QUOTA_WINDOWS[0] else KNOWN_GROWTH
+        gap = min(LONGEST_PROBE, first * growth ** min(probes, 40))
         gap = min(gap, max(LONG, LATE * (now - refused_at)))
-        ends = (each.at + window + 0.02 for each in self._openings for window in QUOTA_WINDOWS[1:])
+        ends = [each.at + window + 0.02 for each in self._openings for window in QUOTA_WINDOWS[1:]]
+        if self.window > QUOTA_WINDOWS[0]:
+            last = self._openings[-1].at
+            ends.append(last + ((now - last) // self.window + 1) * self.window + 0.02)
         end = min((end for end in ends if end > now), default=inf)
         # Rather a little later and just after the end than just before it.
         return end if end < now + 1.25 * gap else now + gap
@@ -76,8 +81,9 @@ class Closures:
 
     def _points(self, now: float) -> list[Opening]:
         """From where to count what a window allows: the latest opening that lies a window back, else the first."""
-        whole = [each for each in (*self._openings, self._mark) if now - each.at >= 0.9 * self.window]
-        return [max(whole, key=lambda each: each.at)] if whole else [self._openings[0]]
+        whole = [each for each in self._openings if now - each.at >= 0.9 * self.window]
+        points = [whole[-1] if whole else self._openings[0]]
+        return [*points, self._mark] if now - self._mark.at >= self.window else points
 
 
 def _alike(one: float, other: float) -> bool:

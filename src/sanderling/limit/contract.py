@@ -6,7 +6,7 @@ and rate headers are heeded and learned from, as the governor does.
 """
 
 from sanderling.limit.governor import Governor
-from sanderling.limit.lane import Lane
+from sanderling.limit.lane import AMPLE_ROOM, Lane
 from sanderling.limit.latency import Verdict
 
 
@@ -15,6 +15,7 @@ class Contract(Governor):
 
     __slots__ = ()
 
+    first_room = AMPLE_ROOM  # the schedule bounds it
     trusts_503 = False  # one that names no time is an outage, and no quota
 
     def failed(self, lane: Lane, now: float) -> bool:  # noqa: ARG002 - governor's
@@ -23,3 +24,6 @@ class Contract(Governor):
 
     def _judge(self, lane: Lane, now: float) -> Verdict:  # noqa: ARG002 - governor's
         return Verdict.FINE
+
+    def _make_room(self, lane: Lane, served: float) -> None:
+        """The schedule bounds what is in flight."""

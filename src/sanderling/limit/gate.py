@@ -69,6 +69,7 @@ class Gate(Lane):
         super().__init__(now, 1 / pace.initial_rps, pace.slack(pace.initial_rps))
         self.host = host
         self._rules = rules
+        self.room = rules.strategy.first_room
         self.strategy: Strategy | None = None
         self.breaker: Breaker | None = None
         self.budget: Budget | None = None
@@ -131,7 +132,7 @@ class Gate(Lane):
         if self._single and self._probing(now):
             return self.probe_until
         due = self.ready if self.strategy is None else max(self.ready, self.strategy.hold)
-        if self.room is not None and self.inflight >= self.room:
+        if not self.has_room:
             return max(due, now + self._rules.lease)  # or as soon as an answer makes room
         return due
 

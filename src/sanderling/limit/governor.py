@@ -19,18 +19,21 @@ from sanderling.limit.trials import SOON, Evidence, Phase, Trials
 MARGIN = 0.985  # of the ceiling: what jitter between us and the host would push over it stays below
 GROWTH = 1.5
 LEAP = 2.0  # instead, where little is at stake: a host that never objected, at a rate below SAMPLES per WINDOW
-WARY, BRISK = 1.22, 32.0  # above so many a second: what leaves before a refusal is heard is many requests
+WARY, BRISK = 1.25, 40.0  # above so many a second: what leaves before a refusal is heard is many requests
 WINDOW, LONGEST_WINDOW = 1.0, 8.0  # seconds; a slow host's window closes with what it has
 # Latencies a window needs. Fewer while testing, where a refusal is what we look for, and before a leap.
-SAMPLES, FEW = 16, 8
+SAMPLES, FEW, LEAST = 16, 8, 5
 USED = 0.6  # less of the rate used than this proves nothing about it
 SLOW_SHARE = 0.15  # latency this far above the base, as a share of it, counts as slow
 SHARE_FAILED = 0.2  # of a window's answers, beyond what is usual; more failures than that look like overload
 NO_BETTER = 0.7  # of the share of failures left after asking half as much: asking less did not help
 IDLE = 60.0  # seconds without an answer, after which the old rate would be a bold way to knock
 COMEBACK = 4  # the part of the last good rate that a host is first asked for after an outage or a long silence
-FIRST_ROOM = 4  # requests in flight at a host that has shown nothing yet
+FIRST_ROOM = 3  # requests in flight at a host that has shown nothing yet
+AMPLE = 3.0  # times what fits into the host's own latency may be in flight at any host
 ROOM = 2.0  # times what fits into the host's own latency may be in flight, once it was seen to queue
+
+CROWD = 3.0  # times what the host can be at work on, in flight as it refuses: its queue is full
 
 REMEMBERED = "an earlier life"  # as people are told where a ceiling came from that was saved
 
@@ -74,6 +77,7 @@ class Governor:
 
     counts_refusals = False  # a refusal is how this strategy learns; a drain lets one request through at most anyway
     trusts_503 = True
+    first_room = FIRST_ROOM
 
     def __init__(self, rules: PaceRules, lane: Lane, now: float, rate: float) -> None:
         self._rules = rules
@@ -136,6 +140,7 @@ class Governor:
             return False
         ceiling = self._record.resume(self.rate, self.hold, now, lane.delivered)
         if ceiling is None:
+            self._meeting |= not self._record.bare  # too little to conclude anything from
             self._start_over(lane, now)
         else:
             # Below the slowest that was asked for too: the host has proved it.
@@ -151,6 +156,13 @@ class Governor:
         record = self._record
         if self.mode is Mode.DRAIN:
             record.probes += 1
+        elif self._is_crowded(lane, now):
+            # The host's queue is full, and ours are in it.
+            self._relieve(lane, self._served or lane.delivered / (now - self._began), now)
+            self._make_room(lane, self._served)
+            self.hold = max(self.hold, now + (retry_after or 0.0))
+            lane.open_window(now, WINDOW)
+            return True
         elif self._is_noise(lane, now):
             return False
         else:
@@ -162,6 +174,11 @@ class Governor:
         record.bare |= bare
         self.hold = max(record.next_probe(now), now + (retry_after or 0.0))
         return True
+
+    def _is_crowded(self, lane: Lane, now: float) -> bool:
+        """Whether far more is in flight than the host can be at work on."""
+        served = self._served or lane.delivered / max(now - self._began, WINDOW)
+        return lane.delivered > 0 and lane.serial - lane.ended > CROWD * served * self._latency.first + 2
 
     def expects_503(self, lane: Lane, now: float) -> bool:
         """Whether a 503 at this point is a quota, as it came after as many requests, or as long, before."""
@@ -190,11 +207,12 @@ class Governor:
         """Judge the window, if it holds enough."""
         span, before = now - lane.opened, self.rate
         enough = FEW if self._leaping or self.mode is Mode.TEST else SAMPLES
-        if lane.fresh < enough and span < LONGEST_WINDOW:
+        longest = max(LONGEST_WINDOW, LEAST / self.rate)
+        if lane.fresh < enough and span < longest:
             # Look again when there should be enough, and not at each answer until then.
-            lane.closes = lane.opened + min(LONGEST_WINDOW, span * enough / lane.fresh)
+            lane.closes = lane.opened + min(longest, span * enough / lane.fresh)
             return False
-        if span > 2 * LONGEST_WINDOW and span * self.rate > SAMPLES:
+        if span > 2 * longest:
             return self._wake(lane, span, now)
         self._usual_failures += 0.1 * (lane.failed / (lane.failed + lane.fresh) - self._usual_failures)
         used = lane.serial - lane.sent_before >= USED * self.rate * span
@@ -219,8 +237,12 @@ class Governor:
     def _make_room(self, lane: Lane, served: float) -> None:
         """Bound what is in flight at a host that queues: more would wait there and gain nothing."""
         self._served = max(served, 0.9 * self._served)
+        fits = self._served * (self.usual or 0.0)
         queues = self._trials is not None and self._trials.queues
-        lane.room = max(2, ceil(ROOM * self._served * (self.usual or 0.0))) if queues else None
+        lane.room = max(2, ceil(ROOM * fits)) if queues else max(FIRST_ROOM, ceil(AMPLE * fits))
+        if queues:
+            # Where one or two fit, chance alone doubles the latency of some, and the room bounds it already.
+            self._latency.share = max(SLOW_SHARE, min(1.0, 1.5 / max(fits, 0.1) - 0.5))
 
     def _judge(self, lane: Lane, now: float) -> Verdict:
         """What the window's latencies say."""
@@ -250,7 +272,7 @@ class Governor:
         """Whether the refusal says nothing about our rate."""
         self._noise = self._noise or Noise()
         known = self._noise.share > 0
-        noise = self._noise.explains(lane.delivered, allowed=self.mode is Mode.CRUISE)
+        noise = self._noise.explains(lane.delivered, allowed=self.mode is Mode.CRUISE and not self._record.windowed)
         if noise and not known:
             # What was learned so far was learned from noise.
             self._believed = self.rate
@@ -258,7 +280,7 @@ class Governor:
             lane.open_window(now, WINDOW)
         elif known and not noise and self.rate < 1.5 * self._believed:
             self._noise.forget()
-        self._record.noise = self._noise.share
+        self._record.noise, self._record.suspicious = self._noise.share, self._noise.suspected
         return noise
 
     def _blame(self, lane: Lane, share: float, now: float) -> bool:
@@ -284,7 +306,8 @@ class Governor:
         record = self._record
         record.queued(self.rate, now, testing=self.mode is Mode.TEST)
         landing = min(served, self.rate) * (0.95 if self._latency.cuts == 1 else 0.85)
-        self.rate = self.ceiling = record.passed = self._good = self._rules.clamp(landing)
+        landing = max(landing, min(self.rate, self._rules.min_rps))
+        self.rate = self.ceiling = record.passed = self._good = landing
         self.mode = Mode.CRUISE
         queued = (lane.serial - lane.ended) / served - (self._latency.base or 0.0)
         self.hold = now + min(10.0, max(0.0, queued))

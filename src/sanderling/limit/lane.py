@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Enough samples for a 95th percentile to mean something, few enough that an active host stays near a kilobyte.
 KEPT = 64
+AMPLE_ROOM = 1 << 30  # for hosts whose load is bounded otherwise
 # Of the mean that people are shown. No decision looks at it.
 SMOOTHING = 0.2
 
@@ -65,13 +66,18 @@ class Lane:
         self.slack = slack  # seconds ahead of an even pace that a request may leave
         self.serial = self.ended = self.delivered = 0  # permits given, reported or released, answered with "served"
         self.epoch = self.generation = 0  # serials of the last permit before the rate fell, and the breaker moved
-        self.room: int | None = None  # how many may be in flight, where more would only wait at the host
+        self.room = AMPLE_ROOM  # how many may be in flight: more would only wait at the host
         self.plain = True
         self.calm = False
         self.mean = 0.0  # latency, smoothed; 0 before the first
         self._ring = array("f")
         self._next = 0
         self.open_window(ready, 0.0)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more may be in flight."""
+        return self.serial - self.ended < self.room
 
     def take(self, now: float, cost: float = 1.0) -> int:
         """Book a request that leaves at `now`; its serial number."""

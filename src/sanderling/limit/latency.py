@@ -16,6 +16,10 @@ CERTAINTY = 5.0
 WHIM = 0.002
 # Of the base: a handful of answers may happen to be alike, and the next would look slow beside them.
 ALIKE = 0.2
+# times the quickest of a host's first few answers: more than that is a queue of our own making, not its usual latency
+ALONE = 3.0
+# A median this far below what was taken for usual when we met shows that it was a queue. Once: medians are noisy.
+FASTER = 0.7
 # A cut that leaves this much of the median did not help; two such cuts, and the slowness is not of our making.
 NO_BETTER = 0.95
 FUTILE_CUTS = 2
@@ -37,27 +41,31 @@ class Latency:
     """
 
     __slots__ = (
+        "_doubtful",
         "_futile",
         "_low",
         "_lower",
         "_met",
         "_settled",
-        "_share",
         "_spread",
         "_suspicions",
         "_trouble",
         "_turned",
         "base",
         "cuts",
+        "first",
+        "share",
     )
 
     def __init__(self, share: float) -> None:
-        self._share = share  # how far above the base, as a share of it, counts as slow
+        self.share = share  # how far above the base, as a share of it, counts as slow
         self.base: float | None = None
         self.cuts = 0  # times we were told to ask less since the host was last fine
         self._futile = self._suspicions = 0
         self._trouble = inf  # the median that last made us ask less
         self._settled = 0.0
+        self.first = 0.0  # the quickest of the first few answers: they waited for none of ours
+        self._doubtful = True
         self._low = self._lower = inf  # lowest settled median: of this period, of the one before
         self._turned = 0.0
         self._met = 0  # answers that the base rests on, while the host is being met
@@ -87,7 +95,11 @@ class Latency:
         """Take all answers so far, in order of size, for what is usual: a window of few alone would be too noisy."""
         if not ordered:
             return
-        self.base = self._settled = self._low = ordered[len(ordered) // 2]
+        median = ordered[len(ordered) // 2]
+        if not self.first:
+            self.first = ordered[0]
+        # The first answer waited for nobody: what a queue of our own making adds to the others is not usual.
+        self.base = self._settled = self._low = min(median, ALONE * self.first)
         self._lower, self._turned = inf, now
         self._met = len(ordered)
         self._spread = max(_spread(ordered), ALIKE * self.base)
@@ -102,12 +114,12 @@ class Latency:
     def _compare(self, median: float, error: float) -> Verdict:
         base = self.base or median
         above = median - base
-        if above <= max(self._share * base, DOUBT * error, WHIM):
+        if above <= max(self.share * base, DOUBT * error, WHIM):
             self._suspicions = self._futile = self.cuts = 0
             self._trouble = inf
             return Verdict.FINE
         self._suspicions += 1
-        if self._suspicions < 2 and above <= max(4 * self._share * base, CERTAINTY * error):
+        if self._suspicions < 2 and above <= max(4 * self.share * base, CERTAINTY * error):
             return Verdict.SUSPECT
         self._suspicions = 0
         return self._blame(median)
@@ -130,6 +142,8 @@ class Latency:
         return Verdict.BLAMELESS if self._futile >= FUTILE_CUTS else Verdict.OVERLOADED
 
     def _settle(self, median: float, now: float) -> None:
+        if self._doubtful and median < FASTER * self._settled:
+            self._settled, self._doubtful = median, False  # what was taken for usual was a queue
         self._settled += SETTLING * (median - self._settled)
         if now - self._turned > REMEMBERED:
             self._lower, self._low, self._turned = self._low, inf, now

@@ -10,7 +10,7 @@ from math import log
 
 BY_QUOTA = 0.002  # of the answers at a rate that is allowed: the share a quota refuses all the same, by jitter
 FEWEST = 10  # served between two refusals; closer together they are one event, such as a quota that fell
-ENOUGH = 5  # refusals at rates that are allowed, before anything is made of them
+SUSPECT, ENOUGH = 2.9, 5  # refusals at rates that are allowed, before anything is made of them
 CERTAIN = 6.0  # how much likelier noise must be than a quota, as a logarithm: 400 times
 ALARM = 5.5  # how much likelier a limit must be than noise, of late, as a logarithm
 MOST = 0.2  # of the answers: more than that is no noise, or none that one could work with
@@ -31,6 +31,11 @@ class Noise:
         self._seen = 0  # served at the last refusal
         self._refused = self._served = 0.0  # at rates that the ceiling allows
         self._score = 0.0
+
+    @property
+    def suspected(self) -> bool:
+        """Whether there may be noise: a few more answers at the same rate would tell."""
+        return not self.share and self._refused >= SUSPECT and self._refused > 2 * BY_QUOTA * self._served
 
     def explains(self, served: int, *, allowed: bool) -> bool:
         """Whether this refusal is noise; the host has `served` so many by now. `allowed`: the ceiling allows the rate."""

@@ -25,8 +25,11 @@ class Strategy(Protocol):
     def close(self, lane: Lane, now: float) -> bool:
         """The window's time is over: judge it, if it holds enough."""
 
-    def refused(self, lane: Lane, now: float, retry_after: float | None) -> bool:
-        """A refusal."""
+    def refused(self, lane: Lane, now: float, retry_after: float | None, *, bare: bool) -> bool:
+        """A refusal. `bare`: a 503 without a time, so perhaps an outage."""
+
+    def expects_503(self, lane: Lane, now: float) -> bool:
+        """Whether a 503 at this point is known for the end of a quota."""
 
     def failed(self, lane: Lane, now: float) -> bool:
         """A failure."""
@@ -55,6 +58,8 @@ class Strategy(Protocol):
 
 class MakeStrategy(Protocol):
     """A strategy's constructor."""
+
+    first_room: int  # requests in flight at a host that has not answered yet
 
     def __call__(self, rules: PaceRules, lane: Lane, now: float, rate: float) -> Strategy:
         """A strategy for a host whose first request left at `now`."""

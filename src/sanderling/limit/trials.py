@@ -28,6 +28,7 @@ CHANGED = 1.15  # a ceiling that moved this far is another limit
 PATIENCE = 20  # times a drain's length before the next test, so that drains cost at most one part in twenty
 WIDE = 1.05  # a failed test this far above the ceiling leaves much between the two: look there at once
 APART = 1.03  # what passed with something saved up lies this far above what held: prove it with nothing saved up
+FEWEST = 4  # requests served, before which a closure of seconds says how slow the host is
 FEW = 20  # requests served, before which a single refusal may be chance
 RECENT = 10.0  # seconds after resuming in which a refusal speaks about the level resumed at
 FOOLED = 1.07  # tests that pass this far above what was measured show that it was measured wrongly
@@ -101,6 +102,7 @@ class Trials:
         "queues",
         "risen",
         "saturated",
+        "suspicious",
         "test_ends",
     )
 
@@ -114,6 +116,7 @@ class Trials:
         self._step = STEP
         self.next_test = self.test_ends = inf
         self.risen = False  # whether tests have passed so far above the ceiling that there is another one
+        self.suspicious = False  # whether refusals may be noise: then cruise and see
         self.noise = 0.0  # the share of refusals that say nothing
         self.queues = False  # whether latency rose with our rate
         self._thin = True  # whether a refusal after a handful of requests is still to be taken for chance
@@ -174,7 +177,9 @@ class Trials:
         bold = min(BOLDEST, max(2 * STEP if self.noise else STEP, self._gain(level) / level / 8))
         # Half the way to what failed last, while it is news; but never too little to show in a few seconds.
         half = (self._failed_at / level - 1) / 2 if self._refine else bold
-        self._step = min(LARGEST_STEP, max(0.01, 0.25 / level, min(half, LARGEST_STEP)))
+        # A queue shows at once, in latency.
+        least = STEP if self.evidence is Evidence.QUEUE else max(0.01, 0.25 / level)
+        self._step = min(LARGEST_STEP, max(least, half))
         return self._try(level, now)
 
     def passes(self, rate: float, now: float) -> float:
@@ -183,7 +188,7 @@ class Trials:
         self._step = min(LARGEST_STEP, 2 * self._step)
         if rate >= self._failed_at:
             self._failed_at = inf
-        self.risen = rate >= RISEN * self._level
+        self.risen = rate >= RISEN * self._level and self.evidence is not Evidence.QUEUE
         if self.risen or (self._honest and rate >= self._over):
             self._over = inf
         return self._try(rate, now)
@@ -229,7 +234,9 @@ class Trials:
         """The host said no, and nothing but probes will be sent until it says yes. `busy`: of the last second."""
         # Refused again at once: the limit fell, or a sliding window has just begun to give back. No place to hurry.
         hurry = now - self.began >= RECENT or phase is Phase.GROWING
-        self._phase, self._refused_at, self._served, self._busy = phase, now, served, busy
+        # Where noise has to be told from a limit first, or seconds are not what counts, the last one says nothing.
+        self._busy = 0.0 if self.noise or self.windowed else busy
+        self._phase, self._refused_at, self._served = phase, now, served
         self.probes = 0 if hurry else 2
         self.directed = self.bare = False
 
@@ -237,7 +244,7 @@ class Trials:
         """When to probe a host that has just refused."""
         self._refused_last = now
         # One that serves a request in five seconds is not asked four times in the first.
-        first = max(PROBE, min(LONG, 0.5 / self._known)) if self._settled else PROBE
+        first = max(PROBE, min(LONG, 1 / self._known)) if self._settled and self._known < 1 else PROBE
         return self.closures.next_probe(self._refused_at, self.probes, first, now)
 
     def expects(self, now: float, served: int, *, draining: bool) -> bool:
@@ -258,7 +265,7 @@ class Trials:
         self._cost, self._lost = self.probes + 1, outage
         ceiling, interval, evidence = self._weigh(rate, outage, closed, now, served)
         self._failed_at = rate
-        self._anchor_at, self._anchor_served = now - min(1.0, now - self._refused_at), served
+        self._anchor_at, self._anchor_served = now - min(self._short, now - self._refused_at), served
         self.saturated = True
         self.began, self._began_served = now, served
         if ceiling is None:
@@ -270,7 +277,7 @@ class Trials:
             interval = self.rest(ceiling, now)
             if outage > self._short:
                 patience = PATIENCE * outage
-                interval = max(interval, min(patience, 5 * self.closures.window) if self._windowed else patience)
+                interval = max(interval, min(patience, 5 * self.closures.window) if self.windowed else patience)
         self.wait(now, interval)
         self._refine &= not self._measures  # what was measured is no guess
         return ceiling
@@ -289,6 +296,9 @@ class Trials:
             if self.bare and not self.closures.confirmed:
                 self.closures.reopen(now, served)
                 return None, 0.0, self.evidence
+            if served < FEWEST and closed < LONG_TEST and self.evidence is Evidence.NOTHING:
+                # One request in a few seconds is a slow host, not a long window.
+                return served / (now - self.began), SOON, Evidence.SATURATION
             held = min(rate, self.closures.open(closed, now, served))
             self._giving_until = now + self.closures.window
             return held, SOON, Evidence.WINDOW
@@ -301,7 +311,7 @@ class Trials:
             window = 0.0 if self._deep or self._again else min(self._busy, rate * (1 - STEP))  # as much in any second
             self._again = self._refused_at - self.began > 1.0
             estimate = min(max(self._measured(), least, held, window), rate)
-            return estimate, self._patience(estimate, SOON), Evidence.SATURATION
+            return estimate, SOON if self.suspicious else self._patience(estimate, SOON), Evidence.SATURATION
         if self._phase is Phase.TESTING:
             return self._weigh_test(rate)
         if self._phase is Phase.GROWING:
@@ -339,7 +349,7 @@ class Trials:
 
     def _patience(self, estimate: float, interval: float) -> float:
         """Seconds to the next test: few while more than `estimate` was never refused with nothing saved up."""
-        return PROMPT if estimate * (1 + STEP) < 0.99 * self._over and not self._windowed else interval
+        return PROMPT if estimate * (1 + STEP) < 0.99 * self._over and not self.windowed else interval
 
     def _measured(self) -> float:
         """What was served a second between the last two times the allowance was used up."""
@@ -359,6 +369,6 @@ class Trials:
         return self._deep or self.evidence is Evidence.SATURATION
 
     @property
-    def _windowed(self) -> bool:
+    def windowed(self) -> bool:
         """Whether the host is known to count over more than a second."""
         return self.closures.window > 1.0
