@@ -13,7 +13,6 @@ from typing import Generic, TypeVar
 from sanderling.engine.hosts import HostState
 from sanderling.engine.ports import Settled, Source, Work
 from sanderling.engine.rules import EngineRules
-from sanderling.fetch.attempts import UNREACHED
 from sanderling.fetch.classify import retry_soon
 from sanderling.limit import Limiter
 from sanderling.outcome import Code, Outcome
@@ -109,7 +108,7 @@ class Judge(Generic[H, W, R]):
         if probe or dropped:
             self._count_bad_probe(host, now)
             self._postpone(host, work, settled, now, wait=self._rules.pause(1), dropped=dropped)
-        elif settled.decided or outcome.code in UNREACHED:
+        elif settled.decided or outcome.unsent:
             self._postpone(host, work, settled, now, wait=self._rules.pause(1), dropped=dropped)
         else:
             self._blame(host, work, outcome, now)
