@@ -112,7 +112,11 @@ class Judge(Generic[H, W, R]):
             self._postpone(host, work, settled, now, wait=self._rules.pause(1), dropped=dropped)
         else:
             self._blame(host, work, outcome, now)
-        if host.good is not None and host.doubted is None and self._limiter.is_down(host.name):
+        if not self._limiter.is_down(host.name):
+            return
+        if host.answered is not None:
+            self._limiter.vouch(host.name)  # also if that was in an earlier run
+        if host.good is not None and host.doubted is None:
             self._limiter.probe_now(host.name)  # with known good work a false alarm costs one request and no time
 
     def _count_bad_probe(self, host: H, now: float) -> None:

@@ -194,10 +194,12 @@ class Breaker:
         self.state = NEXT[self.state, event]
         if self.state is State.OPEN:
             self.since = min(self.since, now)
+            jitter = self._rules.jitter
             if self.good and now - self.since < self._rules.steady:
                 self._short = self.openings
+                jitter /= 2  # many that are alike drift apart anyway
             base = min(self._rules.longest, self._rules.open_for * 2 ** min(self.pauses, 32))
-            self.until = now + base * (1 + self._rules.jitter * rng.random())
+            self.until = now + base * (1 + jitter * rng.random())
             self.openings += 1
         if self.state is State.CLOSED:
             self.openings = self._short = self._answers = 0
