@@ -9,7 +9,7 @@ what is not found, since the newest records appear late); it decides so itself, 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Self
 
@@ -132,6 +132,8 @@ class Outcome:
     detail: str = ""
     retry_after: float | None = None  # how long the host asked us to stay away
     lag: float | None = None  # how old the record was when we saw it; below 0 if the host's clock is ahead
+    # Nothing was sent (DNS, connect, TLS), so the item cannot be what is wrong. Follows from the rest, more or less.
+    unsent: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.status != 0 and not 100 <= self.status <= 599:

@@ -54,6 +54,8 @@ class Task:
     attempt: int = 1
     blame: Blame | None = field(default=None, compare=False)  # None: a failure is that of an item of its own
     most: int | None = None  # bytes of the body that are wanted; the rest is left unread and is no error
+    # Seconds until the answer must have begun, and between two pieces of it, where the client would wait longer.
+    wait: float | None = field(default=None, compare=False)
     # Follows from the url, so it takes no part in comparing; kept because every station of the road asks for it.
     host: Host = field(init=False, compare=False)
 

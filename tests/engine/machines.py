@@ -23,7 +23,7 @@ from sanderling.outcome import Code, Outcome
 from sanderling.task import Blame
 from sanderling.testing import run_virtual
 
-TIMEOUT = 30.0  # seconds until a request without an answer is given up
+TIMEOUT, PROBE_TIMEOUT = 30.0, 10.0  # seconds until a request without an answer is given up, and a probe
 FOREVER = 4 * 3600.0  # seconds: a run that takes longer has no end
 
 
@@ -244,9 +244,6 @@ class Asker:
             outcome = await self._answer(request)
         except OSError as error:
             outcome = of_error(error)
-        except BaseException:
-            permit.release(sent=True)
-            raise
         finally:
             self._out.pop(work.id, None)
             world.flying[work.host].remove(request)
@@ -287,7 +284,7 @@ class Asker:
         item, fault, chance = request.item, request.fault, self._world.chance[request.item.host]
         latency = self._world.plans[item.host].latency * (0.5 + chance.random())
         if fault is Fault.HANG:
-            await asyncio.sleep(TIMEOUT)
+            await asyncio.sleep(PROBE_TIMEOUT if request.probe else TIMEOUT)
             raise TimeoutError
         if fault in (Fault.TRICKLE, Fault.SILENT):
             latency = item.size / TRICKLE
@@ -299,7 +296,8 @@ class Asker:
                 raise ConnectionResetError
             case Fault.UNREACHED:
                 raise ConnectionRefusedError
-        status = {Fault.ERROR: 500, Fault.OWN: 500, Fault.MISSING: 404, Fault.BUSY: 429, Fault.BUSY_FOR: 429}
+        status = {Fault.ERROR: 500, Fault.OWN: 500, Fault.AWAY: 503, Fault.MISSING: 404}
+        status |= dict.fromkeys((Fault.BUSY, Fault.BUSY_FOR), 429)
         headers = {"Retry-After": "20"} if fault is Fault.BUSY_FOR else {}
         return of_reply(status.get(fault, 200), headers, wall=self._world.clock.wall())
 
@@ -354,6 +352,7 @@ def play(world: World, drive: Callable[[Machine], Coroutine[Any, Any, object]] |
             await machine.run(*([drive(machine)] if drive else []))
         except TimeoutError:
             world.wrong.append("the run has no end")
+        world.clock_at_end = world.clock.now()
         return machine
 
     return run_virtual(main())

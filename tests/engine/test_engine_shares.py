@@ -11,6 +11,7 @@ from machines import Machine, play
 from worlds import OUTAGES, REFUSALS, Fault, Item, Plan, Rules, Spell, Store, World, limits
 
 from sanderling.engine.classes import Class
+from sanderling.engine.flights import GRACE, LONGEST_SLOW, TRICKLED
 from sanderling.engine.rules import WEIGHTS, EngineRules
 
 SICK, WELL = "sick.example", "well.example"
@@ -153,13 +154,49 @@ def test_streams_that_are_meant_to_be_silent_are_left_alone() -> None:
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_who_is_slow_is_not_cut_while_nobody_waits(hosts: int) -> None:
     names = [f"h{n}.example" for n in range(hosts)]
-    items = [Item(name, f"slow{n}", fault=Fault.TRICKLE, size=6000) for name in names for n in range(2)]
+    items = [Item(name, f"slow{n}", fault=Fault.TRICKLE, size=5000) for name in names for n in range(2)]
     world = World([Plan(name) for name in names], items, Rules(EngineRules(slots=8, per_host=2)))
 
     play(world)
 
     assert len(world.sent) == len(items)
     assert not world.disk.waiting
+
+
+@pytest.mark.parametrize("first", [0, 5], ids=["the only one", "after good ones"])
+def test_one_that_trickles_for_a_minute_is_cut_though_nobody_waits(first: int) -> None:
+    items = [Item(WELL, f"good{n}") for n in range(first)]
+    items += [Item(WELL, "slow", fault=Fault.TRICKLE, size=30_000), Item(WELL, "silent", fault=Fault.SILENT, size=9000)]
+    world = World([Plan(WELL)], items)
+
+    play(world)
+
+    (slow,) = [end for _, end in world.ends if end.id == (WELL, "slow")]
+    assert slow.outcome == TRICKLED
+    assert len(world.asked((WELL, "slow"))) <= 4
+    assert world.clock_at_end <= 4 * (LONGEST_SLOW + 15) + 60
+    assert all(each.outcome is not None and each.outcome.ok for each in world.asked((WELL, "silent")))
+
+
+@pytest.mark.parametrize("fault", [Fault.TRICKLE, Fault.HANG])
+def test_what_is_slow_at_a_stop_is_left_to_the_next_run(fault: Fault) -> None:
+    """What arrives well comes to its end, and what is slow has not failed."""
+    items = [Item(WELL, f"good{n}") for n in range(5)] + [Item(WELL, "slow", fault=fault, size=30_000)]
+    items += [Item(WELL, "late", due=10.0, fault=Fault.SLOW)]
+    world = World([Plan(WELL)], items)
+
+    async def stop(machine: Machine) -> None:
+        await asyncio.sleep(10.1)
+        machine.engine.stop()
+
+    machine = play(world, stop)
+
+    assert not world.wrong
+    assert world.clock_at_end <= 10.1 + GRACE + 3
+    assert {row.item.name for row in world.disk.waiting} <= {"slow", "late"}
+    assert not [end for _, end in world.ends if not end.outcome.ok]
+    assert machine.memory.places[WELL].failures("slow") == 0
+    assert machine.writer.idle
 
 
 @pytest.mark.parametrize("takes", [0.0, 5.0])

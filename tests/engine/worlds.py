@@ -32,6 +32,7 @@ class Fault(Enum):
     HANG = auto()  # never answers
     CUT = auto()
     ERROR = auto()
+    AWAY = auto()  # a 503 that says no time
     BUSY = auto()
     BUSY_FOR = auto()  # with a Retry-After
     UNREACHED = auto()
@@ -41,7 +42,7 @@ class Fault(Enum):
 
 
 FAILURES = (Fault.HANG, Fault.CUT, Fault.ERROR)  # which may be the item's fault
-OUTAGES = (*FAILURES, Fault.UNREACHED, Fault.OWN)
+OUTAGES = (*FAILURES, Fault.AWAY, Fault.UNREACHED, Fault.OWN)
 REFUSALS = (Fault.BUSY, Fault.BUSY_FOR)
 CODES = {Fault.HANG: Code.TIMEOUT, Fault.CUT: Code.CONNECTION_RESET, Fault.ERROR: Code.HOST_UNAVAILABLE}
 
@@ -252,6 +253,7 @@ class World:
         self.welcomes: list[tuple[float, str]] = []
         self.writes: list[tuple[float, list[Record]]] = []  # when a batch was handed over, and what was in it
         self.ends: list[tuple[float, Ended]] = []
+        self.clock_at_end = inf
         self.most = Counter[str]()  # the highest of what was counted: in flight, per host, unwritten
 
     def note(self, *words: object) -> None:

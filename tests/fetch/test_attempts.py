@@ -1,12 +1,14 @@
 """Leave, send, learn, redirect, retry: over real sockets, and under virtual time where it waits."""
 
 import asyncio
+import errno
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import TypeVar
 
+import aiohttp
 import pytest
 
 from sanderling.fetch.attempts import MOST_HOPS, Fetched, Fetcher
@@ -113,7 +115,7 @@ def test_an_open_circuit_is_a_deferral_and_no_attempt() -> None:
     assert fetched.outcome.code is Code.DEFERRED
     assert fetched.outcome.retry_after is not None
     assert fetched.outcome.retry_after > 10
-    assert (fetched.requests, asked) == (0, 4)
+    assert (fetched.requests, asked) == (0, 1)
 
 
 def test_redirects_are_followed_and_counted() -> None:
@@ -387,7 +389,10 @@ def test_a_redirect_that_is_followed_does_not_excuse_what_failed_before() -> Non
         (socket.gaierror(socket.EAI_NONAME, "no such name"), True),
         (ConnectionRefusedError(), True),
         (ssl.SSLError(1, "bad"), True),
+        (aiohttp.ConnectionTimeoutError(), True),
+        (aiohttp.ClientConnectorError(None, OSError(errno.EHOSTUNREACH, "no route")), True),  # type: ignore[arg-type]
         (ConnectionResetError(), False),
+        (aiohttp.ServerTimeoutError(), False),
         (TimeoutError("idle"), False),
     ],
 )
@@ -395,6 +400,29 @@ def test_what_was_never_sent_is_told_apart(error: Exception, *, unsent: bool) ->
     told = heard([error, reply(200)], None)
 
     assert [(each.unsent, each.blame) for each in told] == [(unsent, None), (False, None)]
+
+
+@pytest.mark.parametrize(("latency", "wait"), [(0.1, 10.0), (8.0, 24.0)])
+def test_a_probe_waits_ten_seconds_or_three_times_as_long_as_the_host_takes_when_it_is_well(
+    latency: float, wait: float
+) -> None:
+    async def main() -> list[float | None]:
+        clock = LoopClock()
+        limiter, echo = Noting(clock=clock), Echo([reply(200)] * 3)
+        fetcher = Fetcher(echo, limiter, clock=clock)
+        limiter.feedback(await limiter.acquire("a.example"), Feedback(200, latency))
+        await fetcher.fetch(Task("http://a.example/"))
+        for _ in range(5):
+            limiter.feedback(await limiter.acquire("a.example"), Feedback(500, 0.1))
+        await clock.sleep(limiter.ready_at("a.example") - clock.now())
+        await fetcher.fetch(Task("http://a.example/"))
+        await fetcher.fetch(Task("http://a.example/"))
+        return [task.wait for task in echo.sent]
+
+    before, probe, after = run_virtual(main())
+
+    assert (before, after) == (None, None)
+    assert probe == pytest.approx(wait, rel=0.3)
 
 
 def slow_host(limiter: Limiter, host: str, wait: float) -> None:

@@ -133,6 +133,14 @@ def test_every_misbehaviour_has_its_own_code(steps: list[Step], code: Code, deta
     assert detail in found[1]
 
 
+@pytest.mark.parametrize(
+    ("steps", "phase"), [([5.0], "first byte"), ([answer(Content_Length="10"), b"half", 5.0], "idle")]
+)
+def test_a_task_may_wait_for_less_time_than_the_client(steps: list[Step], phase: str) -> None:
+    with pytest.raises(TimeoutError, match=phase):
+        exchange(*steps, task=lambda url: Task(url, wait=0.1))
+
+
 def test_nothing_is_sent_twice_without_leave() -> None:
     async def main() -> int:
         async with ScriptedServer({"/": [[reset], answer(200)]}) as server, Http(None, OWN) as http:

@@ -17,7 +17,7 @@ def saved(**changes: object) -> bytes:
 
 
 def test_a_stone_takes_no_more_than_64_bytes() -> None:
-    assert sys.getsizeof(PACKED.pack(1.0, 2.0, 3.0, 255)) <= 64
+    assert sys.getsizeof(PACKED.pack(1.0, 2.0, 3.0, 255, 4.0)) <= 64
 
 
 def test_what_is_buried_can_be_dug_up_once() -> None:

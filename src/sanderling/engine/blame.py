@@ -13,7 +13,6 @@ from typing import Generic, TypeVar
 from sanderling.engine.hosts import HostState
 from sanderling.engine.ports import Settled, Source, Work
 from sanderling.engine.rules import EngineRules
-from sanderling.fetch.attempts import UNREACHED
 from sanderling.fetch.classify import retry_soon
 from sanderling.limit import Limiter
 from sanderling.outcome import Code, Outcome
@@ -109,11 +108,15 @@ class Judge(Generic[H, W, R]):
         if probe or dropped:
             self._count_bad_probe(host, now)
             self._postpone(host, work, settled, now, wait=self._rules.pause(1), dropped=dropped)
-        elif settled.decided or outcome.code in UNREACHED:
+        elif settled.decided or outcome.unsent:
             self._postpone(host, work, settled, now, wait=self._rules.pause(1), dropped=dropped)
         else:
             self._blame(host, work, outcome, now)
-        if host.good is not None and host.doubted is None and self._limiter.is_down(host.name):
+        if not self._limiter.is_down(host.name):
+            return
+        if host.answered is not None:
+            self._limiter.vouch(host.name)  # also if that was in an earlier run
+        if host.good is not None and host.doubted is None:
             self._limiter.probe_now(host.name)  # with known good work a false alarm costs one request and no time
 
     def _count_bad_probe(self, host: H, now: float) -> None:

@@ -8,9 +8,19 @@ from typing import Any, NamedTuple
 
 from sanderling.engine.classes import Class
 from sanderling.limit import Permit
+from sanderling.outcome import Code, Outcome
 
 WATCHED = 10.0  # seconds over which what was received counts
 LEAST = 1024.0  # bytes a second; less is slow
+# Seconds for which an answer that has begun may be slow though nobody waits for its slot. A page of 60 KB arrives in
+# time at that rate; without a bound one page held a crawl for 300 s, four times over.
+LONGEST_SLOW = 60.0
+GRACE = 10.0  # seconds for slow requests to end, when we stop
+LOOK_EVERY = 2.0
+
+CUT = Outcome(Code.TIMEOUT, detail="timeout: received less than 1 KB/s while others waited")
+TRICKLED = Outcome(Code.TIMEOUT, detail="timeout: received less than 1 KB/s for a minute")
+STOPPED = Outcome(Code.CANCELLED, detail="stopped before the answer had come")
 
 
 class Dispatch(NamedTuple):
@@ -35,10 +45,11 @@ class Flight:
     limit: asyncio.Timeout  # by which it can be ended
     received: Callable[[], int | None]  # bytes so far; None if it is meant to be silent
     marked: float  # when its bytes were last looked at
-    unproven: bool = False  # see `Dispatch`
+    sent: Dispatch
     bytes: int = 0  # by then
     slow: bool = False
-    cut: bool = False
+    slow_since: float | None = None  # if it has begun
+    cut: Outcome | None = None  # why it was ended
 
     def look(self, now: float) -> None:
         """Say whether it was slow over the last while, if that is long enough to tell."""
@@ -46,7 +57,26 @@ class Flight:
             return
         received = self.received()
         self.slow = received is not None and received - self.bytes < LEAST * (now - self.marked)
+        since = self.marked if self.slow_since is None else self.slow_since
+        self.slow_since = since if self.slow and received else None
         self.marked, self.bytes = now, received or 0
+
+    def end(self, why: Outcome) -> None:
+        """Cut it off."""
+        self.cut = why
+        self.limit.reschedule(0.0)  # which is past, so it runs out now
+
+
+def end_slow(flights: Iterable[Flight], now: float, stopped: float | None) -> None:
+    """End answers that have trickled for too long, and probes sooner; all slow ones a while after we `stopped`."""
+    for flight in flights:
+        if flight.cut is None:
+            flight.look(now)
+            longest = WATCHED if flight.sent.judges else LONGEST_SLOW
+            if flight.slow_since is not None and now - flight.slow_since >= longest:
+                flight.end(TRICKLED)
+            elif stopped is not None and now >= stopped + GRACE and flight.slow:
+                flight.end(STOPPED)
 
 
 def cut_slow(flights: Iterable[Flight], slots: int, per_host: int, now: float) -> float:
@@ -54,7 +84,7 @@ def cut_slow(flights: Iterable[Flight], slots: int, per_host: int, now: float) -
 
     So do those of one host, of its own slots.
     """
-    flying = [each for each in flights if not each.cut]
+    flying = [each for each in flights if each.cut is None]
     slow, of_host = 0, Counter[str]()
     for flight in reversed(flying):  # the last that left is the first that may stay
         flight.look(now)
@@ -62,6 +92,5 @@ def cut_slow(flights: Iterable[Flight], slots: int, per_host: int, now: float) -
             slow += 1
             of_host[flight.host] += 1
             if slow > slots // 2 or of_host[flight.host] > per_host // 2:
-                flight.cut = True
-                flight.limit.reschedule(0.0)  # which is past, so it runs out now
+                flight.end(CUT)
     return max(now + 1.0, min((each.marked + WATCHED for each in flying), default=now + WATCHED))

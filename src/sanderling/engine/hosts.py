@@ -11,6 +11,9 @@ from sanderling.outcome import Code, Outcome
 # Slots of a host that has not answered yet, or does not any more, while such hosts hold many: thirty that hang cannot
 # fill an engine.
 FIRST_SLOTS = 2
+DOUBT = 20.0  # seconds without a good answer from a host that was good, until it is asked how it is
+# Seconds from a probe that failed to the next, where the limiter sets no pace; longer for a host that never answered.
+PROBE_PAUSE, STRANGER_PAUSE = 15.0, 60.0
 
 
 class Failing(NamedTuple):
@@ -52,6 +55,17 @@ class HostState:
     def is_unproven(self) -> bool:
         """Whether it has not answered anything yet, or has failed since."""
         return self.good is None or self.silent_since is not None
+
+    def is_in_doubt(self, now: float) -> bool:
+        """Whether one that was good has only failed for a while: too few items, maybe, for the limiter to close it."""
+        if self.good is None or self.silent_since is None or self.trouble is None:
+            return False
+        return self.trouble.code is not Code.RATE_LIMITED and now >= self.silent_since + DOUBT
+
+    @property
+    def rests_until(self) -> float:
+        """When it may be probed again, where the limiter sets no pace."""
+        return self.failed_at + (STRANGER_PAUSE if self.answered is None else PROBE_PAUSE)
 
     def note_failure(self, outcome: Outcome, now: float) -> None:
         """No good answer. That we hold back ourselves is no news of the host."""

@@ -1,28 +1,28 @@
 """The one loop: whose turn is it, may we, ask, blame, and say what came of it.
 
 `pump` gives out work. It is called whenever something has changed, and never waits. A host that may not be asked now
-has its place among the turns at the time it may, so it idles nobody; a host that was set aside has its place among the
-probes, which keep no crawl alive. No step looks at all hosts.
+has its place in a queue at the time it may, so it idles nobody; a host that was set aside is only probed, which keeps
+no crawl alive. No step looks at all hosts.
 """
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
+from math import inf
 from typing import Any, Generic, TypeVar
 
 from sanderling.clock import Clock, Timer
 from sanderling.engine.blame import Judge
 from sanderling.engine.classes import Class, Shares
 from sanderling.engine.flights import Dispatch, Flight, cut_slow
-from sanderling.engine.hosts import FIRST_SLOTS, HostState
-from sanderling.engine.ports import Handler, Settled, Source, Work
+from sanderling.engine.hosts import DOUBT, FIRST_SLOTS, PROBE_PAUSE, HostState
+from sanderling.engine.ports import Handler, Source, Work
+from sanderling.engine.queues import PROBES, HostQueues
 from sanderling.engine.rules import EngineRules
+from sanderling.engine.sender import Sender
 from sanderling.engine.writer import Writer
-from sanderling.flow.turns import Turns
 from sanderling.flow.workers import Workers
-from sanderling.limit import Feedback, Limiter, Permit
-from sanderling.outcome import Code, Outcome
+from sanderling.limit import Limiter, Permit
 from sanderling.stores.control_file import NOTHING, Control
-from sanderling.task import Blame
 
 H = TypeVar("H", bound=HostState)
 W = TypeVar("W", bound=Work)
@@ -30,9 +30,7 @@ R = TypeVar("R")
 
 SOON = 0.01  # seconds; to look again at a host whose turn others stand in line for
 LOOK = 1.0  # to look again at a host that has work and no slot, or nothing to be probed with
-LATER = 60.0  # the same for a host that was set aside
 IDLE = 0.5  # without a turn for so long, what was found is waited for
-CUT = Outcome(Code.TIMEOUT, detail="timeout: received less than 1 KB/s while others waited")
 
 
 class Engine(Generic[H, W, R]):
@@ -56,19 +54,17 @@ class Engine(Generic[H, W, R]):
         self.clock = clock
         self.writer = writer
         self._source = source
-        self._handler = handler
+        self._sender = Sender(handler, limiter, clock)
         self._judge = Judge(source, limiter, self.rules)
-        self._turns: Turns[H] = Turns()
-        self._probes: Turns[H] = Turns()  # of hosts that were set aside
+        self._queues: HostQueues[H] = HostQueues(limiter)
         self._left_alone: dict[str, H] = {}  # whose turn came while somebody wanted them left alone
         self._unproven = 0  # requests in flight at hosts that have not answered, or did not any more
         self._inflight_of = dict.fromkeys(Class, 0)
         self._inflight_aside = 0  # and at hosts that were set aside
-        self._flights: dict[Flight, None] = {}
+        self._probing = 0  # requests in flight that are to tell how a host is
         self._look_at = 0.0  # when slow requests are looked at again
         self._look_at_strangers = 0.0  # and those of hosts that are unproven
         self._timer: Timer | None = None
-        self.stopped = False  # by somebody, before all was asked for
         self._running = False  # what is woken before waits
         self._over = asyncio.Event()
         self._group = Workers()
@@ -95,9 +91,14 @@ class Engine(Generic[H, W, R]):
             for task in tasks:
                 task.cancel()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody stopped it, before all was asked for."""
+        return self._sender.stopped is not None
+
     def stop(self) -> None:
-        """Ask for nothing more; what is in flight comes to its end, and is kept."""
-        self.stopped = True
+        """Ask for nothing more; what is in flight comes to its end, and is kept. What is slow is left to a next run."""
+        self._sender.stop()
         self.pump()
 
     def control(self, wanted: Control) -> None:
@@ -112,14 +113,14 @@ class Engine(Generic[H, W, R]):
         now = self.clock.now()
         for host in hosts:
             self._line_up(host, now)
-            if host.turn is not None and not host.aside and (due := self._source.due(host, now)) is not None:
-                self._turns.hasten(host, max(due, now))
+            if host.turn is not None and not host.aside and (due := self._due(host, now)) is not None:
+                self._queues.hasten(host, max(due, now))
         self.pump()
 
     @property
     def asking(self) -> int:
         """How many hosts have a turn to come."""
-        return len(self._turns)
+        return len(self._queues)
 
     def given_by_name(self) -> dict[str, int]:
         """Requests that each class was given, for people."""
@@ -135,24 +136,20 @@ class Engine(Generic[H, W, R]):
         if not self._running:
             return
         now = self.clock.now()
-        while (room := self._has_room(now)) and (host := self._next(now)) is not None:
+        while (room := self._has_room(now)) and (host := self._queues.next(now, **self._may_probe)) is not None:
             self._serve(host, now)
         self.writer.hungry = self._is_starving(now)
-        self.writer.still = not (self._turns or self.inflight)
+        self.writer.still = not (self._queues or self.inflight)
         self._arm(now, room=room)
         if self.inflight == 0 and (self.stopped or self._source.enough(0) or self._is_exhausted):
             self._over.set()
 
     def _is_starving(self, now: float) -> bool:
         """Whether nothing can be sent for a while, and not for want of slots: what was found may be needed."""
-        following = self._turns.first
+        following = self._queues.work.first
         if self.inflight >= self.slots or (following is not None and (following.turn or 0.0) <= now + IDLE):
             return False
         return following is None or following.is_unproven or following.inflight < self._slots_of(following)
-
-    def _next(self, now: float) -> H | None:
-        host = self._turns.next(now)
-        return self._probes.next(now) if host is None and len(self._probes) and self._may_probe else host
 
     def _has_room(self, now: float) -> bool:
         if self.stopped or self._over.is_set() or not self._group.open:
@@ -161,7 +158,7 @@ class Engine(Generic[H, W, R]):
             return False
         if self.inflight >= self.slots:
             if now >= self._look_at:
-                self._look_at = self._cut_slow(self._flights, self.slots, now)
+                self._look_at = self._cut_slow(self._sender.flights, self.slots, now)
             return False
         return not self._source.enough(self.inflight)
 
@@ -170,32 +167,29 @@ class Engine(Generic[H, W, R]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        places = (self._turns, self._probes) if len(self._probes) and self._may_probe else (self._turns,)
-        dues = [due for each in places if (due := each.due()) is not None]
-        if not dues or self.stopped or self._over.is_set():
+        due = self._queues.due(**self._may_probe)
+        if due is None or self.stopped or self._over.is_set():
             return
         if self.inflight >= self.slots:
             if self._look_at > now:  # else something else is in the way, which calls when it is not any more
                 self._timer = self.clock.call_later(self._look_at - now, self.pump)
         elif room:
-            self._timer = self.clock.call_later(max(0.0, min(dues) - now), self.pump)
+            self._timer = self.clock.call_later(max(0.0, due - now), self.pump)
 
     @property
     def _waits(self) -> bool:
         """Whether something may be asked for later."""
-        return bool(len(self._turns) or self._left_alone or self._source.loading)
+        return bool(self._queues or self._left_alone or self._source.loading)
 
     @property
-    def _may_probe(self) -> bool:
-        """Whether hosts that were set aside are probed: not at the end, since a probe keeps no crawl alive."""
-        return self._waits or self.inflight > self._inflight_aside
+    def _may_probe(self) -> dict[str, bool]:
+        """Whether hosts are probed, and those that were set aside: not at the end, since that keeps no crawl alive."""
+        probes = self._probing < max(1, self.slots // PROBES)
+        return {"probes": probes, "aside": probes and (self._waits or self.inflight > self._inflight_aside)}
 
     @property
     def _is_exhausted(self) -> bool:
         return not self._waits and self.writer.idle
-
-    def _places(self, host: H) -> Turns[H]:
-        return self._probes if host.aside else self._turns
 
     def _serve(self, host: H, now: float) -> None:
         """It is this host's turn: ask for one item of it, if one may be asked for."""
@@ -207,9 +201,11 @@ class Engine(Generic[H, W, R]):
             self._set_aside(host, now)
             return
         # A host that is silent, since all that is left of it fails, may answer what it has answered before.
-        probing = hopeless or host.aside or host.accused is not None or self.limiter.is_down(host.name)
+        probing = hopeless or self._queues.is_probed(host, now)
         if probing and host.probing:
             return  # its answer gives the host its next turn
+        if probing and not hopeless and self._rests(host, now):
+            return
         classes = () if probing else self._open_classes(host, now)
         if not probing and not classes:
             self._pass_over(host, now)
@@ -223,12 +219,21 @@ class Engine(Generic[H, W, R]):
         else:
             self._send_next(host, classes, permit, now)
 
+    def _rests(self, host: H, now: float) -> bool:
+        """Whether it is too early for a probe, or there is no slot for it; then the host has its next turn."""
+        full = host.inflight >= self._slots_of(host) and not host.aside and host.accused is None
+        if full:
+            self._line_up(host, now)
+        elif (due := self._probe_due(host)) > now:
+            self._queues.add(host, due, now)
+        return full or due > now
+
     def _wait_for_leave(self, host: H, now: float) -> None:
         """The host may not be asked now: it may have asked for quiet, for longer than we are prepared to wait."""
         if not host.aside and host.silent_since is None and self._judge.is_hopeless(host, now):
             self._set_aside(host, now)
         else:
-            self._places(host).add(host, max(self.limiter.ready_at(host.name), now + SOON))
+            self._queues.add(host, max(self.limiter.ready_at(host.name), now + SOON), now)
 
     def _set_aside(self, host: H, now: float) -> None:
         self._judge.set_aside(host, now)
@@ -259,7 +264,8 @@ class Engine(Generic[H, W, R]):
         if self._unproven < most or not host.is_unproven:
             return False
         if (now := self.clock.now()) >= self._look_at_strangers:
-            self._look_at_strangers = self._cut_slow([each for each in self._flights if each.unproven], most, now)
+            unproven = [each for each in self._sender.flights if each.sent.unproven]
+            self._look_at_strangers = self._cut_slow(unproven, most, now)
         return True
 
     def _cut_slow(self, flights: Iterable[Flight], slots: int, now: float) -> float:
@@ -293,10 +299,11 @@ class Engine(Generic[H, W, R]):
             permit.release()
             if not host.inflight:
                 self._judge.release(host, now)  # there is nothing else to probe it with, and nothing under way
-            self._places(host).add(host, now + (LATER if host.aside else LOOK))
+            self._queues.add(host, now + (PROBE_PAUSE if host.aside else LOOK), now)
         else:
             host.probing = True
-            probe = permit.probe or host.aside
+            probe = permit.probe or host.aside or host.is_in_doubt(now)
+            permit.probe = True  # also where it is not the limiter that asks: a probe is not waited for as long
             told = Dispatch(work, permit, Class.PROBE, unproven=host.is_unproven, aside=host.aside)
             self._start(host, told._replace(judges=True, probe=probe, dropped=dropped))
 
@@ -304,6 +311,7 @@ class Engine(Generic[H, W, R]):
         # Counted before the task begins: many are given out at one instant.
         self._unproven += sent.unproven
         self._inflight_aside += sent.aside
+        self._probing += sent.judges
         self.inflight += 1
         host.inflight += 1
         self.given[sent.of] += 1
@@ -314,15 +322,31 @@ class Engine(Generic[H, W, R]):
         """Give the host its next turn, if it has something to ask for."""
         if host.aside or host.accused is not None:
             if not host.probing:  # else its answer says what comes next
-                soonest = now + LATER if host.aside and not self.limiter.is_down(host.name) else now
-                self._places(host).add(host, max(soonest, self.limiter.ready_at(host.name)))
+                self._queues.add(host, max(now, self._probe_due(host)), now)
         elif host.inflight < self._slots_of(host):
-            if (due := self._source.due(host, now)) is not None:
-                self._turns.add(host, max(due, now))
+            if (due := self._due(host, now)) is not None:
+                self._queues.add(host, max(due, now), now)
         elif host.turn is None and self._source.due(host, now) is not None:
             if now >= host.look_at:
                 host.look_at = self._cut_slow((host.flights or {}).values(), self._slots_of(host), now)
-            self._turns.add(host, host.look_at)
+            self._queues.add(host, host.look_at, now)
+
+    def _due(self, host: H, now: float) -> float | None:
+        """When the host has something to ask for: an item that is due, or how it is."""
+        due = self._source.due(host, now)
+        if due is None:
+            return None
+        if self._queues.is_probed(host, now):
+            return self._probe_due(host)
+        doubt = inf if host.silent_since is None else host.silent_since + DOUBT
+        return min(due, doubt) if host.is_in_doubt(doubt) else due
+
+    def _probe_due(self, host: H) -> float:
+        """When the host may be probed: at the limiter's pace where it is closed, and at once to clear the accused."""
+        ready = self.limiter.ready_at(host.name)
+        if host.accused is not None or self.limiter.is_down(host.name):
+            return ready
+        return max(ready, host.rests_until)
 
     def _pass_over(self, host: H, now: float) -> None:
         """Its turn came, and nothing may be taken: not before it is due, or before others let go of their slots."""
@@ -330,48 +354,25 @@ class Engine(Generic[H, W, R]):
         if due is None or due > now or host.inflight >= self._slots_of(host):
             self._line_up(host, now)
         else:
-            self._turns.add(host, now + LOOK)
+            self._queues.add(host, now + LOOK, now)
 
     # Asking.
 
     async def _ask(self, host: H, sent: Dispatch) -> None:
-        blame = Blame(sent.work.key, host.failures(sent.work.key))
-        settled = await self._fly(host, sent, blame)
+        settled = await self._sender.send(host, sent)
         self._unproven -= sent.unproven
         self._inflight_aside -= sent.aside
+        self._probing -= sent.judges
         self.inflight -= 1
         self._inflight_of[sent.of] -= 1
         host.inflight -= 1
         host.probing = host.probing and not sent.judges
         now = self.clock.now()
-        places = self._places(host)
         self._judge.settle(host, sent.work, settled, now, probe=sent.probe, dropped=sent.dropped)
-        if places is not self._places(host):
-            places.remove(host)
+        self._queues.leave_others(host, now)
         if host.turn is not None and not host.aside:
             # While a probe is out nobody knows when the host may be asked; its answer says so.
             hopeless = host.silent_since is not None and self._judge.is_hopeless(host, now)
-            self._turns.hasten(host, now if hopeless else self.limiter.ready_at(host.name))
+            self._queues.hasten(host, now if hopeless else self.limiter.ready_at(host.name))
         self._line_up(host, now)
         self.pump()
-
-    async def _fly(self, host: H, sent: Dispatch, blame: Blame) -> Settled[R]:
-        started, work, permit = self.clock.now(), sent.work, sent.permit
-        host.flights = host.flights or {}
-        limit = asyncio.timeout(None)
-        flight = Flight(host.name, work.key, limit, lambda: self._handler.received(work), started, sent.unproven)
-        host.flights[flight.key] = flight
-        self._flights[flight] = None
-        try:
-            async with limit:
-                return await self._handler(work, permit, blame)
-        except TimeoutError:
-            if not flight.cut:
-                raise
-            self.limiter.feedback(permit, Feedback(latency=self.clock.now() - started, error=CUT.code, blame=blame))
-            return Settled(CUT)
-        finally:
-            self._flights.pop(flight, None)
-            if host.flights.get(flight.key) is flight:
-                del host.flights[flight.key]
-            permit.release(sent=True)

@@ -26,8 +26,9 @@ MOST_HOPS = 10  # as browsers have it, halved
 LONGEST_WAIT = 5.0  # seconds; a hop or a retry that is due later is somebody else's to schedule
 # What a host, or the way to it, can make a client raise. Anything else is a bug of ours, and loud.
 EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, TooLarge, BadEncoding)
-# Nothing was sent, so the item cannot be what is wrong.
-UNREACHED = frozenset({Code.DNS_ERROR, Code.CONNECTION_REFUSED, Code.TLS_ERROR})
+# Seconds to wait for the answer to a probe to begin, whatever the client's own times are: so probes leave at most 30 s
+# apart. A host whose answers take long when it is well gets three times as long as they take.
+PROBE_WAIT, SLOWEST = 10.0, 3.0
 # Headers that must not follow a redirect to another host: they were meant for the first one only.
 PRIVATE = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
 
@@ -166,8 +167,11 @@ class Fetcher:
         """One exchange: how it ended, and what came back."""
         reply: Reply | None = None
         started = self._clock.now()
+        asked = task
+        if permit.probe:
+            asked = replace(task, wait=max(PROBE_WAIT, SLOWEST * permit.gate.mean))
         try:
-            reply = await self._http.send(task)
+            reply = await self._http.send(asked)
             outcome = of_reply(reply.status, reply.headers, wall=self._clock.wall())
             if read is not None and not moves(reply):
                 outcome = read(reply, outcome)
@@ -179,7 +183,7 @@ class Fetcher:
                 permit.release(sent=True)
             raise
         lesson = self._lesson(outcome, reply, self._clock.now() - started)
-        unsent = outcome.code in UNREACHED
+        unsent = outcome.unsent
         if unsent or (task.blame is not None and (task.blame.failures or not outcome.ok)):  # else it says nothing
             blame = self._blame(task, reply)
             lesson = msgspec.structs.replace(lesson, blame=blame, unsent=unsent)

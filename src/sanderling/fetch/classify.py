@@ -112,6 +112,10 @@ ERRORS: tuple[tuple[type[Exception], Code], ...] = (
     (aiohttp.ClientHttpProxyError, Code.NETWORK_ERROR),  # the proxy is there, and cannot reach the host
 )
 
+# Nothing was sent: the host is not there, or whoever is there is not who should be.
+UNREACHED = frozenset({Code.DNS_ERROR, Code.CONNECTION_REFUSED, Code.TLS_ERROR})
+UNCONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+
 # Errors of the network that are our own doing: no files, memory or ports left on this machine. To blame the host would
 # open the breakers of all hosts at once.
 OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EADDRNOTAVAIL})
@@ -126,7 +130,9 @@ def of_error(error: BaseException) -> Outcome:
         raise TypeError(f"{type(error).__name__} is no outcome; expected it to be raised on") from error
     links = list(_links(error))
     code, link = _match(links)
-    return Outcome(code, detail=_clean(_timeout(links) if code is Code.TIMEOUT else _words(link)))
+    detail = _clean(_timeout(links) if code is Code.TIMEOUT else _words(link))
+    unsent = code in UNREACHED or any(isinstance(each, UNCONNECTED) for each in links)
+    return Outcome(code, detail=detail, unsent=unsent)
 
 
 def retry_soon(outcome: Outcome) -> bool:

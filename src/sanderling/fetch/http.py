@@ -115,8 +115,8 @@ class Http:
         if self._memory is not None:
             self._memory.release(task.url)  # of an answer that nobody was given: this asks for it once more
         started = self._clock.now()
-        async with _Phases(self._rules, self._clock) as phases:
-            phases.begin("first byte", self._rules.connect + self._rules.first_byte)
+        async with _Phases(self._rules, self._clock, task.wait or inf) as phases:
+            phases.begin("first byte", min(self._rules.connect + self._rules.first_byte, task.wait or inf))
             response = await self._session.request(
                 task.method,
                 URL(task.url, encoded=True),
@@ -139,7 +139,7 @@ class Http:
         body = Body(encoding, most_raw=rules.most_raw, most_decoded=rules.most_decoded, wanted=task.most)
         try:
             while not body.full:
-                phases.begin("idle", rules.idle)
+                phases.begin("idle", min(rules.idle, task.wait or inf))
                 piece = await response.content.readany()
                 if not piece:
                     return body.finish()
@@ -168,9 +168,9 @@ class _Phases:
     is a number, and a timer looks at it no later than the shortest of the limits could run out.
     """
 
-    def __init__(self, rules: HttpRules, clock: Clock) -> None:
+    def __init__(self, rules: HttpRules, clock: Clock, wait: float) -> None:
         self._clock = clock
-        self._step = min(rules.connect + rules.first_byte, rules.idle)
+        self._step = min(rules.connect + rules.first_byte, rules.idle, wait)
         self._phase, self._end = "total", clock.now() + rules.total
         self._due = self._end
         self._timer = asyncio.timeout(None)

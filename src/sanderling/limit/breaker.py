@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum
-from math import isfinite
+from math import inf, isfinite, log
 from random import Random
 
 
@@ -33,6 +33,16 @@ NEXT = {
 }
 
 SHOWN = 32  # answers, about, of which people are shown how many fail. No decision looks at it.
+# How likely it may be that a host that is well fails so often in a row, or a good item, and how often that is at most.
+IMPROBABLE, MOST_FAILURES = 1e-6, 20
+USUAL_FAILURES = 0.01  # of all requests, before anything is known of a host; as if 20 requests had shown it
+CLEAN = 5  # failures in a row that are improbable where up to one in sixteen requests fails
+RECENT = 128  # answers, about, of which the usual share of failures is made
+
+
+def improbable(share: float) -> int:
+    """How many failures in a row are improbable where that share of requests fails; never more than 20."""
+    return min(MOST_FAILURES, int(log(IMPROBABLE) / log(max(USUAL_FAILURES, share))) + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +51,8 @@ class BreakerRules:
 
     consecutive: int = 5  # different items that fail with nothing good between; more where failures are usual
     unreached: int = 3  # failures in a row that are the host's whatever the item: unsent, or of its own documents
-    open_for: float = 15.0  # seconds; doubled each time a probe fails
+    open_for: float = 15.0  # seconds; doubled each time a probe fails, but not for one that has answered before
+    steady: float = 3600.0  # seconds of an outage for which a host that has answered before is probed at an even pace
     longest: float = 300.0
     jitter: float = 0.3  # up to this share longer, so that hosts behind one cause are not probed in one second
 
@@ -50,6 +61,8 @@ class BreakerRules:
             raise ValueError(f"consecutive is {self.consecutive}, unreached {self.unreached}; both must be at least 1")
         if not (isfinite(self.open_for) and 0 < self.open_for <= self.longest and isfinite(self.longest)):
             raise ValueError(f"open_for is {self.open_for}, longest {self.longest}; expected 0 < open_for <= longest")
+        if not self.steady >= 0:
+            raise ValueError(f"steady is {self.steady}; it must be a number of seconds from 0 up")
         if not 0 <= self.jitter <= 1:
             raise ValueError(f"jitter is {self.jitter}; it must lie between 0 and 1")
 
@@ -62,16 +75,23 @@ class Breaker:
         "_cut",
         "_items",
         "_rules",
+        "_seen",
+        "_short",
         "_unreached",
+        "_usual",
         "error_rate",
         "failures",
+        "good",
         "openings",
+        "since",
         "state",
         "until",
     )
 
-    def __init__(self, rules: BreakerRules, now: float, answers: int = 0) -> None:
+    def __init__(self, rules: BreakerRules, now: float, answers: int = 0, *, good: bool = False) -> None:
         self._rules = rules
+        self.good = good  # whether it has ever answered
+        self.since = inf  # when its outage began
         self.state = State.CLOSED
         self.until = now  # when an open breaker may be probed
         self.failures = 0  # in a row
@@ -81,9 +101,31 @@ class Breaker:
         self._items: set[Hashable] = set()  # that failed, with nothing good since
         self._unreached = 0  # failures of the host itself, with nothing good since
         self._cut = False  # whether the first pause in a row was cut short
+        self._short = 0  # pauses in a row that were not to grow: one that was cut short, and those at an even pace
+        self._seen = min(RECENT, 20 + answers)  # answers that the usual share of failures is made of
+        self._usual = 20 * USUAL_FAILURES / self._seen
 
-    def failed(self, now: float, rng: Random, item: Hashable, *, enough: int, of_host: bool = False) -> bool:
-        """Count a failure of `item`, or `of_host`; so many different items are `enough`. Whether the state changed."""
+    @property
+    def enough(self) -> int:
+        """How many different items must fail in a row: so many that it is improbable for a host that is well."""
+        return self._rules.consecutive + self._more
+
+    @property
+    def _more(self) -> int:
+        """How many more than the rules say it takes, where failures are usual.
+
+        The row that is in progress does not count, nor does one that a failed probe has confirmed: an outage cannot
+        excuse itself.
+        """
+        return max(0, improbable(self._usual) - max(CLEAN, self._rules.consecutive))
+
+    @property
+    def pauses(self) -> int:
+        """Openings in a row by which the next pause is longer than the first."""
+        return self.openings - self._short
+
+    def failed(self, now: float, rng: Random, item: Hashable, *, of_host: bool = False) -> bool:
+        """Count a failure of `item`, or `of_host`; whether the state changed."""
         self._count(1.0)
         self.failures += 1
         self._unreached += of_host
@@ -92,12 +134,17 @@ class Breaker:
         if self.state is State.OPEN:
             return False
         self._items.add(item)
-        tripped = len(self._items) >= enough or self._unreached >= self._rules.unreached
+        tripped = len(self._items) >= self.enough or self._unreached >= self._rules.unreached + self._more
         return tripped and self._move(Event.TRIPPED, now, rng)
 
     def succeeded(self, now: float, rng: Random) -> bool:
         """Count an answer that was none; whether the state changed."""
         self._count(0.0)
+        self.good = True
+        if self.openings <= 1:  # else a probe has failed: what it was about is an outage, and not what is usual
+            for _ in self._items:
+                self._learn(1.0)
+        self._learn(0.0)
         if self.failures:
             self._forget_failures()
         return self.state is State.HALF_OPEN and self._move(Event.PROBE_OK, now, rng)
@@ -112,14 +159,17 @@ class Breaker:
             return False
         self.until = min(self.until, now)
         self._cut = True
+        self._short = 1
         return True
 
-    def reopen(self, openings: int, until: float) -> None:
-        """Take up where an earlier life left off: open until then.
+    def reopen(self, openings: int, until: float, since: float = inf) -> None:
+        """Take up where an earlier life left off: open until then; `since` is given of a host that had answered.
 
         One whose time is over meanwhile is open all the same: a probe has yet to find that the host is well.
         """
         self.openings = max(1, self.openings, openings)
+        self.good |= since < inf
+        self.since = min(self.since, since)
         self.until = max(self.until, until) if self.state is State.OPEN else until
         self.state = State.OPEN
 
@@ -132,6 +182,10 @@ class Breaker:
         self._answers = min(self._answers + 1, SHOWN)
         self.error_rate += (failed - self.error_rate) / self._answers
 
+    def _learn(self, failed: float) -> None:
+        self._seen = min(self._seen + 1, RECENT)
+        self._usual += (failed - self._usual) / self._seen
+
     def _forget_failures(self) -> None:
         self.failures = self._unreached = 0
         self._items.clear()
@@ -139,13 +193,17 @@ class Breaker:
     def _move(self, event: Event, now: float, rng: Random) -> bool:
         self.state = NEXT[self.state, event]
         if self.state is State.OPEN:
-            pauses = self.openings - self._cut  # one that was cut short was none
-            base = min(self._rules.longest, self._rules.open_for * 2 ** min(pauses, 32))
-            self.until = now + base * (1 + self._rules.jitter * rng.random())
+            self.since = min(self.since, now)
+            jitter = self._rules.jitter
+            if self.good and now - self.since < self._rules.steady:
+                self._short = self.openings
+                jitter /= 2  # many that are alike drift apart anyway
+            base = min(self._rules.longest, self._rules.open_for * 2 ** min(self.pauses, 32))
+            self.until = now + base * (1 + jitter * rng.random())
             self.openings += 1
-            self._items.clear()
         if self.state is State.CLOSED:
-            self.openings = self._answers = 0
+            self.openings = self._short = self._answers = 0
             self.error_rate = 0.0
+            self.since = inf
             self._cut = False
         return True

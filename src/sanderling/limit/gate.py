@@ -7,11 +7,11 @@ half-open or a strategy drains; it is a lease that runs out, so a caller that va
 """
 
 from dataclasses import dataclass, replace
-from math import inf, log
+from math import inf
 from random import Random
 
 from sanderling.clock import Timer
-from sanderling.limit.breaker import Breaker, BreakerRules, State
+from sanderling.limit.breaker import Breaker, BreakerRules, State, improbable
 from sanderling.limit.budget import Budget
 from sanderling.limit.feedback import REFUSALS, Feedback
 from sanderling.limit.hints import LONGEST, Quota
@@ -23,9 +23,7 @@ from sanderling.limit.tombstones import Tombstone
 
 LONGEST_HEADER_WAIT = 3600.0  # seconds to believe a header that says nothing is left
 HALF_OPEN_PAUSE = 1.0  # seconds to ask again while another caller's probe is out; it usually answers sooner
-# How likely it may be that a good item fails so often in a row, and the bounds of how often that is.
-IMPROBABLE, FEWEST_FAILURES, MOST_FAILURES = 1e-6, 4, 20
-USUAL_FAILURES = 0.01  # of all requests, before anything is known of a host; as if 20 requests had shown it
+FEWEST_FAILURES = 4  # in a row, before an item may be given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +59,7 @@ class Gate(Lane):
         "rejected",
         "strategy",
         "timer",
+        "vouched",
         "wanted",
     )
 
@@ -80,6 +79,7 @@ class Gate(Lane):
         self.not_before = now
         self.rejected = 0
         self.excused = 0  # failed requests of items that were answered later
+        self.vouched = False  # whether it has answered in an earlier life
         self.probe = 0  # serial of the probe that is out
         self.probe_until = 0.0
 
@@ -109,8 +109,7 @@ class Gate(Lane):
 
         An item that still fails never counts: bad items cannot excuse themselves.
         """
-        share = max(USUAL_FAILURES, (self.excused + 0.2) / (self.excused + self.delivered + 20))
-        return max(FEWEST_FAILURES, min(MOST_FAILURES, int(log(IMPROBABLE) / log(share)) + 1))
+        return max(FEWEST_FAILURES, improbable((self.excused + 0.2) / (self.excused + self.delivered + 20)))
 
     def tokens(self, now: float) -> float:
         """Requests that could leave this instant; below one while the next is still to come due."""
@@ -149,6 +148,12 @@ class Gate(Lane):
     def probe_now(self, now: float) -> bool:
         """Let the next probe of a circuit that has just opened leave at once, unless the host asked for quiet."""
         return self.breaker is not None and self.not_before <= now and self.breaker.cut_short(now)
+
+    def vouch(self) -> None:
+        """It has answered before, whether or not that was seen here."""
+        self.vouched = True
+        if self.breaker is not None:
+            self.breaker.good = True
 
     def settle(self) -> None:
         """Say whether the fast path may be taken."""
@@ -218,10 +223,12 @@ class Gate(Lane):
     def stone(self) -> Tombstone:
         """What must not be forgotten of this host."""
         ceiling = None if self.strategy is None else self.strategy.ceiling
-        openings = 0 if self.breaker is None else self.breaker.openings
-        until = -inf if self.breaker is None or self.breaker.state is State.CLOSED else self.breaker.until
         # Its pace too: else a host that is let go and met again in between could be asked faster for it.
-        return Tombstone(ceiling or 0.0, max(self.not_before, self.ready), until, openings)
+        quiet, breaker = max(self.not_before, self.ready), self.breaker
+        if breaker is None or breaker.state is State.CLOSED:
+            return Tombstone(ceiling or 0.0, quiet, -inf, 0)
+        since = breaker.since if breaker.good else inf
+        return Tombstone(ceiling or 0.0, quiet, breaker.until, max(1, breaker.pauses), since)
 
     def recall(self, stone: Tombstone, now: float) -> None:
         """Take up an earlier life: its penalties in full, its rate with care."""
@@ -231,9 +238,11 @@ class Gate(Lane):
             self.strategy = rules.strategy(rules.pace, self, now, rate)
             self.strategy.remember(rules.pace.clamp(stone.ceiling))
             self._retime(now)
+        if stone.ceiling > 0 or stone.down_since < inf:
+            self.vouch()
         if stone.open_until > -inf:
-            self.breaker = self.breaker or Breaker(rules.breaker, now)
-            self.breaker.reopen(stone.openings, stone.open_until)
+            self.breaker = self.breaker or Breaker(rules.breaker, now, good=self.vouched)
+            self.breaker.reopen(stone.openings, stone.open_until, stone.down_since)
         self.penalise(stone.not_before)
         self.settle()
 
@@ -285,10 +294,11 @@ class Gate(Lane):
         """
         if self.breaker is None:
             # It is made at the first failure; what went well before must count too.
-            self.breaker = Breaker(self._rules.breaker, now, answers=self.ended - 1)
-        item = object() if feedback.blame is None else feedback.blame.item
-        enough = max(self._rules.breaker.consecutive, self.most_failures)
-        if not self.breaker.failed(now, self._rules.rng, item, enough=enough, of_host=feedback.blames_host):
+            good = self.vouched or self.delivered > 0
+            self.breaker = Breaker(self._rules.breaker, now, answers=self.ended - 1, good=good)
+        # While one request at a time is let through, what fails again and again are probes, whatever the item.
+        item = object() if feedback.blame is None or self._single else feedback.blame.item
+        if not self.breaker.failed(now, self._rules.rng, item, of_host=feedback.blames_host):
             return False
         self.generation = self.serial
         self.probe = 0

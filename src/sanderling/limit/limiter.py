@@ -150,6 +150,10 @@ class Limiter:
         gate = self._gates.get(host)
         return gate is not None and gate.probe_now(self._now())
 
+    def vouch(self, host: str) -> None:
+        """Say that `host` has answered before, be it in an earlier run: an outage of it is probed at an even pace."""
+        self._hosts.gate(host).vouch()
+
     def cap(self, host: str, rps: float | None, why: str) -> None:
         """Never call `host` faster than `rps`, as somebody has asked for; `why` says who, in words. None lifts it.
 

@@ -13,6 +13,7 @@ from sanderling.limit.tombstones import Tombstone, Tombstones
 
 TRIED = 16  # unused hosts of which the one that was asked longest ago goes, when there is no room
 LET_GO = 10  # times as many hosts as in memory, of which something is kept when they are let go
+ABANDONED = 310.0  # seconds after which a permit will neither be reported nor released: no request takes longer
 SWEPT = 4  # hosts looked at, for idleness, each time a new one is met: the sweep outruns the growth
 
 
@@ -116,8 +117,7 @@ class Registry:
         asked = gate.ready - gate.interval
         if now - asked < self._rules.idle or gate.wanted or gate.state is not State.CLOSED:
             return False
-        # A permit that was neither reported nor released in ten leases never will be.
-        return gate.inflight == 0 or now - asked > 10 * self._rules.lease
+        return gate.inflight == 0 or now - asked > ABANDONED
 
     def _forget(self, host: str, now: float) -> None:
         gate = self.gates.pop(host)

@@ -40,7 +40,7 @@ class LimiterRules:
     scopes: Mapping[str, PaceRules] = field(default_factory=dict)  # the pace of a kind of scope, if not the hosts'
     idle: float = 120.0  # seconds after which a host that nobody asks is let go
     hosts: int = 100_000  # at most; idle ones go earlier when it gets tight
-    lease: float = 31.0  # seconds a probe may take: a usual request timeout and a little
+    lease: float = 11.0  # seconds a probe may take: a client waits for its answer for 10, and a little
 
     @classmethod
     def contract(cls, rps: float) -> "LimiterRules":

@@ -10,8 +10,8 @@ import msgspec
 
 from sanderling.limit.hints import LONGEST
 
-# Ceiling, penalty, open until, openings: 25 bytes that stand for a host of a kilobyte.
-PACKED = struct.Struct("<dddB")
+# Ceiling, penalty, open until, openings, down since: 29 bytes that stand for a host of a kilobyte.
+PACKED = struct.Struct("<dddBf")
 VERSION = 1
 # How many to choose from when one must go; to look at all would take a second when there are a million.
 OLDEST = 64
@@ -26,9 +26,10 @@ class Tombstone(NamedTuple):
     not_before: float
     open_until: float
     openings: int
+    down_since: float = inf  # when its outage began; inf if there is none, or if it had never answered
 
 
-class Saved(msgspec.Struct, forbid_unknown_fields=True):
+class Saved(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A tombstone as it is written: seconds left instead of instants, as the clock starts anew."""
 
     host: str
@@ -36,6 +37,7 @@ class Saved(msgspec.Struct, forbid_unknown_fields=True):
     wait: NotNegative
     open: NotNegative
     openings: Annotated[int, msgspec.Meta(ge=0)]
+    down: NotNegative | None = None  # seconds of its outage so far
 
 
 class SavedFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -87,13 +89,21 @@ def _heavier(stone: Tombstone, earlier: Tombstone) -> Tombstone:
         max(stone.not_before, earlier.not_before),
         max(stone.open_until, earlier.open_until),
         max(stone.openings, earlier.openings),
+        min(stone.down_since, earlier.down_since),
     )
 
 
 def encode(stones: Iterator[tuple[str, Tombstone]], now: float, wall: float) -> bytes:
     """The stones as JSON, with the seconds that are left of each penalty."""
     hosts = [
-        Saved(host, stone.ceiling, max(0.0, stone.not_before - now), _open_for(stone, now), stone.openings)
+        Saved(
+            host,
+            stone.ceiling,
+            max(0.0, stone.not_before - now),
+            _open_for(stone, now),
+            stone.openings,
+            max(0.0, now - stone.down_since) if stone.down_since < inf else None,
+        )
         for host, stone in stones
     ]
     return msgspec.json.encode(SavedFile(VERSION, wall, hosts))
@@ -117,4 +127,5 @@ def decode(data: bytes, now: float, wall: float) -> Iterator[tuple[str, Tombston
     for each in saved.hosts:
         wait = max(0.0, min(each.wait, LONGEST) - elapsed)
         rest = now + max(0.0, min(each.open, LONGEST) - elapsed) if each.open > 0 else -inf
-        yield each.host, Tombstone(each.ceiling, now + wait, rest, each.openings)
+        since = inf if each.down is None else now - each.down - elapsed
+        yield each.host, Tombstone(each.ceiling, now + wait, rest, each.openings, since)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Self, cast
 
 from sanderling.clock import Clock
@@ -77,16 +78,16 @@ class GameNetwork(SiteNetwork):
         with tally.request(self._clock.now(), forbidden=False):
             answer = self.game.ask(task.url[len(ORIGIN) :], self._clock.wall())
             tally.note(answer)
-            if self._special(answer):
+            if self._special(task, answer):
                 return await self._arrive(task, answer)
             # What nearly all come to, in one step: a simulated day has millions of them, and this halves their cost.
             await self._clock.sleep(answer.latency)
             return Reply(answer.status, answer.headers, answer.body, task.url, answer.latency)
 
-    def _special(self, answer: GameAnswer) -> bool:
+    def _special(self, task: Task, answer: GameAnswer) -> bool:
         """Whether the client could run out of time or room, or get nothing at all."""
         rules = self._rules
-        late = answer.latency >= min(rules.first_byte, rules.total)
+        late = answer.latency >= min(rules.first_byte, rules.total, task.wait or inf)
         large = answer.times > 1 or len(answer.body) > min(rules.most_raw, rules.most_decoded)
         return late or large or answer.fault is not Fault.NONE
 

@@ -2,6 +2,7 @@
 
 import errno
 import socket
+from math import inf
 from typing import NoReturn
 
 import aiohttp
@@ -58,8 +59,8 @@ class SiteNetwork:
         return self.world.ask(task.host, path, self._headers | dict(task.headers), self._clock.now())
 
     async def _arrive(self, task: Task, answer: Answer) -> Reply:
-        rules, started = self._rules, self._clock.now()
-        await self._wait(answer.latency, rules.connect + rules.first_byte, "first byte", started)
+        rules, started, longest = self._rules, self._clock.now(), task.wait or inf
+        await self._wait(answer.latency, min(rules.connect + rules.first_byte, longest), "first byte", started)
         if answer.fault is Fault.REFUSED:
             raise _refused(task.host)
         if answer.fault is Fault.RESET:
@@ -68,7 +69,7 @@ class SiteNetwork:
         encoding = said.get("content-encoding")
         body = Body(encoding, most_raw=rules.most_raw, most_decoded=rules.most_decoded, wanted=task.most)
         for pause, piece in answer.pieces() if task.method != "HEAD" else ():
-            await self._wait(pause, rules.idle, "idle", started)
+            await self._wait(pause, min(rules.idle, longest), "idle", started)
             body.add(piece)
             if body.full:
                 return Reply(answer.status, answer.headers, body.finish(), task.url, answer.latency)

@@ -1,0 +1,71 @@
+"""Whose turn is it: hosts with work, hosts that are probed, and hosts that were set aside.
+
+Probes come first, so that the return of a host is seen in time however many others want the slots; and they are few, so
+that many hosts which hang at once cost the others no more than a part of the slots.
+"""
+
+from typing import Generic, TypeVar
+
+from sanderling.engine.hosts import HostState
+from sanderling.flow.turns import Turns
+from sanderling.limit import Limiter
+
+H = TypeVar("H", bound=HostState)
+
+PROBES = 4  # the part of all slots that probes may hold: one in so many
+
+
+class HostQueues(Generic[H]):
+    """Each host has one place in one of three queues, at the time it may next be asked."""
+
+    def __init__(self, limiter: Limiter) -> None:
+        self._limiter = limiter
+        self.work: Turns[H] = Turns()
+        self._doubt: Turns[H] = Turns()  # of hosts that are probed
+        self._aside: Turns[H] = Turns()  # and of such as were set aside, which keep nobody alive
+
+    def __len__(self) -> int:
+        """How many hosts that were not set aside have a turn to come."""
+        return len(self.work) + len(self._doubt)
+
+    def is_probed(self, host: H, now: float) -> bool:
+        """Whether the host is only to be asked how it is."""
+        return host.aside or host.accused is not None or host.is_in_doubt(now) or self._limiter.is_down(host.name)
+
+    def add(self, host: H, due: float, now: float) -> None:
+        """Give the host its place, unless it has one."""
+        self._queue_of(host, now).add(host, due)
+
+    def hasten(self, host: H, due: float) -> None:
+        """Let a host that has a later place have this one."""
+        for queue in (self.work, self._doubt):
+            queue.hasten(host, due)
+
+    def leave_others(self, host: H, now: float) -> None:
+        """Take the host's place away if it is in another queue than it should be by now."""
+        own = self._queue_of(host, now)
+        for queue in (self.work, self._doubt, self._aside):
+            if queue is not own:
+                queue.remove(host)
+
+    def next(self, now: float, *, probes: bool, aside: bool) -> H | None:
+        """The host whose turn it is, also of those that are probed, or were set aside, if they may be."""
+        for queue in self._open(probes=probes, aside=aside):
+            if (host := queue.next(now)) is not None:
+                return host
+        return None
+
+    def due(self, *, probes: bool, aside: bool) -> float | None:
+        """When the next turn is."""
+        dues = (queue.due() for queue in self._open(probes=probes, aside=aside))
+        return min((due for due in dues if due is not None), default=None)
+
+    def _open(self, *, probes: bool, aside: bool) -> list[Turns[H]]:
+        if not probes:
+            return [self.work]
+        return [self._doubt, self._aside, self.work] if aside else [self._doubt, self.work]
+
+    def _queue_of(self, host: H, now: float) -> Turns[H]:
+        if host.aside:
+            return self._aside
+        return self._doubt if self.is_probed(host, now) else self.work
