@@ -308,8 +308,7 @@ class Trials:
             held = self._level if self.evidence is Evidence.DEPTH else 0.0
             # A handful of answers measure nothing well.
             least = rate / 2 if self._served - self._anchor_served < 6 else 0.0
-            window = 0.0 if self._deep or self._again else min(self._busy, rate * (1 - STEP))  # as much in any second
-            self._again = self._refused_at - self.began > 1.0
+            window = 0.0 if self._deep else self._by_the_second(rate, outage)
             estimate = min(max(self._measured(), least, held, window), rate)
             return estimate, SOON if self.suspicious else self._patience(estimate, SOON), Evidence.SATURATION
         if self._phase is Phase.TESTING:
@@ -320,6 +319,14 @@ class Trials:
                 return None, 0.0, self.evidence
             return min(rate, max(self.passed, self._busy)), PROMPT, Evidence.PASSED
         return min(rate, max(self._measured(), rate * (1 - STEP))), SOON, Evidence.CRUISE
+
+    def _by_the_second(self, rate: float, outage: float) -> float:
+        """What the host allows if it counts seconds, so that nothing is saved up while we wait."""
+        again, self._again = self._again, self._refused_at - self.began > 1.0
+        if not again:
+            return min(self._busy, rate * (1 - STEP))
+        # A full second passed, twice: perhaps it is a bucket after all. To find out is cheap while refusals are short.
+        return (self._measured() + rate) / 2 if outage < 2.0 else 0.0
 
     def _weigh_test(self, rate: float) -> tuple[float, float, Evidence]:
         if self._honest:
