@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-FLAGS = ["-std=c11", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+FLAGS = ["-std=c11", "-g1", "-Og", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 class NoSanitizersError(Exception):
