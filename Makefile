@@ -59,7 +59,7 @@ SHARE = $(shell expr $(SECONDS) / $(words $(TARGET)))
 
 fuzz: $(addprefix fuzz-,$(TARGET)) ## look for input that breaks the C, for SECONDS=600; TARGET='parser repo scan'
 
-# The C of the parser that knows nothing of Python, by itself: a hundred times as many inputs as with Python around it.
+# The C of the parser that knows nothing of Python, by itself: fifteen times as many inputs as with Python around it.
 PARSER = $(filter-out %/_repo.c,$(wildcard src/sanderling/formats/_repo*.c))
 SANITIZE = -std=c11 -g -O1 -DREPO_FUZZ -fno-sanitize-recover=all
 

@@ -41,7 +41,7 @@ def test_each_interpreter_has_its_own(tmp_path: Path) -> None:
         (tmp_path / f"{number:03}.car").write_bytes(car)
     script = Path(__file__).with_name("interpreters.py")
     command = [sys.executable, str(script), str(tmp_path)]
-    path = ":".join([str(sanitized.ROOT / "fuzz"), str(sanitized.ROOT / "src")])
+    path = os.pathsep.join([str(sanitized.ROOT / "fuzz"), *sys.path])
 
     done = subprocess.run(  # noqa: S603 - ourselves
         command, capture_output=True, text=True, timeout=300, check=False, env=os.environ | {"PYTHONPATH": path}
