@@ -1,27 +1,30 @@
 """Only the optional C parts; everything else is in pyproject.toml. Without a compiler the package works, slower."""
 
+from glob import glob
+from pathlib import Path
+
 from setuptools import Extension, setup
 
-FORMATS = "src/sanderling/formats"
-ANALYSIS = "src/sanderling/events/analysis"
+ROOT = Path(__file__).parent
 WARNINGS = ["-Wall", "-Wextra", "-Wno-missing-field-initializers"]
 
-setup(
-    ext_modules=[
-        Extension(
-            "sanderling.formats._repo",
-            [f"{FORMATS}/_repo{part}.c" for part in ("", "_parse", "_commit", "_blocks", "_json", "_sha256")],
-            depends=[f"{FORMATS}/_repo.h"],
-            extra_compile_args=["-O3", "-fvisibility=hidden", *WARNINGS],
-            optional=True,
-        ),
-        Extension(
-            "sanderling.events.analysis._scan",
-            [f"{ANALYSIS}/_scan{part}.c" for part in ("", "_phrases", "_weigh", "_windows")],
-            depends=[f"{ANALYSIS}/_scan.h"],
-            # Sums are those of the Python twin on every machine.
-            extra_compile_args=["-O3", "-ffp-contract=off", "-fvisibility=hidden", *WARNINGS],
-            optional=True,
-        ),
-    ]
-)
+
+def extension(folder: str, name: str, *flags: str) -> Extension:
+    """The module `name` of a folder in src/: all files there whose names begin so."""
+    return Extension(
+        f"{folder.removeprefix('src/').replace('/', '.')}.{name}",
+        sorted(glob(f"{folder}/{name}*.c", root_dir=ROOT)),  # noqa: PTH207 - setuptools wants paths below the root
+        depends=sorted(glob(f"{folder}/{name}*.h", root_dir=ROOT)),  # noqa: PTH207 - the same
+        extra_compile_args=["-O3", "-fvisibility=hidden", *flags, *WARNINGS],
+        optional=True,
+    )
+
+
+EXTENSIONS = [
+    extension("src/sanderling/formats", "_repo"),
+    # Sums are those of the Python twin on every machine.
+    extension("src/sanderling/events/analysis", "_scan", "-ffp-contract=off"),
+]
+
+if __name__ == "__main__":
+    setup(ext_modules=EXTENSIONS)

@@ -1,4 +1,4 @@
-"""Write the inputs that fuzzing starts from into a folder: small repos, sound ones and every broken one we know."""  # noqa: INP001 - a script
+"""Write the inputs that fuzzing starts from into a folder: small repos, sound ones and every broken one we know."""
 
 import sys
 from hashlib import sha256
@@ -25,8 +25,18 @@ NUMBERS: list[cbor.Value] = [
 
 # Each ends a block, whole or cut: then it says more than is there, and nothing is behind it.
 ENDS: list[cbor.Value] = [
-    *(["x", Cid.of(b"")], {"a": Cid(b"\x01\x55\0\x60" + bytes(96))}, [1, Cid(b"\x01\x55\0\0")]),
-    *([1, "text"], ["\x01" * 300], {"a": "é"}, {"cid": "日"}, [b"bytes"], [0.1], [2**40], [[[]]], {"key": {}}),
+    ["x", Cid.of(b"")],
+    {"a": Cid(b"\x01\x55\0\x60" + bytes(96))},
+    [1, Cid(b"\x01\x55\0\0")],
+    [1, "text"],
+    ["\x01" * 300],
+    {"a": "é"},
+    {"cid": "日"},
+    [b"bytes"],
+    [0.1],
+    [2**40],
+    [[[]]],
+    {"key": {}},
 ]
 
 # A header whose root says that it is longer than the CAR.
@@ -41,9 +51,8 @@ def repo_of(*records: bytes) -> bytes:
     return write_car([Cid.of(commit)], {Cid.of(commit): commit, **nodes, **blocks}.items())
 
 
-def main(folder: Path) -> None:
-    """Each input is two bytes of options, which the fuzzers change as they like, and a CAR."""
-    folder.mkdir(parents=True, exist_ok=True)
+def cars() -> list[bytes]:
+    """All of them."""
     sound = [make_repo(Random(size), DID, mix(size), version=2 + size % 2) for size in (0, 1, 4, 9, 40)]
     sound += [make_repo(Random(7), DID, {"com.example.note": 12})]
     # Many small blocks make the table of blocks grow.
@@ -52,7 +61,13 @@ def main(folder: Path) -> None:
     sound += [repo_of(block[: len(block) - cut]) for block in ends for cut in range(3)]
     small = make_repo(Random(1), DID, mix(4))
     broken = [case.car for case in mutations(small, Random(2)) if len(case.car) <= LARGEST]
-    for car in [*sound, *broken, LONG_ROOT]:
+    return [*sound, *broken, LONG_ROOT]
+
+
+def main(folder: Path) -> None:
+    """Each input is two bytes of options, which the fuzzers change as they like, and a CAR."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for car in cars():
         (folder / sha256(car).hexdigest()[:16]).write_bytes(b"\0\0" + car)
 
 

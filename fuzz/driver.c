@@ -108,8 +108,13 @@ read_folder(const char *folder)
     DIR *open = opendir(folder);
     for (struct dirent *entry; open != NULL && count < MOST_FILES && (entry = readdir(open)) != NULL;) {
         if (entry->d_name[0] != '.') {
-            paths[count] = malloc(strlen(folder) + strlen(entry->d_name) + 2);
-            sprintf(paths[count++], "%s/%s", folder, entry->d_name);
+            const size_t room = strlen(folder) + strlen(entry->d_name) + 2;
+            char *path = malloc(room);
+            if (path == NULL) {
+                abort();
+            }
+            snprintf(path, room, "%s/%s", folder, entry->d_name);
+            paths[count++] = path;
         }
     }
     if (open != NULL) {

@@ -3,7 +3,10 @@
    The first byte of an input chooses options, the second which request for memory fails (0: none); the CAR follows.
    Hashes are forged more often than checked: with them checked a changed byte is found before it can do any harm. */
 
-#include "_repo.h"
+#ifndef REPO_FUZZ
+#define REPO_FUZZ /* the parser must be compiled so as well */
+#endif
+#include "../src/sanderling/formats/_repo.h"
 
 #include <stdio.h>
 #include <stdlib.h>

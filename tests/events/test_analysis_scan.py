@@ -1,5 +1,6 @@
 """The C part of the analysis and its Python twins must not be told apart."""
 
+import gc
 import os
 import random
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import count, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -180,6 +182,54 @@ def test_the_c_refuses_a_place_outside_of_the_text(span: tuple[int, int]) -> Non
 def test_the_c_refuses_to_look_for_nothing_or_before_the_text(phrase: str, at: int) -> None:
     with pytest.raises(ValueError, match="not empty"):
         native.locate("abc", phrase, at)
+
+
+class Spoiler:
+    """A key or a number that empties what is looked at, the words and the tree, while it is compared or read."""
+
+    def __init__(self, like: str) -> None:
+        self._like = like
+        self.words = ["a", "b"] * 20
+        self.tree: Any = {}
+        self.armed = False
+
+    def _spoil(self) -> None:
+        if self.armed:
+            self.words.clear()
+            self.tree.clear()
+            gc.collect()
+
+    def __hash__(self) -> int:
+        return hash(self._like)
+
+    def __eq__(self, other: object) -> bool:
+        self._spoil()
+        return False
+
+    def __index__(self) -> int:
+        self._spoil()
+        return 0
+
+
+@pytest.mark.parametrize("find", [native.longest, native.every])
+def test_a_tree_that_changes_while_it_is_read_does_no_harm(find: Callable[..., list[object]]) -> None:
+    spoiler = Spoiler("b")
+    spoiler.tree["a"] = (None, {spoiler: (1, {}), "b": ((2,), {})})
+    spoiler.armed = True
+
+    found = find(spoiler.tree, spoiler.words)
+
+    # The first phrase was being read, and all the words were there; for the second one the tree had gone.
+    assert found in ([(0, 2, (2,))], [(0, (2,))])
+    assert (spoiler.words, spoiler.tree) == ([], {})
+
+
+def test_a_number_that_changes_the_tree_does_no_harm() -> None:
+    spoiler = Spoiler("a")
+    spoiler.tree["a"] = ((spoiler, 1.0, 0.0), {})
+    spoiler.armed = True
+
+    assert native.weigh(spoiler.tree, frozenset(), spoiler.words) == (1.0, 0.0, 0)
 
 
 def test_the_words_that_are_kept_are_never_more_than_some() -> None:

@@ -1,18 +1,36 @@
-/* parse_repo for Python: the parser in _repo_parse.c, with the GIL released, and its result as Python objects. */
+/* parse_repo for Python: the parser in _repo_parse.c, with the GIL released, and its result as Python objects.
+
+   Subinterpreters: each has a module and a State of its own, also one with a GIL of its own. The parser has no state.
+   Free threading: not promised, since it was not tried. A Python without a GIL turns it on for this module. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "_repo.h"
 
+#include <math.h>
 #include <string.h>
 
-/* From sanderling.formats.parsed. */
-static PyObject *type_collection, *type_stats, *type_repo, *type_error, *type_limits, *default_limits;
-static PyObject *kinds[REPO_KINDS];
+/* What one interpreter has. */
+typedef struct {
+    /* From sanderling.formats.parsed. */
+    PyObject *collection, *stats, *repo, *error, *limits, *default_limits;
+    PyObject *kinds[REPO_KINDS];
+    uint64_t hash_key[2];
+    const RepoSha256 *sha256;
+} State;
 
-static uint64_t hash_key[2];
-static const RepoSha256 *sha256_fastest;
+/* That of a module; NULL and an error if the module was not executed, or if that failed. */
+static State *
+state_of(PyObject *module)
+{
+    State *state = PyModule_GetState(module);
+    if (state == NULL || state->default_limits == NULL) {
+        PyErr_SetString(PyExc_SystemError, "_repo was not executed");
+        return NULL;
+    }
+    return state;
+}
 
 /* --- Arguments ----------------------------------------------------------------------------------------------------- */
 
@@ -35,9 +53,9 @@ get_limit(PyObject *limits, const char *name, uint64_t *limit)
 }
 
 static int
-get_limits(PyObject *limits, RepoOptions *options)
+get_limits(const State *state, PyObject *limits, RepoOptions *options)
 {
-    const int known = PyObject_IsInstance(limits, type_limits);
+    const int known = PyObject_IsInstance(limits, state->limits);
     if (known == 0) {
         PyErr_Format(PyExc_TypeError, "limits is a %s, expected Limits", Py_TYPE(limits)->tp_name);
     }
@@ -55,13 +73,9 @@ get_limits(PyObject *limits, RepoOptions *options)
 static int
 get_strip(PyObject *cids, bool *strip)
 {
-    const char *text = cids == NULL ? "strip" : PyUnicode_Check(cids) ? PyUnicode_AsUTF8(cids) : "";
-    if (text == NULL) {
-        PyErr_Clear(); /* a lone surrogate, which is neither of the two */
-        text = "";
-    }
-    *strip = strcmp(text, "strip") == 0;
-    if (!*strip && strcmp(text, "keep") != 0) {
+    const bool text = cids != NULL && PyUnicode_Check(cids);
+    *strip = cids == NULL || (text && PyUnicode_CompareWithASCIIString(cids, "strip") == 0);
+    if (!*strip && !(text && PyUnicode_CompareWithASCIIString(cids, "keep") == 0)) {
         PyErr_Format(PyExc_ValueError, "cids is %R, expected 'strip' or 'keep'", cids);
         return -1;
     }
@@ -71,21 +85,21 @@ get_strip(PyObject *cids, bool *strip)
 /* --- Results ------------------------------------------------------------------------------------------------------- */
 
 static PyObject *
-make_collection(const RepoResult *result, const RepoCollection *collection)
+make_collection(const State *state, const RepoResult *result, const RepoCollection *collection)
 {
     return PyObject_CallFunction(
-        type_collection, "s#ny#", (const char *)result->names.data + collection->name,
+        state->collection, "s#ny#", (const char *)result->names.data + collection->name,
         (Py_ssize_t)collection->name_size, (Py_ssize_t)collection->count,
         (const char *)result->data.data + collection->data, (Py_ssize_t)collection->data_size);
 }
 
 static PyObject *
-make_repo(const RepoResult *result)
+make_repo(const State *state, const RepoResult *result)
 {
     const size_t count = result->collections.count;
     PyObject *collections = PyTuple_New((Py_ssize_t)count);
     for (size_t i = 0; collections != NULL && i < count; i++) {
-        PyObject *collection = make_collection(result, (const RepoCollection *)result->collections.data + i);
+        PyObject *collection = make_collection(state, result, (const RepoCollection *)result->collections.data + i);
         if (collection == NULL) {
             Py_CLEAR(collections);
             break;
@@ -96,7 +110,7 @@ make_repo(const RepoResult *result)
         return NULL;
     }
     PyObject *stats = PyObject_CallFunction(
-        type_stats, "KKKKKKK", (unsigned long long)result->blocks, (unsigned long long)result->records,
+        state->stats, "KKKKKKK", (unsigned long long)result->blocks, (unsigned long long)result->records,
         (unsigned long long)result->json_bytes, (unsigned long long)result->missing,
         (unsigned long long)result->bad_records, (unsigned long long)result->bad_keys,
         (unsigned long long)result->floats);
@@ -104,22 +118,21 @@ make_repo(const RepoResult *result)
         Py_DECREF(collections);
         return NULL;
     }
-    const char *rev = result->rev_size == 0 ? "" : (const char *)result->rev;
     return PyObject_CallFunction(
-        type_repo, "s#s#INN", (const char *)result->did, (Py_ssize_t)result->did_size, rev,
-        (Py_ssize_t)result->rev_size, result->version, collections, stats);
+        state->repo, "s#s#INN", result->did, (Py_ssize_t)result->did_size, result->rev, (Py_ssize_t)result->rev_size,
+        result->version, collections, stats);
 }
 
 static PyObject *
-raise_fault(const RepoResult *result)
+raise_fault(const State *state, const RepoResult *result)
 {
     if (result->kind == REPO_NO_MEMORY) {
         return PyErr_NoMemory();
     }
     PyObject *error = PyObject_CallFunction(
-        type_error, "Ons", kinds[result->kind], (Py_ssize_t)result->offset, result->found);
+        state->error, "Ons", state->kinds[result->kind], (Py_ssize_t)result->offset, result->found);
     if (error != NULL) {
-        PyErr_SetObject(type_error, error);
+        PyErr_SetObject(state->error, error);
         Py_DECREF(error);
     }
     return NULL;
@@ -132,17 +145,22 @@ PyDoc_STRVAR(parse_repo_doc,
 "Whether the repo is the one that was asked for is the caller's to check, by `did`. Other threads run meanwhile.");
 
 static PyObject *
-parse_repo(PyObject *Py_UNUSED(module), PyObject *args, PyObject *keywords)
+parse_repo(PyObject *module, PyObject *args, PyObject *keywords)
 {
+    const State *state = state_of(module);
+    if (state == NULL) {
+        return NULL;
+    }
     static char *names[] = {"car", "verify", "cids", "limits", NULL};
     Py_buffer car;
     int verify = 1;
-    PyObject *cids = NULL, *limits = default_limits;
+    PyObject *cids = NULL, *limits = state->default_limits;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "y*|$pOO:parse_repo", names, &car, &verify, &cids, &limits)) {
         return NULL;
     }
-    RepoOptions options = {.verify = verify, .key = {hash_key[0], hash_key[1]}, .sha256 = sha256_fastest};
-    if (get_strip(cids, &options.strip) < 0 || get_limits(limits, &options) < 0) {
+    RepoOptions options = {.verify = verify, .sha256 = state->sha256};
+    memcpy(options.key, state->hash_key, sizeof(options.key));
+    if (get_strip(cids, &options.strip) < 0 || get_limits(state, limits, &options) < 0) {
         PyBuffer_Release(&car);
         return NULL;
     }
@@ -150,9 +168,9 @@ parse_repo(PyObject *Py_UNUSED(module), PyObject *args, PyObject *keywords)
     Py_BEGIN_ALLOW_THREADS
     repo_parse(car.buf, (size_t)car.len, &options, &result);
     Py_END_ALLOW_THREADS
-    PyObject *repo = result.kind == REPO_OK ? make_repo(&result) : raise_fault(&result);
-    repo_release(&result);
     PyBuffer_Release(&car);
+    PyObject *repo = result.kind == REPO_OK ? make_repo(state, &result) : raise_fault(state, &result);
+    repo_release(&result);
     return repo;
 }
 
@@ -189,6 +207,9 @@ float_text(PyObject *Py_UNUSED(module), PyObject *value)
     if (number == -1.0 && PyErr_Occurred()) {
         return NULL;
     }
+    if (!isfinite(number)) {
+        return PyErr_Format(PyExc_ValueError, "%R has no text in JSON, expected a finite float", value);
+    }
     char text[REPO_LONGEST_FLOAT];
     return PyUnicode_DecodeASCII(text, (Py_ssize_t)repo_float(number, text), NULL);
 }
@@ -203,7 +224,7 @@ static PyMethodDef methods[] = {
 /* --- The module ----------------------------------------------------------------------------------------------------- */
 
 static int
-import_types(void)
+import_types(State *state)
 {
     PyObject *parsed = PyImport_ImportModule("sanderling.formats.parsed");
     if (parsed == NULL) {
@@ -213,8 +234,8 @@ import_types(void)
         PyObject **type;
         const char *name;
     } types[] = {
-        {&type_collection, "Collection"}, {&type_stats, "Stats"}, {&type_repo, "Repo"},
-        {&type_error, "RepoError"}, {&type_limits, "Limits"},
+        {&state->collection, "Collection"}, {&state->stats, "Stats"}, {&state->repo, "Repo"},
+        {&state->error, "RepoError"}, {&state->limits, "Limits"},
     };
     int done = 0;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]) && done == 0; i++) {
@@ -222,32 +243,38 @@ import_types(void)
         done = *types[i].type == NULL ? -1 : 0;
     }
     for (int i = 0; i < REPO_KINDS && done == 0; i++) {
-        kinds[i] = PyObject_CallMethod(parsed, "Kind", "s", repo_kind_names[i]);
-        done = kinds[i] == NULL ? -1 : 0;
+        state->kinds[i] = PyObject_CallMethod(parsed, "Kind", "s", repo_kind_names[i]);
+        done = state->kinds[i] == NULL ? -1 : 0;
     }
     Py_DECREF(parsed);
     if (done == 0) {
-        default_limits = PyObject_CallNoArgs(type_limits);
+        state->default_limits = PyObject_CallNoArgs(state->limits);
     }
-    return default_limits == NULL ? -1 : 0;
+    return state->default_limits == NULL ? -1 : 0;
 }
 
 static int
-make_hash_key(void)
+make_hash_key(State *state)
 {
     PyObject *os = PyImport_ImportModule("os");
-    PyObject *random = os == NULL ? NULL : PyObject_CallMethod(os, "urandom", "i", (int)sizeof(hash_key));
+    PyObject *random = os == NULL ? NULL : PyObject_CallMethod(os, "urandom", "i", (int)sizeof(state->hash_key));
     Py_XDECREF(os);
     if (random == NULL) {
         return -1;
     }
-    memcpy(hash_key, PyBytes_AS_STRING(random), sizeof(hash_key));
+    const bool enough = PyBytes_Check(random) && PyBytes_GET_SIZE(random) == sizeof(state->hash_key);
+    if (enough) {
+        memcpy(state->hash_key, PyBytes_AS_STRING(random), sizeof(state->hash_key));
+    }
+    else { /* somebody has put another in its place */
+        PyErr_Format(PyExc_TypeError, "os.urandom gave %R, expected %zu bytes", random, sizeof(state->hash_key));
+    }
     Py_DECREF(random);
-    return 0;
+    return enough ? 0 : -1;
 }
 
 static int
-add_implementations(PyObject *module)
+add_implementations(PyObject *module, const RepoSha256 *fastest)
 {
     PyObject *names = PyList_New(0);
     for (size_t i = 0; names != NULL && i < repo_sha256_count; i++) {
@@ -261,28 +288,81 @@ add_implementations(PyObject *module)
     Py_XDECREF(names);
     const int done = tuple == NULL ? -1 : PyModule_AddObjectRef(module, "IMPLEMENTATIONS", tuple);
     Py_XDECREF(tuple);
-    return done < 0 ? -1 : PyModule_AddStringConstant(module, "IMPLEMENTATION", sha256_fastest->name);
+    return done < 0 ? -1 : PyModule_AddStringConstant(module, "IMPLEMENTATION", fastest->name);
 }
+
+static int
+start(PyObject *module)
+{
+    State *state = PyModule_GetState(module);
+    state->sha256 = repo_sha256_fastest();
+    const bool done = make_hash_key(state) == 0 && import_types(state) == 0;
+    return done ? add_implementations(module, state->sha256) : -1;
+}
+
+static int
+traverse(PyObject *module, visitproc visit, void *arg)
+{
+    State *state = PyModule_GetState(module);
+    Py_VISIT(state->collection);
+    Py_VISIT(state->stats);
+    Py_VISIT(state->repo);
+    Py_VISIT(state->error);
+    Py_VISIT(state->limits);
+    Py_VISIT(state->default_limits);
+    for (int i = 0; i < REPO_KINDS; i++) {
+        Py_VISIT(state->kinds[i]);
+    }
+    return 0;
+}
+
+static int
+clear(PyObject *module)
+{
+    State *state = PyModule_GetState(module);
+    Py_CLEAR(state->collection);
+    Py_CLEAR(state->stats);
+    Py_CLEAR(state->repo);
+    Py_CLEAR(state->error);
+    Py_CLEAR(state->limits);
+    Py_CLEAR(state->default_limits);
+    for (int i = 0; i < REPO_KINDS; i++) {
+        Py_CLEAR(state->kinds[i]);
+    }
+    return 0;
+}
+
+static void
+release(void *module)
+{
+    clear(module);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, start},
+#if PY_VERSION_HEX >= 0x030c0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+    {Py_mod_gil, Py_MOD_GIL_USED},
+#endif
+    {0, NULL},
+};
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "_repo",
     .m_doc = "The parser of repos, in C.",
-    .m_size = -1,
+    .m_size = sizeof(State),
     .m_methods = methods,
+    .m_slots = slots,
+    .m_traverse = traverse,
+    .m_clear = clear,
+    .m_free = release,
 };
 
 PyMODINIT_FUNC
 PyInit__repo(void)
 {
-    sha256_fastest = repo_sha256_fastest();
-    if (import_types() < 0 || make_hash_key() < 0) {
-        return NULL;
-    }
-    PyObject *module = PyModule_Create(&definition);
-    if (module == NULL || add_implementations(module) < 0) {
-        Py_XDECREF(module);
-        return NULL;
-    }
-    return module;
+    return PyModuleDef_Init(&definition);
 }

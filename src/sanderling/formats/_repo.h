@@ -20,6 +20,7 @@
 #define REPO_LONGEST_CID 100   /* of a link to anything */
 #define REPO_CID_TEXT 164      /* for the text of one, and its end */
 #define REPO_LONGEST_KEY 1024
+#define REPO_LONGEST_TEXT 2048 /* of the commit: the DID, the rev */
 #define REPO_MOST_NESTING 256
 #define REPO_LONGEST_FLOAT 32 /* with room to spare: a sign, 17 digits, a point and e-308 */
 
@@ -199,8 +200,8 @@ typedef struct {
     size_t offset;
     char found[240]; /* what was found, and what was expected */
 
-    /* If kind is REPO_OK: */
-    const uint8_t *did, *rev; /* in the CAR */
+    /* If kind is REPO_OK. Nothing of it points into the CAR, which may have changed since. */
+    char did[REPO_LONGEST_TEXT], rev[REPO_LONGEST_TEXT];
     size_t did_size, rev_size;
     unsigned version;
     RepoRow collections; /* RepoCollection, sorted by name */

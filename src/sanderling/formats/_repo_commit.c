@@ -171,12 +171,10 @@ read_fields(RepoCursor cursor, Fields *fields)
     return true;
 }
 
-enum { LONGEST_TEXT = 2048 };
-
 static bool
 is_text(const Field *field)
 {
-    return field->present && field->major == 3 && repo_left(&field->content) <= LONGEST_TEXT;
+    return field->present && field->major == 3 && repo_left(&field->content) <= REPO_LONGEST_TEXT;
 }
 
 static bool

@@ -352,8 +352,11 @@ rounded(double value, int count, char digits[24], int *exponent)
 static int
 shortest(double value, char digits[24], int *exponent)
 {
-    /* Of a normal number 15 digits are exact if any fewer are, and then zeros follow those. */
-    for (int count = value < 2.2250738585072014e-308 ? 1 : 15; !rounded(value, count, digits, exponent); count++) {
+    /* Of a normal number 15 digits are exact if any fewer are, and then zeros follow those. By 17 every one is; should
+       somebody have changed how this thread rounds, they are at least near it, and `digits` has no room for more. */
+    int count = value < 2.2250738585072014e-308 ? 1 : 15;
+    while (!rounded(value, count, digits, exponent) && count < 17) {
+        count++;
     }
     int size = (int)strlen(digits);
     while (size > 1 && digits[size - 1] == '0') {

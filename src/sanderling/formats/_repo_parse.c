@@ -191,10 +191,12 @@ read_commit(Parser *parser, const RepoCursor *root, size_t *offset, const uint8_
         return fault(parser, REPO_COMMIT_BAD, *offset, "no commit: %s", wrong);
     }
     result->version = commit.version;
-    result->did = commit.did.at;
     result->did_size = repo_left(&commit.did);
-    result->rev = commit.rev.at;
+    memcpy(result->did, commit.did.at, result->did_size);
     result->rev_size = repo_left(&commit.rev);
+    if (result->rev_size != 0) { /* without one there is nothing that it could be copied from */
+        memcpy(result->rev, commit.rev.at, result->rev_size);
+    }
     *tree = commit.tree;
     return REPO_OK;
 }

@@ -5,15 +5,17 @@ import resource
 import shutil
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
 
+from msgspec.structs import replace
+
 from sanderling.cli.doctor.findings import ABSENT, FAIL, OK, WARN, Finding
 from sanderling.clock import Clock
 from sanderling.fetch.http import HttpRules
-from sanderling.formats import repo
 from sanderling.stores.durable import sync_folder
 from sanderling.words import printable, size
 
@@ -28,7 +30,9 @@ EXTRAS = {
     "clickhouse": ("clickhouse_connect", "replay into a ClickHouse server"),
     "embedded": ("chdb", "ClickHouse within our own process"),
 }
-BUILD = "install a C compiler and install the package again"
+# pip would take the wheel that it has kept of the last build.
+BUILD = "install a C compiler and Python's headers, then: pip install --force-reinstall --no-cache-dir sanderling"
+PURE = "SANDERLING_PURE"
 OLDEST = (3, 11)
 CODINGS = {"zstd": ("compression.zstd", "backports.zstd"), "brotli": ("brotli",)}  # and the modules that have each
 
@@ -45,6 +49,7 @@ def findings() -> Iterator[Finding]:
     """What this installation is made of."""
     yield python(sys.version_info[:2], sys.version.split()[0])
     yield _parser()
+    yield _scan()
     yield event_loop()
     for coding, modules in CODINGS.items():
         if any(_there(module) for module in modules):
@@ -73,14 +78,33 @@ def _there(module: str) -> bool:
 
 
 def _parser() -> Finding:
-    """The one that reads repos."""
-    if repo.ACTIVE == "c":
+    """The one that reads repos. The speeds are those of `docs/formats.md`."""
+    wheels = all(_there(name) for name in ("libipld", "orjson"))
+    cost = f"repos are read at a {'fourteenth' if wheels else 'fortieth'} of the speed"
+    found = c_part("parser of repos", "sanderling.formats._repo", cost)
+    if found.ok:
         from sanderling.formats import _repo  # noqa: PLC0415 - it is there only if it was built
 
-        return Finding("parser of repos", OK, f"C, SHA-256 by {_repo.IMPLEMENTATION}")
-    wheels = all(_there(name) for name in ("libipld", "orjson"))
-    advice = BUILD if wheels else f"{BUILD}, or: pip install 'sanderling[repos]'"
-    return Finding("parser of repos", WARN, "Python" if wheels else "Python, without its wheels", advice)
+        return replace(found, found=f"C, SHA-256 by {_repo.IMPLEMENTATION}")
+    return found if wheels else replace(found, advice=f"{found.advice}; or: pip install 'sanderling[repos]'")
+
+
+def _scan() -> Finding:
+    """The one that cuts texts into words. `docs/events.md` has what it takes."""
+    return c_part("scan of texts", "sanderling.events.analysis._scan", "the analysis of an item takes twice as long")
+
+
+def c_part(what: str, module: str, cost: str) -> Finding:
+    """Whether a C module was built and is used; if not, why, what that costs, and how to get it."""
+    if os.environ.get(PURE):
+        return Finding(what, WARN, f"switched off by {PURE}, Python instead: {cost}", f"unset {PURE}")
+    try:
+        import_module(module)
+    except ModuleNotFoundError:
+        return Finding(what, WARN, f"not built, Python instead: {cost}", BUILD)
+    except ImportError as error:
+        return Finding(what, WARN, f"cannot be loaded ({printable(str(error))}), Python instead: {cost}", BUILD)
+    return Finding(what, OK, "C")
 
 
 def event_loop() -> Finding:

@@ -3,6 +3,9 @@
  * `scan_python.py` is the reference; the tests run both against each other. Every text is looked at once from its
  * beginning to its end, a phrase word by word; nothing recurses, and the only memory taken is that of what is returned,
  * and of some words that are kept.
+ *
+ * Subinterpreters: each has a module and a ScanState of its own, also one with a GIL of its own.
+ * Free threading: not promised. The kept words have no lock, so a Python without a GIL turns it on for this module.
  */
 #include "_scan.h"
 
@@ -11,10 +14,8 @@ enum { LETTER, GAP, WHITE, BREAK, APOSTROPHE };
 #define PLAIN 0x80 /* also one of those that `plain_words` is for */
 #define KIND 0x0f
 
-static unsigned char latin[256];
-
 static void
-make_latin(void)
+make_latin(unsigned char latin[256])
 {
     static const unsigned char gaps[] = " \"/~*_+=|<>{}@&%$^`\\[]#-\xab\xbb", breaks[] = ".,;:!?()";
     static const unsigned char plain[] = " .,;:!?";
@@ -38,10 +39,10 @@ make_latin(void)
 }
 
 static inline int
-kind_of(Py_UCS4 c)
+kind_of(const ScanState *state, Py_UCS4 c)
 {
     if (c < 256) {
-        return latin[c] & KIND;
+        return state->latin[c] & KIND;
     }
     switch (c) {
     case 0x201c: case 0x201d: case 0x2018: case 0x2013: case 0x2014: case 0x2022:
@@ -53,17 +54,17 @@ kind_of(Py_UCS4 c)
 }
 
 int
-is_edge(Py_UCS4 c)
+is_edge(const ScanState *state, Py_UCS4 c)
 {
-    int kind = kind_of(c);
+    int kind = kind_of(state, c);
     return kind == GAP || kind == BREAK || kind == APOSTROPHE;
 }
 
 static inline int
-is_plain(Py_UCS4 c)
+is_plain(const ScanState *state, Py_UCS4 c)
 {
     if (c < 256) {
-        return latin[c] & PLAIN;
+        return state->latin[c] & PLAIN;
     }
     switch (c) {
     case 0x0102: case 0x0103: case 0x0110: case 0x0111: case 0x0128: case 0x0129: case 0x0168: case 0x0169:
@@ -78,9 +79,7 @@ is_plain(Py_UCS4 c)
 
 /* Words of before: people use the same ones, and to find one again takes a fifth of making it. Each has one place, which
  * it takes from whichever had it; so they are never more than that, and a word of that place is compared in full. */
-#define KEPT 8192
 #define LONGEST_KEPT 24
-static PyObject *kept[KEPT];
 
 static int
 is_same(PyObject *word, PyObject *text, Py_ssize_t start, Py_ssize_t length)
@@ -100,7 +99,7 @@ is_same(PyObject *word, PyObject *text, Py_ssize_t start, Py_ssize_t length)
 
 /* A new reference to text[start:end]. */
 static PyObject *
-word_at(PyObject *text, Py_ssize_t start, Py_ssize_t end)
+word_at(ScanState *state, PyObject *text, Py_ssize_t start, Py_ssize_t end)
 {
     Py_ssize_t length = end - start;
     if (length > LONGEST_KEPT) {
@@ -112,7 +111,7 @@ word_at(PyObject *text, Py_ssize_t start, Py_ssize_t end)
     for (Py_ssize_t at = start; at < end; at++) {
         hash = (hash ^ (uint32_t)PyUnicode_READ(kind, data, at)) * 16777619u;
     }
-    PyObject **place = &kept[(hash ^ (hash >> 15)) % KEPT];
+    PyObject **place = &state->kept[(hash ^ (hash >> 15)) % KEPT];
     if (is_same(*place, text, start, length)) {
         Py_INCREF(*place);
         return *place;
@@ -126,9 +125,9 @@ word_at(PyObject *text, Py_ssize_t start, Py_ssize_t end)
 }
 
 static int
-add_word(PyObject *list, PyObject *text, Py_ssize_t start, Py_ssize_t end)
+add_word(ScanState *state, PyObject *list, PyObject *text, Py_ssize_t start, Py_ssize_t end)
 {
-    PyObject *word = word_at(text, start, end);
+    PyObject *word = word_at(state, text, start, end);
     if (word == NULL) {
         return -1;
     }
@@ -138,14 +137,14 @@ add_word(PyObject *list, PyObject *text, Py_ssize_t start, Py_ssize_t end)
 }
 
 static inline int
-is_gap(int kind, const void *data, Py_ssize_t at, Py_ssize_t length)
+is_gap(const ScanState *state, int kind, const void *data, Py_ssize_t at, Py_ssize_t length)
 {
-    return at < 0 || at >= length || kind_of(PyUnicode_READ(kind, data, at)) == GAP;
+    return at < 0 || at >= length || kind_of(state, PyUnicode_READ(kind, data, at)) == GAP;
 }
 
 /* The words and breaks of text[first:last]. */
 static PyObject *
-cut(PyObject *text, Py_ssize_t first, Py_ssize_t last)
+cut(ScanState *state, PyObject *text, Py_ssize_t first, Py_ssize_t last)
 {
     PyObject *list = PyList_New(0);
     if (list == NULL) {
@@ -155,29 +154,40 @@ cut(PyObject *text, Py_ssize_t first, Py_ssize_t last)
     const void *data = PyUnicode_DATA(text);
     Py_ssize_t start = -1;
     for (Py_ssize_t at = first; at < last; at++) {
-        int what = kind_of(PyUnicode_READ(kind, data, at));
-        if (what == APOSTROPHE && !is_gap(kind, data, at - 1, last) && !is_gap(kind, data, at + 1, last)) {
+        int what = kind_of(state, PyUnicode_READ(kind, data, at));
+        if (what == APOSTROPHE && !is_gap(state, kind, data, at - 1, last)
+            && !is_gap(state, kind, data, at + 1, last)) {
             what = LETTER;
         }
         if (what == LETTER) {
             start = start < 0 ? at : start;
             continue;
         }
-        if (start >= 0 && add_word(list, text, start, at) < 0) {
+        if (start >= 0 && add_word(state, list, text, start, at) < 0) {
             goto failed;
         }
         start = -1;
-        if (what == BREAK && add_word(list, text, at, at + 1) < 0) {
+        if (what == BREAK && add_word(state, list, text, at, at + 1) < 0) {
             goto failed;
         }
     }
-    if (start >= 0 && add_word(list, text, start, last) < 0) {
+    if (start >= 0 && add_word(state, list, text, start, last) < 0) {
         goto failed;
     }
     return list;
 failed:
     Py_DECREF(list);
     return NULL;
+}
+
+ScanState *
+state_of(PyObject *module)
+{
+    ScanState *state = PyModule_GetState(module);
+    if (state == NULL) {
+        PyErr_SetString(PyExc_SystemError, "_scan was not executed");
+    }
+    return state;
 }
 
 int
@@ -195,14 +205,15 @@ is_text(PyObject *given)
 }
 
 static PyObject *
-scan_words_of(PyObject *Py_UNUSED(module), PyObject *text)
+scan_words_of(PyObject *module, PyObject *text)
 {
-    return is_text(text) ? cut(text, 0, PyUnicode_GET_LENGTH(text)) : NULL;
+    ScanState *state = state_of(module);
+    return state != NULL && is_text(text) ? cut(state, text, 0, PyUnicode_GET_LENGTH(text)) : NULL;
 }
 
 /* Whether there are only plain letters, spaces one at a time, no dots in a row, and no "www.". */
 static int
-is_plain_text(PyObject *text)
+is_plain_text(const ScanState *state, PyObject *text)
 {
     Py_ssize_t length = PyUnicode_GET_LENGTH(text);
     int kind = (int)PyUnicode_KIND(text);
@@ -211,7 +222,7 @@ is_plain_text(PyObject *text)
     int in_row = 0; /* letters w, one after the other */
     for (Py_ssize_t at = 0; at < length; at++) {
         Py_UCS4 c = PyUnicode_READ(kind, data, at);
-        if (!is_plain(c) || (c == before && (c == ' ' || c == '.')) || (c == '.' && in_row >= 3)) {
+        if (!is_plain(state, c) || (c == before && (c == ' ' || c == '.')) || (c == '.' && in_row >= 3)) {
             return 0;
         }
         in_row = c == 'w' || c == 'W' ? (in_row < 3 ? in_row + 1 : 3) : 0;
@@ -221,12 +232,13 @@ is_plain_text(PyObject *text)
 }
 
 static PyObject *
-scan_plain_words(PyObject *Py_UNUSED(module), PyObject *raw)
+scan_plain_words(PyObject *module, PyObject *raw)
 {
-    if (!is_text(raw)) {
+    ScanState *state = state_of(module);
+    if (state == NULL || !is_text(raw)) {
         return NULL;
     }
-    if (!is_plain_text(raw)) {
+    if (!is_plain_text(state, raw)) {
         Py_RETURN_NONE;
     }
     PyObject *lower = PyObject_CallMethod(raw, "lower", NULL);
@@ -237,7 +249,7 @@ scan_plain_words(PyObject *Py_UNUSED(module), PyObject *raw)
     Py_ssize_t first = 0, last = PyUnicode_GET_LENGTH(lower);
     first += last > first && PyUnicode_READ_CHAR(lower, first) == ' ';
     last -= last > first && PyUnicode_READ_CHAR(lower, last - 1) == ' ';
-    PyObject *words = cut(lower, first, last);
+    PyObject *words = cut(state, lower, first, last);
     PyObject *text = words == NULL ? NULL : PyUnicode_Substring(lower, first, last);
     Py_DECREF(lower);
     if (text == NULL) {
@@ -281,13 +293,50 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static int
+start(PyObject *module)
+{
+    ScanState *state = state_of(module);
+    if (state == NULL) {
+        return -1;
+    }
+    make_latin(state->latin);
+    return 0;
+}
+
+/* Strings refer to nothing, so the collector need not be told of those that are kept. */
+static void
+release(void *module)
+{
+    ScanState *state = PyModule_GetState(module);
+    for (int i = 0; i < KEPT; i++) {
+        Py_CLEAR(state->kept[i]);
+    }
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, start},
+#if PY_VERSION_HEX >= 0x030c0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+    {Py_mod_gil, Py_MOD_GIL_USED},
+#endif
+    {0, NULL},
+};
+
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_scan", "scan_python.py, weigh_python.py and windows_python.py, in C.", 0, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_scan",
+    .m_doc = "scan_python.py, weigh_python.py and windows_python.py, in C.",
+    .m_size = sizeof(ScanState),
+    .m_methods = methods,
+    .m_slots = slots,
+    .m_free = release,
 };
 
 PyMODINIT_FUNC
 PyInit__scan(void)
 {
-    make_latin();
-    return PyModule_Create(&definition);
+    return PyModuleDef_Init(&definition);
 }

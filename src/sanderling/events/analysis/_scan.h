@@ -5,24 +5,35 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* Words, which must be exact strings in a list or a tuple: so that nothing but C runs while they are looked at. */
+/* What one interpreter has. Nothing else is kept between calls, and nothing at all is shared with another interpreter. */
+enum { KEPT = 8192 };
+typedef struct {
+    unsigned char latin[256]; /* the first characters: what they are to the words around them */
+    PyObject *kept[KEPT];     /* words of before, or NULL */
+} ScanState;
+
+/* Words, which must be exact strings, in a tuple that nobody can change: the keys of a tree may be objects whose __eq__
+   runs Python, which may change the list that was given. */
 typedef struct {
     PyObject *held;
     PyObject **at;
     Py_ssize_t count;
 } Words;
 
-/* A phrase among words: what stands for it, borrowed, and the word behind its last. */
+/* A phrase among words: what stands for it, a reference to be released, and the word behind its last. */
 typedef struct {
     PyObject *value;
     Py_ssize_t end;
 } Found;
 
+/* That of a module; NULL and an error if the module was made and not executed. */
+ScanState *state_of(PyObject *module);
+
 /* Whether it is an exact string; if not, an error is set. */
 int is_text(PyObject *given);
 
 /* Whether a word may begin or end beside this character. */
-int is_edge(Py_UCS4 c);
+int is_edge(const ScanState *state, Py_UCS4 c);
 
 int words_open(Words *words, PyObject *given);
 void words_close(Words *words);

@@ -4,12 +4,12 @@
 int
 words_open(Words *words, PyObject *given)
 {
-    words->held = PySequence_Fast(given, "expected a list of words");
+    words->held = PySequence_Tuple(given);
     if (words->held == NULL) {
         return -1;
     }
     words->at = PySequence_Fast_ITEMS(words->held);
-    words->count = PySequence_Fast_GET_SIZE(words->held);
+    words->count = PyTuple_GET_SIZE(words->held);
     for (Py_ssize_t at = 0; at < words->count; at++) {
         if (!is_text(words->at[at])) {
             Py_DECREF(words->held);
@@ -25,7 +25,8 @@ words_close(Words *words)
     Py_DECREF(words->held);
 }
 
-/* What stands for the words up to here, None if nothing does, and what may follow. 1, 0 or -1, as above. */
+/* What stands for the words up to here, None if nothing does, and what may follow: new references, for whatever Python
+   runs meanwhile, a dict that is looked into must not be freed. 1, 0 or -1, as above. */
 static int
 step(PyObject *following, PyObject *word, PyObject **value, PyObject **next)
 {
@@ -37,28 +38,37 @@ step(PyObject *following, PyObject *word, PyObject **value, PyObject **next)
         PyErr_SetString(PyExc_TypeError, "expected a value and a dict for each word");
         return -1;
     }
-    *value = PyTuple_GET_ITEM(node, 0);
-    *next = PyTuple_GET_ITEM(node, 1);
+    *value = Py_NewRef(PyTuple_GET_ITEM(node, 0));
+    *next = Py_NewRef(PyTuple_GET_ITEM(node, 1));
     return 1;
 }
 
 int
 longest_at(PyObject *first, const Words *words, Py_ssize_t start, Found *found)
 {
-    PyObject *following = first, *value;
+    PyObject *following = first, *held = NULL, *value, *next;
     int there = 1;
     found->value = NULL;
     for (Py_ssize_t at = start; at < words->count && PyDict_GET_SIZE(following) > 0; at++) {
-        there = step(following, words->at[at], &value, &following);
+        there = step(following, words->at[at], &value, &next);
         if (there <= 0) {
             break;
         }
-        if (value != Py_None) {
-            found->value = value;
-            found->end = at + 1;
+        following = next;
+        Py_XSETREF(held, next);
+        if (value == Py_None) {
+            Py_DECREF(value);
+            continue;
         }
+        Py_XSETREF(found->value, value);
+        found->end = at + 1;
     }
-    return there < 0 ? -1 : found->value != NULL;
+    Py_XDECREF(held);
+    if (there < 0) {
+        Py_CLEAR(found->value);
+        return -1;
+    }
+    return found->value != NULL;
 }
 
 static int
@@ -78,7 +88,8 @@ add_longest(PyObject *list, PyObject *first, const Words *words)
     Found found;
     for (Py_ssize_t start = 0; start < words->count;) {
         int there = longest_at(first, words, start, &found);
-        if (there < 0 || (there && append_new(list, Py_BuildValue("(nnO)", start, found.end, found.value)) < 0)) {
+        /* "N": the reference goes to the tuple. */
+        if (there < 0 || (there && append_new(list, Py_BuildValue("(nnN)", start, found.end, found.value)) < 0)) {
             return -1;
         }
         start = there ? found.end : start + 1;
@@ -86,19 +97,37 @@ add_longest(PyObject *list, PyObject *first, const Words *words)
     return 0;
 }
 
+/* All phrases that begin at a word. */
+static int
+add_those_at(PyObject *list, PyObject *first, const Words *words, Py_ssize_t start)
+{
+    PyObject *following = first, *held = NULL, *value, *next;
+    int there = 1;
+    for (Py_ssize_t at = start; at < words->count; at++) {
+        there = step(following, words->at[at], &value, &next);
+        if (there <= 0) {
+            break;
+        }
+        following = next;
+        Py_XSETREF(held, next);
+        if (value == Py_None) {
+            Py_DECREF(value);
+        }
+        else if (append_new(list, Py_BuildValue("(nN)", start, value)) < 0) {
+            there = -1;
+            break;
+        }
+    }
+    Py_XDECREF(held);
+    return there < 0 ? -1 : 0;
+}
+
 static int
 add_every(PyObject *list, PyObject *first, const Words *words)
 {
     for (Py_ssize_t start = 0; start < words->count; start++) {
-        PyObject *following = first, *value;
-        for (Py_ssize_t at = start; at < words->count; at++) {
-            int there = step(following, words->at[at], &value, &following);
-            if (there < 0 || (there && value != Py_None && append_new(list, Py_BuildValue("(nO)", start, value)) < 0)) {
-                return -1;
-            }
-            if (!there) {
-                break;
-            }
+        if (add_those_at(list, first, words, start) < 0) {
+            return -1;
         }
     }
     return 0;

@@ -22,7 +22,7 @@ typedef struct {
 } Reading;
 
 typedef struct {
-    const PyObject *said; /* of one phrase, in all its spellings, the same */
+    const PyObject *said; /* of one phrase, in all its spellings, the same; only compared, so nobody holds it */
     long kind;
     double value, after;
     Py_ssize_t start, end;
@@ -154,12 +154,19 @@ read_phrase(Phrase *phrase, const Found *found, Py_ssize_t start)
         return -1;
     }
     phrase->said = said;
-    phrase->kind = PyLong_AsLong(PyTuple_GET_ITEM(said, 0));
-    phrase->value = PyFloat_AsDouble(PyTuple_GET_ITEM(said, 1));
-    phrase->after = PyFloat_AsDouble(PyTuple_GET_ITEM(said, 2));
     phrase->start = start;
     phrase->end = found->end;
-    return PyErr_Occurred() ? -1 : 0;
+    /* One after the other: what is no number may run Python, which must not find an error that is set already. */
+    phrase->kind = PyLong_AsLong(PyTuple_GET_ITEM(said, 0));
+    if (phrase->kind == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    phrase->value = PyFloat_AsDouble(PyTuple_GET_ITEM(said, 1));
+    if (phrase->value == -1.0 && PyErr_Occurred()) {
+        return -1;
+    }
+    phrase->after = PyFloat_AsDouble(PyTuple_GET_ITEM(said, 2));
+    return phrase->after == -1.0 && PyErr_Occurred() ? -1 : 0;
 }
 
 static int
@@ -168,36 +175,43 @@ is_loud(PyObject *word)
     return PyUnicode_GET_LENGTH(word) == 1 && PyUnicode_READ_CHAR(word, 0) == '!';
 }
 
+/* Whether nothing follows that a negation could deny; -1 if an error is set. */
+static int
+is_asked(PyObject *asking, const Words *words, const Phrase *phrase)
+{
+    return phrase->kind != NEGATION || phrase->end >= words->count ? 1 : PySet_Contains(asking, words->at[phrase->end]);
+}
+
+/* Read the phrase that was found at a word, and release it; the word behind it, or -1 if an error is set. */
+static Py_ssize_t
+take_found(Reading *reading, const Found *found, PyObject *asking, const Words *words, Py_ssize_t start)
+{
+    Phrase phrase;
+    int asked = read_phrase(&phrase, found, start) < 0 ? -1 : is_asked(asking, words, &phrase);
+    Py_DECREF(found->value);
+    if (asked < 0) {
+        return -1;
+    }
+    take_phrase(reading, &phrase, asked);
+    return phrase.end;
+}
+
 static PyObject *
 weighed(PyObject *first, PyObject *asking, const Words *words)
 {
     Reading reading = {.weight = 1.0, .degree = 1.0};
     reading.degree_until = reading.negated_from = reading.negated_until = reading.last_end = NOWHERE;
     Py_ssize_t loud = 0;
-    Found found;
-    Phrase phrase;
     for (Py_ssize_t start = 0; start < words->count;) {
-        loud += is_loud(words->at[start]);
+        Found found;
         int there = longest_at(first, words, start, &found);
-        if (there < 0 || (there && read_phrase(&phrase, &found, start) < 0)) {
+        Py_ssize_t end = there <= 0 ? start + 1 : take_found(&reading, &found, asking, words, start);
+        if (there < 0 || end < 0) {
             return NULL;
         }
-        if (!there) {
-            start++;
-            continue;
+        for (; start < end; start++) {
+            loud += is_loud(words->at[start]);
         }
-        int asked = 1;
-        if (phrase.kind == NEGATION && phrase.end < words->count) {
-            asked = PySet_Contains(asking, words->at[phrase.end]);
-            if (asked < 0) {
-                return NULL;
-            }
-        }
-        take_phrase(&reading, &phrase, asked);
-        for (Py_ssize_t within = start + 1; within < phrase.end; within++) {
-            loud += is_loud(words->at[within]);
-        }
-        start = phrase.end;
     }
     return Py_BuildValue("(ddn)", reading.good + reading.clause_good, reading.bad + reading.clause_bad, loud);
 }

@@ -162,13 +162,14 @@ scan_windows(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
 }
 
 PyObject *
-scan_locate(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+scan_locate(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     if (count != 3 || !PyLong_CheckExact(args[2])) {
         PyErr_SetString(PyExc_TypeError, "expected a text, a phrase, and from where on");
         return NULL;
     }
-    if (!is_text(args[0]) || !is_text(args[1])) {
+    const ScanState *state = state_of(module);
+    if (state == NULL || !is_text(args[0]) || !is_text(args[1])) {
         return NULL;
     }
     Py_ssize_t at = PyLong_AsSsize_t(args[2]), length = PyUnicode_GET_LENGTH(args[0]);
@@ -180,8 +181,8 @@ scan_locate(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count
         return NULL;
     }
     while ((at = PyUnicode_Find(args[0], args[1], at, length, 1)) >= 0) {
-        int begins = at == 0 || is_edge(PyUnicode_READ_CHAR(args[0], at - 1));
-        if (begins && (at + size == length || is_edge(PyUnicode_READ_CHAR(args[0], at + size)))) {
+        int begins = at == 0 || is_edge(state, PyUnicode_READ_CHAR(args[0], at - 1));
+        if (begins && (at + size == length || is_edge(state, PyUnicode_READ_CHAR(args[0], at + size)))) {
             return Py_BuildValue("(nn)", at, at + size);
         }
         at++;
