@@ -3,7 +3,7 @@
 Selectable for comparison and for hosts whose owner prescribes it; `governor` learns more from the same answers.
 """
 
-from sanderling.limit.lane import AMPLE_ROOM, Lane
+from sanderling.limit.lane import Lane
 from sanderling.limit.latency import Latency, Verdict
 from sanderling.limit.pace import PaceRules
 
@@ -21,7 +21,6 @@ class Aimd:
     single = False  # it has no probing phase: after trouble it goes on, slower
     counts_refusals = True  # a refusal without a Retry-After counts against the breaker
     trusts_503 = True
-    first_room = AMPLE_ROOM
     ceiling: float | None = None  # it remembers none
     learned: str | None = None
     usual: float | None = None  # it judges by a target

@@ -8,6 +8,7 @@ and rate headers are heeded and learned from, as the governor does.
 from sanderling.limit.governor import Governor
 from sanderling.limit.lane import AMPLE_ROOM, Lane
 from sanderling.limit.latency import Verdict
+from sanderling.limit.pace import PaceRules
 
 
 class Contract(Governor):
@@ -15,7 +16,10 @@ class Contract(Governor):
 
     __slots__ = ()
 
-    first_room = AMPLE_ROOM  # the schedule bounds it
+    def __init__(self, rules: PaceRules, lane: Lane, now: float, rate: float) -> None:
+        super().__init__(rules, lane, now, rate)
+        lane.room = AMPLE_ROOM  # the schedule bounds what is in flight
+
     trusts_503 = False  # one that names no time is an outage, and no quota
 
     def failed(self, lane: Lane, now: float) -> bool:  # noqa: ARG002 - governor's
@@ -26,4 +30,4 @@ class Contract(Governor):
         return Verdict.FINE
 
     def _make_room(self, lane: Lane, served: float) -> None:
-        """The schedule bounds what is in flight."""
+        """It stays as it is."""

@@ -68,7 +68,6 @@ class Gate(Lane):
         super().__init__(now, 1 / pace.initial_rps, pace.slack(pace.initial_rps))
         self.host = host
         self._rules = rules
-        self.room = rules.strategy.first_room
         self.strategy: Strategy | None = None
         self.breaker: Breaker | None = None
         self.budget: Budget | None = None
@@ -132,7 +131,8 @@ class Gate(Lane):
             return self.probe_until
         due = self.ready if self.strategy is None else max(self.ready, self.strategy.hold)
         if not self.has_room:
-            return max(due, now + self._rules.lease)  # or as soon as an answer makes room
+            # As soon as an answer makes room; or, should they never be reported, when the last has had its time.
+            return max(due, self.ready - self.interval + self._rules.lease)
         return due
 
     def grant(self, owner: Owner, now: float, cost: float) -> Permit:

@@ -19,7 +19,7 @@ from sanderling.limit.trials import SOON, Evidence, Phase, Trials
 MARGIN = 0.985  # of the ceiling: what jitter between us and the host would push over it stays below
 GROWTH = 1.5
 LEAP = 2.0  # instead, where little is at stake: a host that never objected, at a rate below SAMPLES per WINDOW
-WARY, BRISK = 1.25, 40.0  # above so many a second: what leaves before a refusal is heard is many requests
+WARY, BRISK = 1.22, 40.0  # above so many a second: what leaves before a refusal is heard is many requests
 WINDOW, LONGEST_WINDOW = 1.0, 8.0  # seconds; a slow host's window closes with what it has
 # Latencies a window needs. Fewer while testing, where a refusal is what we look for, and before a leap.
 SAMPLES, FEW, LEAST = 16, 8, 5
@@ -77,7 +77,6 @@ class Governor:
 
     counts_refusals = False  # a refusal is how this strategy learns; a drain lets one request through at most anyway
     trusts_503 = True
-    first_room = FIRST_ROOM
 
     def __init__(self, rules: PaceRules, lane: Lane, now: float, rate: float) -> None:
         self._rules = rules
@@ -94,6 +93,7 @@ class Governor:
         self._good = self._served = 0.0  # the last rate that was used and held, and what was served a second, of late
         self._usual_failures = 0.0  # the share of answers that fail however little we ask
         self._blamed = 0.0  # the share that made us ask less
+        lane.room = FIRST_ROOM
         lane.open_window(now, WINDOW)
 
     @property

@@ -12,9 +12,9 @@ BY_QUOTA = 0.002  # of the answers at a rate that is allowed: the share a quota 
 FEWEST = 10  # served between two refusals; closer together they are one event, such as a quota that fell
 SUSPECT, ENOUGH = 2.9, 5  # refusals at rates that are allowed, before anything is made of them
 CERTAIN = 6.0  # how much likelier noise must be than a quota, as a logarithm: 400 times
-ALARM = 5.5  # how much likelier a limit must be than noise, of late, as a logarithm
+ALARM = 4.5  # how much likelier a limit must be than noise, of late, as a logarithm
 MOST = 0.2  # of the answers: more than that is no noise, or none that one could work with
-EXCESS = 0.05  # a limit refuses this share of the answers on top of the noise, or as many again
+EXCESS = 0.03  # a limit refuses this share of the answers on top of the noise, or as many again
 LEAST = 0.003  # a smaller share of noise is none
 KEPT = 0.98  # of the counts, at each refusal: what noise there was an hour ago is forgotten
 

@@ -59,7 +59,5 @@ class Strategy(Protocol):
 class MakeStrategy(Protocol):
     """A strategy's constructor."""
 
-    first_room: int  # requests in flight at a host that has not answered yet
-
     def __call__(self, rules: PaceRules, lane: Lane, now: float, rate: float) -> Strategy:
         """A strategy for a host whose first request left at `now`."""

@@ -17,14 +17,14 @@ from sanderling.limit.closures import LONG, PROBE, Closures
 STEP = 0.04  # of the first test above the ceiling; doubled after each test that passes
 LARGEST_STEP = 0.35  # what a single test may ask for on top: beyond that the overshoot costs more than it finds
 BOLDEST = 0.15  # of the first test, where much is to be found
-LONG_TEST = 6.0  # seconds; rather ask for more than take longer to see whether it is too much
-PROMPT, SOON, SETTLED = 2.0, 15.0, 50.0  # seconds to the next test: much to find, some news, nothing new
+LONG_TEST = 8.0  # seconds; rather ask for more than take longer to see whether it is too much
+PROMPT, SOON, SETTLED = 1.5, 15.0, 50.0  # seconds to the next test: much to find, some news, nothing new
 SPARED = 300.0  # requests between two tests of a host so slow that SETTLED would be fewer
 PRICE = 24.0  # requests served that one refusal is worth
 LASTING = 100.0  # seconds that a limit holds, before anything is known of how this host's changes
 SAME_CHANGE = 15.0  # seconds in which a ceiling that goes on moving is still finding its new place
 MEETING = 60.0  # seconds in which a ceiling that moves is still being found
-CHANGED = 1.15  # a ceiling that moved this far is another limit
+CHANGED = 1.35  # a ceiling that moved this far is another limit
 PATIENCE = 20  # times a drain's length before the next test, so that drains cost at most one part in twenty
 WIDE = 1.05  # a failed test this far above the ceiling leaves much between the two: look there at once
 APART = 1.03  # what passed with something saved up lies this far above what held: prove it with nothing saved up
