@@ -259,7 +259,8 @@ class Gate(Lane):
             self.rejected += 1
             # A directed refusal is the host steering us, not failing; neither is one the strategy learns from.
             # What left before the first of them was heard is the same event.
-            counts = wait is None and (strategy.counts_refusals or (bare_503 and news and not strategy.expects_503(self, now)))
+            outage = bare_503 and news and not strategy.expects_503(self, now)
+            counts = wait is None and (strategy.counts_refusals or outage)
             if counts and self._opened_by_failure(feedback, now):
                 return True
             return (news or (fresh and not bare_503)) and strategy.refused(self, now, wait, bare=bare_503)

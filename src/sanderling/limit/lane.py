@@ -79,6 +79,11 @@ class Lane:
         """Whether one more may be in flight."""
         return self.serial - self.ended < self.room
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but the pace has a say."""
+        return self.plain and self.serial - self.ended < self.room
+
     def take(self, now: float, cost: float = 1.0) -> int:
         """Book a request that leaves at `now`; its serial number."""
         earliest = now - self.slack

@@ -82,7 +82,7 @@ class Limiter:
     async def acquire(self, host: str, scopes: Iterable[Scope] = (), *, cost: float = 1.0, job: str = "") -> Permit:
         """Return when `host` may be called, first come first served. Raises CircuitOpen if it is left alone for now."""
         gate = self._gates.get(host)
-        if gate is not None and gate.plain and not scopes and cost == 1.0 and gate.has_room and gate.ready <= (now := self._now()):
+        if gate is not None and not scopes and cost == 1.0 and gate.is_plain and gate.ready <= (now := self._now()):
             self.granted += 1
             permit = Permit(self, gate, gate.take(now))
             if job:
@@ -93,7 +93,7 @@ class Limiter:
     def try_acquire(self, host: str, scopes: Iterable[Scope] = (), *, cost: float = 1.0) -> Permit | None:
         """A permit if `host` may be called this instant and nobody waits for it; else None, and nothing is taken."""
         gate = self._gates.get(host)
-        if gate is not None and gate.plain and not scopes and cost == 1.0 and gate.has_room and gate.ready <= (now := self._now()):
+        if gate is not None and not scopes and cost == 1.0 and gate.is_plain and gate.ready <= (now := self._now()):
             self.granted += 1
             return Permit(self, gate, gate.take(now))
         gates, costs = self._path(host, scopes, cost)

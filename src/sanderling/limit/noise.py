@@ -1,9 +1,9 @@
 """Whether a host's refusals depend on how much we ask.
 
-Some hosts refuse a few requests in a hundred whatever the rate: a faulty node, a quota that others use up, a filter that
-guesses. To slow down for those would never end, as it does not help. Two sequential tests tell them apart (Wald's, then
-Page's). Until noise is shown: do refusals at rates that the ceiling allows come more often than a quota explains? From
-then on: do they come more often than the noise does?
+Some hosts refuse a few requests in a hundred whatever the rate: a faulty node, a quota that others use up, a filter
+that guesses. To slow down for those would never end, as it does not help. Two sequential tests tell them apart, Wald's
+and then Page's. Until noise is shown: do refusals at rates that the ceiling allows come more often than a quota
+explains? From then on: do they come more often than the noise does?
 """
 
 from math import log
@@ -38,7 +38,7 @@ class Noise:
         return not self.share and self._refused >= SUSPECT and self._refused > 2 * BY_QUOTA * self._served
 
     def explains(self, served: int, *, allowed: bool) -> bool:
-        """Whether this refusal is noise; the host has `served` so many by now. `allowed`: the ceiling allows the rate."""
+        """Whether this refusal is noise, `served` being all that was. `allowed`: the ceiling allows the rate."""
         since, self._seen = served - self._seen, served
         counts = allowed and since >= FEWEST
         self._refused = KEPT * self._refused + 1 if counts else self._refused

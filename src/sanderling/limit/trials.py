@@ -10,24 +10,21 @@ Tricky bits. What a refusal proves depends on what came before it:
 """
 
 from enum import Enum
-from math import inf, sqrt
+from math import inf
+from typing import NamedTuple
 
 from sanderling.limit.closures import LONG, PROBE, Closures
+from sanderling.limit.tempo import SETTLED, Tempo
 
 STEP = 0.04  # of the first test above the ceiling; doubled after each test that passes
 LARGEST_STEP = 0.35  # what a single test may ask for on top: beyond that the overshoot costs more than it finds
 BOLDEST = 0.15  # of the first test, where much is to be found
 LONG_TEST = 8.0  # seconds; rather ask for more than take longer to see whether it is too much
-PROMPT, SOON, SETTLED = 1.5, 15.0, 50.0  # seconds to the next test: much to find, some news, nothing new
-SPARED = 300.0  # requests between two tests of a host so slow that SETTLED would be fewer
-PRICE = 24.0  # requests served that one refusal is worth
-LASTING = 100.0  # seconds that a limit holds, before anything is known of how this host's changes
-SAME_CHANGE = 15.0  # seconds in which a ceiling that goes on moving is still finding its new place
-MEETING = 60.0  # seconds in which a ceiling that moves is still being found
-CHANGED = 1.35  # a ceiling that moved this far is another limit
+PROMPT, SOON = 1.5, 15.0  # seconds to the next test: much to find, some news
 PATIENCE = 20  # times a drain's length before the next test, so that drains cost at most one part in twenty
 WIDE = 1.05  # a failed test this far above the ceiling leaves much between the two: look there at once
 APART = 1.03  # what passed with something saved up lies this far above what held: prove it with nothing saved up
+GAINED = 1.02  # a level this far above another is more than chance
 FEWEST = 4  # requests served, before which a closure of seconds says how slow the host is
 FEW = 20  # requests served, before which a single refusal may be chance
 RECENT = 10.0  # seconds after resuming in which a refusal speaks about the level resumed at
@@ -55,6 +52,14 @@ class Phase(Enum):
     TESTING = 3
 
 
+class Finding(NamedTuple):
+    """What a refusal proved: the rate that holds (None: nothing), seconds to the next test, and what both rest on."""
+
+    ceiling: float | None
+    wait: float
+    evidence: Evidence
+
+
 class Trials:
     """One host's record. Made when it first objects; the governor acts on what this says."""
 
@@ -62,23 +67,14 @@ class Trials:
         "_again",
         "_anchor_at",
         "_anchor_served",
-        "_began_served",
-        "_best",
         "_busy",
-        "_changed_at",
-        "_cost",
         "_deep",
         "_doubts",
         "_failed_at",
-        "_first",
         "_giving_until",
         "_honest",
-        "_known",
         "_landed",
-        "_lasting",
         "_level",
-        "_lost",
-        "_moved",
         "_over",
         "_phase",
         "_refine",
@@ -86,7 +82,7 @@ class Trials:
         "_refused_last",
         "_served",
         "_step",
-        "_tested",
+        "_tempo",
         "_thin",
         "_unproved",
         "bare",
@@ -108,10 +104,8 @@ class Trials:
 
     def __init__(self, began: float, passed: float) -> None:
         self.began = began  # when this stretch began: with the first request, and after each drain
-        self._began_served = 0
         self.closures = Closures(began)
         self.passed = passed  # the last rate that held for a window, while growing or testing
-        self._tested = False  # whether it did so in a test
         self.evidence = Evidence.NOTHING
         self._step = STEP
         self.next_test = self.test_ends = inf
@@ -136,16 +130,11 @@ class Trials:
         self._served = 0
         self._busy = passed  # requests of the second before the refusal
         self.probes = 0
-        self._cost, self._lost = 1, 0.0  # requests refused by the last closure, and seconds
         self.directed = False  # whether a Retry-After told us to wait
         self.bare = False  # whether it was a 503 that did not, or a failure
         self.expected = False  # whether it came after as many requests, or as long, as the one before
-        self._first = began  # when the host was first asked
-        self._changed_at = began  # when the ceiling last became another
-        self._lasting = LASTING  # how long a ceiling holds, about
-        self._moved = False  # whether it was ever seen to change
         self._landed = passed  # the ceiling that the last refusal left
-        self._known, self._best = passed, 0.0  # the ceiling as it was then, and the highest of late
+        self._tempo = Tempo(began, passed)
 
     # Tests above the ceiling.
 
@@ -154,27 +143,13 @@ class Trials:
         self.next_test = now + interval
         self._refine = interval <= PROMPT
 
-    def rest(self, level: float, now: float) -> float:
-        """Seconds to the next test, where nothing calls for one.
-
-        The square root is where the cost of a refusal and that of missing a rise are the same in sum.
-        """
-        lasting = max(self._lasting, now - self._changed_at)
-        price = PRICE * min(1.0, lasting / LASTING) ** 2
-        cost = price * max(1, self._cost) + level * self._lost
-        return min(max(SETTLED, SPARED / level), sqrt(2 * cost * lasting / self._gain(level)))
-
-    def _gain(self, level: float) -> float:
-        """What a rise may bring: up to the best of late, or a part more than now."""
-        return max(0.3 * level, self._best - level)
-
     def start(self, level: float, now: float) -> float:
         """Begin a series of tests above `level`; the rate to try."""
         self._level = level
         self.risen = False
         self._honest = self.saturated and now - self.began < RECENT
-        self._best = max(level, 0.97 * self._best)
-        bold = min(BOLDEST, max(2 * STEP if self.noise else STEP, self._gain(level) / level / 8))
+        self._tempo.held(level)
+        bold = min(BOLDEST, max(2 * STEP if self.noise else STEP, self._tempo.gain(level) / level / 8))
         # Half the way to what failed last, while it is news; but never too little to show in a few seconds.
         half = (self._failed_at / level - 1) / 2 if self._refine else bold
         # A queue shows at once, in latency.
@@ -184,7 +159,7 @@ class Trials:
 
     def passes(self, rate: float, now: float) -> float:
         """The test at `rate` went well; the rate to try next."""
-        self.passed, self._tested = rate, True
+        self.passed = rate
         self._step = min(LARGEST_STEP, 2 * self._step)
         if rate >= self._failed_at:
             self._failed_at = inf
@@ -209,24 +184,14 @@ class Trials:
 
     def grew(self, rate: float) -> None:
         """`rate` held for a window while growing."""
-        self.passed, self._tested = rate, False
+        self.passed = rate
 
     def queued(self, rate: float, now: float, *, testing: bool) -> None:
         """Latency rose at `rate`. Testing that costs the host a short queue and nobody a refusal: come back sooner."""
         self._failed_at = rate
         self.evidence = Evidence.QUEUE
         self.queues = True
-        self.wait(now, min(SETTLED, max(10.0, self.rest(rate, now))) if testing else 10.0)
-
-    def _change(self, ceiling: float, now: float) -> None:
-        """Note how long ceilings last."""
-        if max(ceiling, self._known) < CHANGED * min(ceiling, self._known):
-            return
-        held = now - self._changed_at
-        if held > SAME_CHANGE and now - self._first > MEETING:
-            self._lasting = (self._lasting + held) / 2 if self._moved else held
-            self._moved = True
-        self._known, self._changed_at = ceiling, now
+        self.wait(now, min(SETTLED, max(10.0, self._tempo.rest(rate, now))) if testing else 10.0)
 
     # Refusals.
 
@@ -244,7 +209,7 @@ class Trials:
         """When to probe a host that has just refused."""
         self._refused_last = now
         # One that serves a request in five seconds is not asked four times in the first.
-        first = max(PROBE, min(LONG, 1 / self._known)) if self._settled and self._known < 1 else PROBE
+        first = max(PROBE, min(LONG, 1 / self._tempo.known)) if self._settled and self._tempo.known < 1 else PROBE
         return self.closures.next_probe(self._refused_at, self.probes, first, now)
 
     def expects(self, now: float, served: int, *, draining: bool) -> bool:
@@ -262,19 +227,19 @@ class Trials:
         """The probe that was due at `due` succeeded: the ceiling that follows, `rate` having been refused; if any."""
         outage = due - self._refused_at  # not to now: nobody may have wanted to ask for a while
         closed = self._refused_last - self._refused_at
-        self._cost, self._lost = self.probes + 1, outage
+        self._tempo.cost, self._tempo.lost = self.probes + 1, outage
         ceiling, interval, evidence = self._weigh(rate, outage, closed, now, served)
         self._failed_at = rate
         self._anchor_at, self._anchor_served = now - min(self._short, now - self._refused_at), served
         self.saturated = True
-        self.began, self._began_served = now, served
+        self.began = now
         if ceiling is None:
             return None
         self.evidence = evidence
         self.passed = self._landed = ceiling
-        self._change(ceiling, now)
+        self._tempo.note(ceiling, now)
         if interval > PROMPT:
-            interval = self.rest(ceiling, now)
+            interval = self._tempo.rest(ceiling, now)
             if outage > self._short:
                 patience = PATIENCE * outage
                 interval = max(interval, min(patience, 5 * self.closures.window) if self.windowed else patience)
@@ -282,43 +247,53 @@ class Trials:
         self._refine &= not self._measures  # what was measured is no guess
         return ceiling
 
-    def _weigh(
-        self, rate: float, outage: float, closed: float, now: float, served: int
-    ) -> tuple[float | None, float, Evidence]:
-        """The sustainable rate, the seconds to the next test, and what both rest on."""
+    def _weigh(self, rate: float, outage: float, closed: float, now: float, served: int) -> Finding:
         early = self._phase is Phase.CRUISING and self._refused_at - self.began < RECENT
         if early and now < self._giving_until and outage < self.closures.window and not self.bare:
             # A sliding window gives back as slowly as it was used up a window ago: expected, and no news.
-            return self.passed, SETTLED, Evidence.WINDOW
-        # The window is at least as long as the time over which probes were refused.
+            return Finding(self.passed, SOON, Evidence.WINDOW)
         if closed > self._short and not self.directed:
-            self.closures.close(self._refused_at, self._served)
-            if self.bare and not self.closures.confirmed:
-                self.closures.reopen(now, served)
-                return None, 0.0, self.evidence
-            if served < FEWEST and closed < LONG_TEST and self.evidence is Evidence.NOTHING:
-                # One request in a few seconds is a slow host, not a long window.
-                return served / (now - self.began), SOON, Evidence.SATURATION
-            held = min(rate, self.closures.open(closed, now, served))
-            self._giving_until = now + self.closures.window
-            return held, SOON, Evidence.WINDOW
+            return self._weigh_closure(rate, closed, now, served)
         self._again &= early
         if early:
-            self._over = min(self._over, rate)
-            held = self._level if self.evidence is Evidence.DEPTH else 0.0
-            # A handful of answers measure nothing well.
-            least = rate / 2 if self._served - self._anchor_served < 6 else 0.0
-            window = 0.0 if self._deep else self._by_the_second(rate, outage)
-            estimate = min(max(self._measured(), least, held, window), rate)
-            return estimate, SOON if self.suspicious else self._patience(estimate, SOON), Evidence.SATURATION
-        if self._phase is Phase.TESTING:
-            return self._weigh_test(rate)
-        if self._phase is Phase.GROWING:
-            if self._thin and served < FEW:
-                self._thin = False
-                return None, 0.0, self.evidence
-            return min(rate, max(self.passed, self._busy)), PROMPT, Evidence.PASSED
-        return min(rate, max(self._measured(), rate * (1 - STEP))), SOON, Evidence.CRUISE
+            return self._weigh_early(rate, outage)
+        match self._phase:
+            case Phase.TESTING:
+                return self._weigh_test(rate)
+            case Phase.GROWING:
+                return self._weigh_growth(rate, served)
+        return Finding(min(rate, max(self._measured(), rate * (1 - STEP))), SOON, Evidence.CRUISE)
+
+    def _weigh_closure(self, rate: float, closed: float, now: float, served: int) -> Finding:
+        """It stayed closed while we probed: its window is at least as long as that, if it is a quota."""
+        self.closures.close(self._refused_at, self._served)
+        if self.bare and not self.closures.confirmed:
+            self.closures.reopen(now, served)
+            return Finding(None, 0.0, self.evidence)
+        if served < FEWEST and closed < LONG_TEST and self.evidence is Evidence.NOTHING:
+            # One request in a few seconds is a slow host, not a long window.
+            return Finding(served / (now - self.began), SOON, Evidence.SATURATION)
+        held = min(rate, self.closures.open(closed, now, served))
+        self._giving_until = now + self.closures.window
+        return Finding(held, SOON, Evidence.WINDOW)
+
+    def _weigh_early(self, rate: float, outage: float) -> Finding:
+        """Refused soon after resuming, with nothing saved up: what was served meanwhile is the quota."""
+        self._over = min(self._over, rate)
+        held = self._level if self.evidence is Evidence.DEPTH else 0.0
+        # A handful of answers measure nothing well.
+        least = rate / 2 if self._served - self._anchor_served < 6 else 0.0
+        window = 0.0 if self._deep else self._by_the_second(rate, outage)
+        estimate = min(max(self._measured(), least, held, window), rate)
+        more = estimate * (1 + STEP) < 0.99 * self._over and not self.windowed and not self.suspicious
+        return Finding(estimate, PROMPT if more else SOON, Evidence.SATURATION)
+
+    def _weigh_growth(self, rate: float, served: int) -> Finding:
+        """Refused while growing: somewhere between the last level that passed and this one."""
+        if self._thin and served < FEW:
+            self._thin = False
+            return Finding(None, 0.0, self.evidence)
+        return Finding(min(rate, max(self.passed, self._busy)), PROMPT, Evidence.PASSED)
 
     def _by_the_second(self, rate: float, outage: float) -> float:
         """What the host allows if it counts seconds, so that nothing is saved up while we wait."""
@@ -328,7 +303,7 @@ class Trials:
         # A full second passed, twice: perhaps it is a bucket after all. To find out is cheap while refusals are short.
         return (self._measured() + rate) / 2 if outage < 2.0 else 0.0
 
-    def _weigh_test(self, rate: float) -> tuple[float, float, Evidence]:
+    def _weigh_test(self, rate: float) -> Finding:
         if self._honest:
             self._over = min(self._over, rate)
             if self.evidence is Evidence.SATURATION:
@@ -337,26 +312,22 @@ class Trials:
         if self._deep and self.passed < RISEN * self._level:
             return self._weigh_depth(rate)
         # Only what was gained shows that there is more to be found at once.
-        more = rate > WIDE * self.passed and self.passed > 1.02 * self._level
+        more = rate > WIDE * self.passed and self.passed > GAINED * self._level
         held = self.passed if self._deep else min(rate * (1 - STEP / 2), max(self.passed, self._busy))
-        return held, PROMPT if more else SOON, Evidence.PASSED
+        return Finding(held, PROMPT if more else SOON, Evidence.PASSED)
 
-    def _weigh_depth(self, rate: float) -> tuple[float, float, Evidence]:
+    def _weigh_depth(self, rate: float) -> Finding:
         """A test was refused where short tests pass that should not."""
         if self._honest:
             # Nothing was saved up: what passed is real. If nothing did, ask for such proof less often.
-            self._doubts = 0 if self.passed > 1.02 * self._level else min(4, self._doubts + 1)
-            return max(self._level, min(rate, self.passed)), SOON, Evidence.DEPTH
+            self._doubts = 0 if self.passed > GAINED * self._level else min(4, self._doubts + 1)
+            return Finding(max(self._level, min(rate, self.passed)), SOON, Evidence.DEPTH)
         estimate = min(rate, max(self._level, self._measured() if self.saturated else 0.0))
         self._unproved += 1
         if self.passed < APART * estimate or self._unproved < 2**self._doubts:
-            return estimate, SOON, Evidence.DEPTH
+            return Finding(estimate, SOON, Evidence.DEPTH)
         self._unproved = 0
-        return estimate, PROMPT, Evidence.DEPTH
-
-    def _patience(self, estimate: float, interval: float) -> float:
-        """Seconds to the next test: few while more than `estimate` was never refused with nothing saved up."""
-        return PROMPT if estimate * (1 + STEP) < 0.99 * self._over and not self.windowed else interval
+        return Finding(estimate, PROMPT, Evidence.DEPTH)
 
     def _measured(self) -> float:
         """What was served a second between the last two times the allowance was used up."""
@@ -369,7 +340,7 @@ class Trials:
     @property
     def _short(self) -> float:
         """Seconds that a host may be closed without counting over more than a second: a request or two's worth."""
-        return max(1.0, 2 / self._known) if self._settled else 1.0
+        return max(1.0, 2 / self._tempo.known) if self._settled else 1.0
 
     @property
     def _measures(self) -> bool:
