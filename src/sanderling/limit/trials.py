@@ -28,6 +28,7 @@ GAINED = 1.02  # a level this far above another is more than chance
 FEWEST = 4  # requests served, before which a closure of seconds says how slow the host is
 FEW = 20  # requests served, before which a single refusal may be chance
 RECENT = 10.0  # seconds after resuming in which a refusal speaks about the level resumed at
+TRUST, LEAST_TRUST = 0.8, 0.3  # in what was asked in the second before a refusal
 FOOLED = 1.07  # tests that pass this far above what was measured show that it was measured wrongly
 RISEN = 1.5  # tests that pass this far above the old ceiling are no saved-up allowance: the quota has grown
 
@@ -84,6 +85,7 @@ class Trials:
         "_step",
         "_tempo",
         "_thin",
+        "_trust",
         "_unproved",
         "bare",
         "began",
@@ -128,6 +130,7 @@ class Trials:
         self._phase = Phase.GROWING
         self._refused_at = self._refused_last = began
         self._served = 0
+        self._trust = TRUST  # how far what was asked in the last second before a refusal proved right
         self._busy = passed  # requests of the second before the refusal
         self.probes = 0
         self.directed = False  # whether a Retry-After told us to wait
@@ -255,6 +258,8 @@ class Trials:
         if closed > self._short and not self.directed:
             return self._weigh_closure(rate, closed, now, served)
         self._again &= early
+        if self.evidence is Evidence.PASSED:
+            self._trust = max(LEAST_TRUST, self._trust - 0.3) if early else min(1.0, self._trust + 0.1)
         if early:
             return self._weigh_early(rate, outage)
         match self._phase:
@@ -293,7 +298,7 @@ class Trials:
         if self._thin and served < FEW:
             self._thin = False
             return Finding(None, 0.0, self.evidence)
-        return Finding(min(rate, max(self.passed, self._busy)), PROMPT, Evidence.PASSED)
+        return Finding(min(rate, self._between), SOON if self.directed else PROMPT, Evidence.PASSED)
 
     def _by_the_second(self, rate: float, outage: float) -> float:
         """What the host allows if it counts seconds, so that nothing is saved up while we wait."""
@@ -313,8 +318,8 @@ class Trials:
             return self._weigh_depth(rate)
         # Only what was gained shows that there is more to be found at once.
         more = rate > WIDE * self.passed and self.passed > GAINED * self._level
-        held = self.passed if self._deep else min(rate * (1 - STEP / 2), max(self.passed, self._busy))
-        return Finding(held, PROMPT if more else SOON, Evidence.PASSED)
+        held = self.passed if self._deep else min(rate * (1 - STEP / 2), self._between)
+        return Finding(held, PROMPT if more and not self.directed else SOON, Evidence.PASSED)
 
     def _weigh_depth(self, rate: float) -> Finding:
         """A test was refused where short tests pass that should not."""
@@ -328,6 +333,11 @@ class Trials:
             return Finding(estimate, SOON, Evidence.DEPTH)
         self._unproved = 0
         return Finding(estimate, PROMPT, Evidence.DEPTH)
+
+    @property
+    def _between(self) -> float:
+        """From what passed towards what was asked in the last second: all of that only where any second counts."""
+        return self.passed + max(0.0, self._busy - self.passed) * self._trust
 
     def _measured(self) -> float:
         """What was served a second between the last two times the allowance was used up."""
