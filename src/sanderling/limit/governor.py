@@ -30,7 +30,7 @@ NO_BETTER = 0.7  # of the share of failures left after asking half as much: aski
 IDLE = 60.0  # seconds without an answer, after which the old rate would be a bold way to knock
 COMEBACK = 4  # the part of the last good rate that a host is first asked for after an outage or a long silence
 FIRST_ROOM = 3  # requests in flight at a host that has shown nothing yet
-AMPLE = 3.0  # times what fits into the host's own latency may be in flight at any host
+AMPLE = 4.0  # times what fits into the host's own latency may be in flight at any host
 ROOM = 2.0  # times what fits into the host's own latency may be in flight, once it was seen to queue
 
 CROWD = 3.0  # times what the host can be at work on, in flight as it refuses: its queue is full
@@ -178,7 +178,7 @@ class Governor:
     def _is_crowded(self, lane: Lane, now: float) -> bool:
         """Whether far more is in flight than the host can be at work on."""
         served = self._served or lane.delivered / max(now - self._began, WINDOW)
-        return lane.delivered > 0 and lane.serial - lane.ended > CROWD * served * self._latency.first + 2
+        return self._latency.is_slow and lane.serial - lane.ended > CROWD * served * self._latency.first + 2
 
     def expects_503(self, lane: Lane, now: float) -> bool:
         """Whether a 503 at this point is a quota, as it came after as many requests, or as long, before."""

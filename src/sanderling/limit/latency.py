@@ -18,6 +18,7 @@ WHIM = 0.002
 ALIKE = 0.2
 # times the quickest of a host's first few answers: more than that is a queue of our own making, not its usual latency
 ALONE = 3.0
+SLOW = 0.25  # seconds for an answer
 # A median this far below what was taken for usual when we met shows that it was a queue. Once: medians are noisy.
 FASTER = 0.7
 # A cut that leaves this much of the median did not help; two such cuts, and the slowness is not of our making.
@@ -72,6 +73,11 @@ class Latency:
         self._spread = 0.0  # of those
 
     @property
+    def is_slow(self) -> bool:
+        """Whether the host takes its time: then a queue of ours lasts, and its quickest answer measures its work."""
+        return self.first > SLOW
+
+    @property
     def helping(self) -> bool:
         """Whether asking less has helped so far."""
         return self._futile == 0
@@ -99,7 +105,7 @@ class Latency:
         if not self.first:
             self.first = ordered[0]
         # The first answer waited for nobody: what a queue of our own making adds to the others is not usual.
-        self.base = self._settled = self._low = min(median, ALONE * self.first)
+        self.base = self._settled = self._low = min(median, ALONE * self.first) if self.is_slow else median
         self._lower, self._turned = inf, now
         self._met = len(ordered)
         self._spread = max(_spread(ordered), ALIKE * self.base)
