@@ -237,9 +237,11 @@ class Governor:
     def _make_room(self, lane: Lane, served: float) -> None:
         """Bound what is in flight at a host that queues: more would wait there and gain nothing."""
         self._served = max(served, 0.9 * self._served)
-        fits = self._served * (self.usual or 0.0)
         queues = self._trials is not None and self._trials.queues
-        lane.room = max(2, ceil(ROOM * fits)) if queues else max(FIRST_ROOM, ceil(AMPLE * fits))
+        # Once it was seen to queue, the rate is what it gets done; before, it may be far more.
+        fits = (max(self.rate, self._served) if queues else self._served) * (self.usual or 0.0)
+        spare = 0 if self._latency.is_slow else FIRST_ROOM  # quick hosts have slow answers now and then
+        lane.room = max(2, ceil(ROOM * fits)) if queues else max(FIRST_ROOM, ceil(AMPLE * fits)) + spare
         if queues:
             # Where one or two fit, chance alone doubles the latency of some, and the room bounds it already.
             self._latency.share = max(SLOW_SHARE, min(1.0, 1.5 / max(fits, 0.1) - 0.5))
