@@ -20,9 +20,10 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules
+from sanderling.polling.status import PollingStatus
 from sanderling.polling.system import PollingSystem, Tools
 from sanderling.polling.watch import PollingWatch
-from sanderling.stores.polling import PollingStore
+from sanderling.stores.polling import PollingStore, PollingStoreError
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.task import Headers, Reply, Task
 from sanderling.testing import LoopClock
@@ -55,7 +56,7 @@ def saying(status: int, **headers: str) -> Outage:
     """Somebody answers so; underscores in names become hyphens."""
 
     async def say() -> Reply:
-        return answer(status, **headers)
+        return answer(status, b"", **headers)
 
     say.__name__ = f"say_{status}"
     return say
@@ -140,19 +141,38 @@ def during(begin: float, seconds: float, outage: Outage, path: str = "") -> Call
     return lambda asked, now: outage if begin <= now < begin + seconds and path in asked else None
 
 
+class Absent:
+    """A database that is not to be had for a while, and takes so many seconds to say so."""
+
+    def __init__(self, store: PollingStore, begin: float, end: float, seconds: float) -> None:
+        self._store = store
+        self._begin = begin
+        self._end = end
+        self._seconds = seconds
+
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, object]]:
+        method = getattr(self._store, name)
+
+        async def call(*args: object, **options: object) -> object:
+            if self._begin <= asyncio.get_running_loop().time() < self._end:
+                await asyncio.sleep(self._seconds)
+                raise PollingStoreError("nobody there")
+            return await method(*args, **options)
+
+        return call
+
+
 class Live:
     """The upstream, a database, and the system that polls the one into the other."""
 
-    def __init__(
-        self, folder: Path, live: int = 1, idle: int = 0, cadence: float = 0.2, *, listed: bool = True
-    ) -> None:
+    def __init__(self, folder: Path, live: int = 1, idle: int = 0, *, listed: bool = True) -> None:
         self.clock = LoopClock()
         self.upstream = Upstream(self.clock, live, idle)
         match: dict[str, object] = {
             "url": f"{ORIGIN}/match/{{id}}" if listed else f"{ORIGIN}/match/live0",
             "active_when": 'state = "live"',
             "seconds": 10.0,
-            "active_seconds": cadence,
+            "active_seconds": 0.2,
         }
         listing = {"ids_url": f"{ORIGIN}/list"} if listed else {}
         self.source = JsonSource.from_settings({"name": "scores", "kinds": {"match": match | listing}})
@@ -163,11 +183,11 @@ class Live:
         self.saved: bytes | None = None  # what a limiter has kept of an earlier process
         self.limiter: Limiter
         self.system: PollingSystem
-        self.watch: PollingWatch
+        self.status: PollingStatus  # when the last process ended
         self._path = folder / "polling.db"
 
-    async def run(self, seconds: float, *, killed: bool = False) -> None:
-        """One process, for so long."""
+    async def run(self, seconds: float) -> None:
+        """One process, for so long, and killed then: nothing is written back."""
         store = await open_sqlite_polling(self._path, self.source.schema, self.source.name, self.desk)
         self.limiter = Limiter(LimiterRules.contract(self.max_rps), clock=self.clock, rng=Random(1))
         if self.saved is not None:
@@ -175,7 +195,6 @@ class Live:
         fetcher = Fetcher(self.upstream, self.limiter, clock=self.clock, follow=False, retry=False)
         tools = Tools(self.source, fetcher, self.limiter, Memory(2**28), self.wrapped(store), self.desk)
         self.system = PollingSystem(tools, clock=self.clock, rng=Random(1))
-        self.watch = PollingWatch(self.system)
         await self.system.open()
         for key, text in self.settings.items():
             await self.system.live.set(key, text)
@@ -183,8 +202,8 @@ class Live:
             async with asyncio.timeout(seconds):
                 await self.system.run()
         except TimeoutError:
-            pass  # as a kill would: nothing is written back
-        self.saved = self.limiter.save()
+            pass
+        self.saved, self.status = self.limiter.save(), PollingWatch(self.system).take()
         await store.close()
 
     def poll(self, seconds: float) -> None:

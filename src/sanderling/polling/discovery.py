@@ -23,6 +23,7 @@ MOST_QUESTIONS = 10_000  # that one discovery may ask
 IDLE = 1.0  # seconds between looks at whether polling was switched on
 # After a failure of the host, the next look comes after this share of the interval, but no sooner than in a second.
 AGAIN_SHARE, SOONEST = 0.1, 1.0
+EARLY = 0.001  # seconds by which a timer may be ahead of its point, which has been all the same
 
 log = logs.get(__name__)
 
@@ -68,7 +69,7 @@ class DiscoveryLoop:
             self._hurry.clear()
             again = await self._try(store)
             now = self._clock.now()
-            point = next_point(point, self.settings.full, now)
+            point = next_point(point, self.settings.full, now + EARLY)
             timer = self._clock.call_later(min(again, point - now), self._hurry.set)
             try:
                 await self._hurry.wait()

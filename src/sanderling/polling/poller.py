@@ -19,7 +19,7 @@ from sanderling.polling.cadence import pause
 from sanderling.polling.keeping import Keeper, Result
 from sanderling.polling.measures import Measures
 from sanderling.polling.needs import Needs
-from sanderling.polling.runs import Run, Traffic
+from sanderling.polling.runs import MOST_HANGING, Run, Traffic
 from sanderling.polling.schedule import Entry, Lane, Schedule
 from sanderling.polling.settings import OFF
 
@@ -162,10 +162,7 @@ class Poller:
         timer = self._clock.call_later(HANGS, lambda: self._hangs(run, traffic)) if run.live else None
         try:
             answer = await self._ask(run, traffic, permit)
-            if run.live and not run.over and answer.document is not None and not traffic.is_storing(entry):
-                self._let_go(run)
-            run.storing = True
-            result = await self._keeper.result(entry, answer)
+            result = await self._keep(run, traffic, answer)
         except BaseException:
             for future in asked:
                 future.cancel()
@@ -193,11 +190,22 @@ class Poller:
             traffic.answered(run)
         return answer
 
+    async def _keep(self, run: Run, traffic: Traffic, answer: Answer) -> Result:
+        """Keep what it said. What is live is not held up by that, unless what it said before is still being kept."""
+        if answer.document is not None:
+            storing = traffic.storing(run.entry)
+            if storing > MOST_HANGING:
+                return Result("not stored: the database does not answer", ok=False)
+            if run.live and not run.over and not storing:
+                self._let_go(run)
+        run.storing = True
+        return await self._keeper.result(run.entry, answer)
+
     def _hangs(self, run: Run, traffic: Traffic) -> None:
         """A second is over: what is live is asked for again, and what comes of this run counts if it comes first."""
         if run.over:
             return
-        if traffic.is_full(run):
+        if not run.storing and traffic.hanging(run.entry) >= MOST_HANGING:
             run.cut()
         else:
             run.entry.status = "not now: no answer yet"

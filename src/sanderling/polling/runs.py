@@ -11,7 +11,9 @@ from collections import deque
 from sanderling.polling.schedule import Entry
 
 WINDOW = 0.2  # seconds in which at most `burst` requests begin at a host
-MOST_HANGING = 4  # runs of one target that are waited for after they were let go; then the latest is cut off
+# Runs of one target that are waited for after they were let go. One more that gets no answer is cut off, and what one
+# more is told is not stored.
+MOST_HANGING = 4
 
 
 class Run:
@@ -67,17 +69,19 @@ class Traffic:
             self._begun.popleft()
         return now if len(self._begun) < burst else self._begun[-burst] + WINDOW
 
-    def is_full(self, run: Run) -> bool:
-        """Whether as many of its target were let go already as may be."""
-        return sum(each.entry is run.entry and each.over for each in self._runs) >= MOST_HANGING
+    def hanging(self, entry: Entry) -> int:
+        """How many of the target were let go and have not come to their end."""
+        return sum(each.entry is entry and each.over for each in self._runs)
 
-    def is_storing(self, entry: Entry) -> bool:
-        """Whether an earlier answer of the target is still being kept."""
-        return any(each.entry is entry and each.storing for each in self._runs)
+    def storing(self, entry: Entry) -> int:
+        """How many answers of the target are being kept."""
+        return sum(each.entry is entry and each.storing for each in self._runs)
 
     def answered(self, run: Run) -> None:
-        """Cut off those that hang since before: of the same target, which has said something newer; and of all targets
-        at a host that was down, which are asked again in time."""
+        """Cut off those that hang since before: what they would say is old.
+
+        Those of the same target; and at a host that was down, those of all targets, which are asked again in time.
+        """
         for each in self._runs[: self._runs.index(run)]:
             if run.was_down or each.entry is run.entry:
                 each.cut()

@@ -82,6 +82,10 @@ class PollingSystem:
         await self.tools.store.claim(self.clock.wall())
         await self.feed.open()
         self.needs.load(await self.tools.store.fetched())
+        # Its rows say what is live, also while nobody can tell what there is: the upstream may be down just now.
+        events = {known.found.event for known in await self.tools.store.known() if known.gone is None}
+        if len(events) == 1:
+            (self.activity.event,) = events
         await self.live.read()
 
     async def run(self, *others: Coroutine[Any, Any, object]) -> None:
