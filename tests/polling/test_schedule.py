@@ -112,6 +112,21 @@ def test_an_accelerated_target_runs_at_once_and_then_often() -> None:
     assert list(made.accelerated) == [each.id]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "took", "next_at", "missed"),
+    [(0.2, 0.24, 0.2, 0), (0.2, 0.26, 0.4, 1), (0.2, 0.63, 0.6, 2), (1.0, 1.01, 2.0, 1)],
+)
+def test_a_live_run_that_ends_just_after_the_next_point_is_late_for_it_and_does_not_miss_it(
+    seconds: float, took: float, next_at: float, missed: int
+) -> None:
+    each = entry(at=0.0, seconds=seconds)
+    made = schedule(each)
+    assert take(made, 0.0) is each
+
+    assert made.finish(each, took) == missed
+    assert made.next_at() == pytest.approx(next_at)
+
+
 def test_targets_that_are_accelerated_together_do_not_run_together() -> None:
     """Or those at the end of the line would be late for their next point, and miss every second one."""
     made = schedule(*(entry(number, at=7.0) for number in range(20)))

@@ -25,6 +25,7 @@ WINDOW = 1.0  # seconds that a rate must hold before more is tried
 GROWTH, MARGIN = 1.5, 0.97  # of what is tried, and of what is kept to
 ALONE = 60.0  # seconds without a drain after which a refusal says nothing of the pace
 SECOND = 1.0  # a host that stays closed for longer counts over more than that
+DRAINING = "refused, and probed until it opens"  # as people are told
 LONGEST_WAIT = 10  # times as long as the host counts over, before more is tried
 
 
@@ -71,7 +72,7 @@ class Contract:
     def doing(self) -> str:
         """What holds the rate where it is, in words."""
         if self.single:
-            return "refused; one probe at a time until it opens"
+            return DRAINING
         if self.rate < self._rules.max_rps:
             return "stretched below the operator's cadence, and growing back to it"
         return "the operator's cadence stands"

@@ -24,6 +24,9 @@ BOOST = 100
 LIVE_BELOW = 1.0
 LOOKED_AT = 1023  # places of the heap that hold the ten earliest, whatever the order of the rest
 SPARE = 1000  # places in the heap for those that have left
+# The share of its interval by which a live run may end after the next point, and that one still counts: it begins then,
+# late. Or an answer that takes a little longer than the cadence would halve it.
+GRACE = 0.25
 # Those that fell due are sorted in so many at a time: a hundred thousand at once must not hold up the one that is late.
 AT_ONCE = 500
 
@@ -241,18 +244,19 @@ class Schedule:
 
         Says how many runs were missed meanwhile; they are not made up for.
         """
-        missed = missed_runs(entry.point, entry.interval, now) if entry.at >= entry.point else 0
+        grace = GRACE * entry.interval if entry.live and not away else 0.0
+        missed = missed_runs(entry.point, entry.interval, now - grace) if entry.at >= entry.point else 0
         entry.missed += missed
         entry.running = False
         if entry.until is not None and now >= entry.until:
             self._slow_down(entry, now)
         if not entry.dropped:
-            self._plan(entry, now, away, at)
+            self._plan(entry, now, away - grace, at)
         return missed
 
     def _plan(self, entry: Entry, now: float, away: float, at: float | None) -> None:
-        if entry.point <= now + away:
-            entry.point = next_point(entry.point, entry.interval, now + away)
+        if entry.point <= now + max(0.0, away):
+            entry.point = next_point(entry.point, entry.interval, max(entry.point, now + away))
         if entry.again:
             self._place(entry, now)
         else:
