@@ -90,7 +90,8 @@ ROBOTS = "robots.txt asks for 10 s between requests"
             {"rate": 0.05, "cap": 0.1, "cap_why": ROBOTS, "rejected": 1, "requests": 1, "waiting": 0},
             (
                 f"One request in 20 s now: growing until the host objects. {CRAWL} "
-                f"At most one request in 10 s: {ROBOTS}; it refused 1 of 1 request. Nobody waiting, 2 in flight. Its answers take 0.1 s, usually 0.1 s."
+                f"At most one request in 10 s: {ROBOTS}; it refused 1 of 1 request. Nobody waiting, 2 in flight. "
+                "Its answers take 0.1 s, usually 0.1 s."
             ),
         ),
         (
@@ -167,8 +168,7 @@ def under_contract(answers: list[int]) -> str:
         ([200, 429], "One request at a time: refused, and probed until it opens."),
         (
             [200, 429, 200, 429, 200],
-            ": stretched below the operator's cadence, and growing back to it (learned from what was served between "
-            "two refusals).",
+            ": stretched below the operator's cadence, and growing back to it (learned from what was served between",
         ),
     ],
 )

@@ -109,10 +109,10 @@ class Pace:
     """How often results are asked for; 2s."""
 
     concurrency: int | None = None
-    """How many requests may be under way at once; 2."""
+    """How many requests may be under way at once, beside what is live; 2."""
 
     burst: int | None = None
-    """How many requests may begin within 200 ms; 10."""
+    """How many requests may begin within 200 ms, beside what is live; 10."""
 
     jitter: str | None = None
     """By how much, at most, a run is moved at random; 150ms, and never more than a twentieth of the interval."""
