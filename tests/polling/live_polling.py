@@ -204,7 +204,11 @@ class Live:
         except TimeoutError:
             pass
         self.saved, self.status = self.limiter.save(), PollingWatch(self.system).take()
+        await self.after(store)
         await store.close()
+
+    async def after(self, store: PollingStore) -> None:
+        """For whoever wants to look at what is stored."""
 
     def poll(self, seconds: float) -> None:
         """The same from the beginning of time on."""

@@ -74,6 +74,7 @@ class PollingSystem:
         self.keeper.watched = self.activity.look
         self.keeper.arrived = self._arrived
         self.discovery.found = self._found
+        self.discovery.is_live = self.schedule.accelerated.__contains__
         self.live.changed.append(self._settings)
         self._reconcile = asyncio.Event()
 
@@ -135,7 +136,7 @@ class PollingSystem:
             self._pump()
 
     def _found(self, discovered: Discovered) -> None:
-        if self.activity.event != discovered.event:
+        if self.activity.event != discovered.event or self.discovery.in_doubt:
             self.activity.event = discovered.event
             self.activity.look()
         self.books.poke()
