@@ -60,6 +60,15 @@ def test_a_crowd_beside_it_takes_nothing_from_what_is_live_and_does_not_starve(t
     assert polling.upstream.most_at_once <= 4 + 2 + 1, "of the crowd two at once, as was set; and discovery"
 
 
+def test_more_than_is_allowed_is_shared_and_said(tmp_path: Path) -> None:
+    polling = Live(tmp_path, live=30)
+
+    polling.poll(30.0)
+
+    assert min(polling.upstream.rates(LIVE_FROM, 30.0)) >= 0.9 * 100.0 / 30
+    assert polling.status.problems == ("what is live asks for 150 requests a second, and --max-rps allows 100",)
+
+
 def test_a_database_that_takes_its_time_takes_it_from_nobody(tmp_path: Path) -> None:
     polling = Live(tmp_path, live=2)
 

@@ -1,9 +1,12 @@
 """An outage is over for us when it is over: while something is live, whatever the outage is like."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from live_polling import Absent, Live, Outage, during, refused_connection, reset, saying, silence
 from race_polling import play
 
@@ -176,3 +179,33 @@ def test_a_refusal_outlives_the_process_and_the_cadence_is_back_after_it(tmp_pat
     told = next(at for at in everything if at >= 15.0)
     assert not [at for at in everything if told < at < told + 60.0]
     assert min(polling.upstream.rates(told + 62.0, 100.0)) >= 4.9
+
+
+GOOD = st.tuples(st.just(None), st.floats(6.0, 12.0), st.floats(0.001, 0.19))
+BAD = st.tuples(st.sampled_from(KINDS), st.floats(0.2, 30.0), st.just(0.01))
+
+
+@settings(max_examples=20, deadline=None)
+@given(phases=st.lists(GOOD | BAD, min_size=1, max_size=6), live=st.integers(1, 3), idle=st.integers(0, 5))
+def test_whatever_comes_without_a_refusal_the_cadence_is_there_whenever_the_host_is(
+    tmp_path_factory: pytest.TempPathFactory, phases: list[tuple[Outage | None, float, float]], live: int, idle: int
+) -> None:
+    polling, now = Live(tmp_path_factory.mktemp("polled"), live, idle), BEGIN
+    plan = [(0.0, None, 0.01)]
+    for outage, seconds, latency in [*phases, (None, 10.0, 0.01)]:
+        plan.append((now, outage, latency))
+        now += seconds
+
+    def at(moment: float) -> tuple[float, Outage | None, float]:
+        return next(each for each in reversed(plan) if each[0] <= moment)
+
+    polling.upstream.outage = lambda _path, moment: at(moment)[1]
+    polling.upstream.latency = lambda moment: at(moment)[2]
+    polling.poll(now)
+
+    for (begin, outage, _), (end, _, _) in pairwise([*plan[1:], (now, None, 0.0)]):
+        if outage is None:
+            assert polling.upstream.first_live(begin) <= 2.0
+            assert min(polling.upstream.rates(begin + 2.0, end)) >= 4.9 - 1 / (end - begin - 2.0)
+        else:
+            assert polling.upstream.longest_gap(begin, end) <= 2.0
