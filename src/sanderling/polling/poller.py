@@ -208,7 +208,7 @@ class Poller:
         if not run.storing and traffic.hanging(run.entry) >= MOST_HANGING:
             run.cut()
         else:
-            run.entry.status = "not now: no answer yet"
+            run.entry.status = "not now: not stored yet" if run.storing else "not now: no answer yet"
             self._let_go(run)
 
     def _let_go(self, run: Run) -> None:
@@ -243,7 +243,8 @@ class Poller:
             self.adapter.ran(entry, since, changed=result.changes > 0)
             self._schedule.set_usual(entry, self.adapter.interval(entry), now)
         if run.over:
-            self._books.note(entry)
+            if not entry.dropped:  # or what is stored of it by now would be undone
+                self._books.note(entry)
         else:
             away = self._pause(entry) if own else self._asked_for(answer, result)
             self._plan(entry, away, now + min(WAIT, entry.interval) if result.waits else None)
