@@ -158,13 +158,25 @@ def test_a_retry_after_is_an_order_and_the_cadence_is_there_when_it_is_over() ->
     assert rate(asked, told + 61, 90) == pytest.approx(5.0, rel=0.03)
 
 
-def test_a_probe_of_a_drain_that_fails_is_not_followed_by_others_at_once() -> None:
+def test_a_host_that_fails_after_it_has_refused_is_asked_once_a_second() -> None:
     driven = contract()
 
-    asked = poll(driven, lambda now: REFUSED if now < 10.1 else Answer(500, 0.001) if now < 30 else OK, 60)
+    asked = poll(driven, lambda now: REFUSED if now < 60 else Answer(500, 0.001) if now < 120 else OK, 150)
 
-    assert rate(asked, 15, 30) <= 1.3
-    assert rate(asked, 32, 60) == pytest.approx(5.0, rel=0.03)
+    failed = next(each.at for each in asked if each.answer.status == 500)
+    assert rate(asked, failed, failed + 2) <= 1.5, "not before the circuit opens either"
+    assert 0.7 <= rate(asked, 64, 120) <= 1.3
+    assert rate(asked, 122, 150) == pytest.approx(5.0, rel=0.03)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_host_that_says_now_is_asked_once_a_second(status: int) -> None:
+    driven = contract()
+
+    asked = poll(driven, lambda now: Answer(status, 0.001, 0.0) if now < 90 else OK, 120)
+
+    assert 0.7 <= rate(asked, 20, 90) <= 1.3
+    assert rate(asked, 92, 120) == pytest.approx(5.0, rel=0.03)
 
 
 def test_a_ceiling_of_an_earlier_life_is_outgrown_within_seconds() -> None:

@@ -25,6 +25,7 @@ class Origin(Upstream):
         self.changes_at: tuple[float, ...] = ()  # when the version goes up
         self.tag: Callable[[int], str] | None = None  # the ETag of a version
         self.dated = False  # whether there is a Last-Modified
+        self.from_then = False  # whether an answer is what there was when it was asked for
         self.full = 0  # answers with a document
         self.unchanged = 0  # answers without one
         self.listed: Callable[[float], bool] = lambda _: True
@@ -40,9 +41,9 @@ class Origin(Upstream):
         return sum(at <= now for at in self.changes_at)
 
     async def _answer(self, path: str) -> Reply:
-        asked = dict(self._asked)
-        await asyncio.sleep(self.latency(self._clock.now()))
-        now = self._clock.now()
+        asked, began = dict(self._asked), self._clock.now()
+        await asyncio.sleep(self.latency(began))
+        now = began if self.from_then else self._clock.now()
         headers = {"Date": self._http_date(now)}
         if path == "/list":
             return answer(200, json.dumps(list(self.ids) if self.listed(now) else []).encode(), **headers)

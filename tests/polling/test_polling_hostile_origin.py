@@ -61,6 +61,19 @@ def test_no_tag_hides_what_changes(tmp_path: Path, tag: Callable[[int], str]) ->
     assert polling.versions == [0, 1, 2, 3]
 
 
+def test_an_answer_that_was_overtaken_is_not_kept(tmp_path: Path) -> None:
+    """Nothing promises that answers on two connections come in the order of the requests: the later may be older."""
+    polling = Kept(tmp_path)
+    polling.upstream.from_then = True
+    polling.upstream.changes_at = tuple(20.0 + 0.5 * number for number in range(20))
+    polling.upstream.latency = lambda now: 2.7 if now >= 20.0 and now % 3.0 < 0.2 else 0.01
+
+    polling.poll(40.0)
+
+    assert polling.versions == sorted(polling.versions)
+    assert polling.versions[-1] == 20
+
+
 def test_what_is_not_modified_though_nobody_asked_if_it_was_is_no_answer(tmp_path: Path) -> None:
     """RFC 9110, 15.4.5: a 304 is for conditions that were made."""
     polling = Kept(tmp_path)

@@ -92,6 +92,17 @@ def test_a_retry_after_in_the_middle_of_it_is_heeded(tmp_path: Path) -> None:
     assert min(polling.upstream.rates(told + 63.0, 150.0)) >= 4.9
 
 
+@pytest.mark.parametrize("outage", KINDS)
+def test_refusals_before_an_outage_make_it_no_longer(tmp_path: Path, outage: Outage) -> None:
+    polling, refusing, down = Live(tmp_path, live=2), during(BEGIN, 60.0, saying(429)), during(80.0, LONG, outage)
+    polling.upstream.outage = lambda path, now: refusing(path, now) or down(path, now)
+
+    polling.poll(190.0)
+
+    assert polling.upstream.first_live(170.0) <= 2.0
+    assert min(polling.upstream.rates(173.0, 190.0)) >= 4.9
+
+
 @pytest.mark.parametrize("seconds", [1.0, 20.0, LONG])
 def test_bare_refusals_stretch_the_cadence_for_as_long_as_they_come(tmp_path: Path, seconds: float) -> None:
     polling, back = Live(tmp_path, live=2), BEGIN + seconds
@@ -191,7 +202,7 @@ def test_whatever_comes_without_a_refusal_the_cadence_is_there_whenever_the_host
     tmp_path_factory: pytest.TempPathFactory, phases: list[tuple[Outage | None, float, float]], live: int, idle: int
 ) -> None:
     polling, now = Live(tmp_path_factory.mktemp("polled"), live, idle), BEGIN
-    plan = [(0.0, None, 0.01)]
+    plan: list[tuple[float, Outage | None, float]] = [(0.0, None, 0.01)]
     for outage, seconds, latency in [*phases, (None, 10.0, 0.01)]:
         plan.append((now, outage, latency))
         now += seconds

@@ -21,7 +21,7 @@ from sanderling.limit.pace import PaceRules
 # Seconds before the first probe of a drain, how that grows, and how long it may get; a host that refuses for long is
 # seen to open within a twentieth of that time.
 PROBE, PROBE_GROWTH, LONGEST_PROBE, LATE = 0.25, 1.6, 3.0, 0.05
-AT_ONCE = 1.0
+AT_ONCE = 1.0  # seconds at most before the next probe of a host that fails, or that says to come back now
 WINDOW = 1.0  # seconds that a rate must hold before more is tried
 GROWTH, MARGIN = 1.5, 0.97  # of what is tried, and of what is kept to
 ALONE = 60.0  # seconds without a drain after which a refusal says nothing of the pace
@@ -104,15 +104,14 @@ class Contract:
         else:
             self.single, self._probes, self._refused = True, 0, now
         pause = self._pause(now)
-        # Who names a time is asked then, and not later; "now" is about once a second, as with a host that is down.
+        # Who names a time is asked then, and not later.
         self.hold = now + (pause if retry_after is None else max(retry_after, min(pause, AT_ONCE)))
         return True
 
     def failed(self, lane: Lane, now: float) -> bool:  # noqa: ARG002 - as any strategy
-        """A 5xx or no answer at all: the breaker's business; but a drain does not send the next probe at once."""
+        """A 5xx or no answer at all: the breaker's business; but a drain does not send the next probe right away."""
         if self.single:
-            self._probes += 1
-            self.hold = now + self._pause(now)
+            self.hold = now + min(self._pause(now), AT_ONCE)
         return self.single
 
     def probed(self, lane: Lane, now: float) -> bool:
