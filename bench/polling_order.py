@@ -1,8 +1,8 @@
 """Whose turn is it, with twice as much to do as can be done? Our order, and three that are in use, on one slot.
 
 A live target is due every 200 ms, 230 others every 10 s and 300 every 60 s; each run takes 60 ms, so that 16.7 a second
-can be done. All of it is virtual time: ours is the real system, the others are simulated in a few lines each. Ours has
-a slot in reserve for what is live, so it is shown without that, too.
+can be done. All of it is virtual time: ours is the real system, the others are simulated in a few lines each. Ours
+needs no slot for what is live.
 """
 
 import asyncio
@@ -14,7 +14,6 @@ from statistics import median
 
 from polling_parts import Upstream, gaps, polling, source
 
-from sanderling.polling import poller
 from sanderling.stores.polling import Query
 from sanderling.testing import LoopClock, run_virtual
 
@@ -96,9 +95,8 @@ def by_deadline(job: Job, _now: float) -> float:
     return job.due + INTERVALS[job.kind]
 
 
-def ours(reserve: int) -> Waits:
-    """The same by the real system, with so many slots in reserve."""
-    poller.RESERVE = reserve
+def ours() -> Waits:
+    """The same by the real system."""
 
     async def main() -> Waits:
         clock = LoopClock()
@@ -126,8 +124,7 @@ def main() -> dict[str, Waits]:
         "by due time, every 200 ms": simulate(by_due, 0.2),
         "by priority, every 200 ms": simulate(by_priority, 0.2),
         "by deadline": simulate(by_deadline),
-        "ours, without the reserve": ours(0),
-        "ours": ours(1),
+        "ours": ours(),
     }
     demand = LIVE / INTERVALS["live"] + FAST / INTERVALS["fast"] + SLOW / INTERVALS["slow"]
     print(f"{demand:.1f} runs a second are due, {1 / TOOK:.1f} can be made; seconds between runs, median / worst")

@@ -24,6 +24,7 @@ from sanderling.limit import (
 )
 from sanderling.limit.breaker import NEXT
 from sanderling.limit.rules import SCOPES, STRATEGIES
+from sanderling.limit.snapshot import POLICIES
 from sanderling.observe.report import AtFault, HostCondition, HostReport, Report
 from sanderling.pages.record import Row
 from sanderling.stores.frontier_rows import End, Failed
@@ -89,6 +90,12 @@ def test_every_field_of_a_snapshot_is_documented() -> None:
 
     assert {name for name, of in documented if "all" in of} == {field.name for field in fields(Snapshot)}
     assert {name for name, of in documented if "host" in of} == {field.name for field in fields(HostView)}
+
+
+def test_the_policies_are_those_of_the_code_in_the_same_words() -> None:
+    listed = [cells for cells in rows(section(LIMITER, "Policies")) if cells[0].startswith("`")]
+
+    assert {policy.strip("`"): meaning for policy, _, meaning in listed} == POLICIES
 
 
 def test_every_field_of_a_report_is_documented() -> None:

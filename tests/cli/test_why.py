@@ -5,11 +5,15 @@ import os
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from command_line import called
+from fake_polling import VIEW
+from fake_polling import status as polling_status
 from statuses import host, status
 
 from sanderling.clock import SystemClock
@@ -54,7 +58,8 @@ def test_it_says_in_words_what_holds_the_host_back(folder: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("quota.example is throttled: 5.")
     assert f" ago, in the crawl in {folder} (process {os.getpid()}).\n" in done.out
-    assert "Not called now: told to wait another 3.0 s. Its ceiling is 4.0 requests a second" in done.out
+    assert "Not called now: told to wait another 3.0 s. Policy crawl: " in done.out
+    assert " Its ceiling is 4.0 requests a second" in done.out
     assert "1,200 URLs of it still to be asked for." in done.out
     assert "instead of a good answer: RATE_LIMITED 429 \ufffd[2J" in done.out
     assert "\x1b" not in done.out
@@ -132,11 +137,52 @@ def test_else_the_freshest_one_folder_down_that_knows_the_host(tmp_path: Path, m
     assert json.loads(called("why", "quota.example", "--json").out)["out"] == "2-new"
 
 
+def polled(folder: Path, *, age: float = 5.0, **view: Any) -> Path:  # noqa: ANN401 - fields of the view
+    folder.mkdir()
+    held = replace(VIEW, policy="contract", why="the operator's cadence stands", usual=None, **view)
+    now = polling_status(wall=SystemClock().wall() - age, pid=os.getpid(), limiter=held, problems=())
+    write_status(folder, msgspec.structs.replace(now, subscribers=()))
+    return folder
+
+
+def test_a_host_that_is_polled_says_that_its_cadence_is_a_contract(tmp_path: Path) -> None:
+    folder = polled(tmp_path / "polling")
+
+    said, as_json = (called("why", "race.example", "--out", str(folder), *flag).out for flag in ((), ("--json",)))
+
+    assert said.startswith("race.example is going: 5.")
+    assert f" ago, polled into {folder} (process {os.getpid()}).\n" in said
+    assert (
+        "Up to 20.0 requests a second: the operator's cadence stands. Policy contract: the operator's cadence" in said
+    )
+    assert "Race be0e8021 is live: asked for every 200 ms.\n" in said
+    told = json.loads(as_json)
+    assert (told["host"], told["state"], told["running"]) == ("race.example", "going", True)
+    assert told["view"]["policy"] == "contract"
+
+
+def test_a_host_that_is_crawled_says_that_its_pace_is_learned(folder: Path) -> None:
+    said = called("why", "quota.example", "--out", str(folder)).out
+
+    assert "Policy crawl: its pace is learned from refusals, latency and failures." in said
+
+
+@pytest.mark.parametrize(("age", "policy"), [(1.0, "contract"), (500.0, "crawl")])
+def test_of_a_host_that_is_both_crawled_and_polled_the_freshest_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age: float, policy: str
+) -> None:
+    published(tmp_path / "crawled", status(host("race.example")), age=100)
+    polled(tmp_path / "polled", age=age)
+    monkeypatch.chdir(tmp_path)
+
+    assert json.loads(called("why", "race.example", "--json").out)["view"]["policy"] == policy
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["quota.example"], "no crawl here or in the folders directly below; say --out DIR"),
-        (["quota.example", "--out", "nothing"], "no crawl in nothing"),
+        (["quota.example"], "nothing was crawled or polled here or in the folders directly below; say --out DIR"),
+        (["quota.example", "--out", "nothing"], "nothing was crawled or polled in nothing"),
         (["no host!", "--out", "out"], "host 'no host!'"),
         ([], "HOST"),
     ],

@@ -33,6 +33,11 @@ GROWING = HostView(
     cap=None,
     cap_why=None,
 )
+CRAWL = "Policy crawl: its pace is learned from refusals, latency and failures."
+CONTRACT = (
+    "Policy contract: the operator's cadence stands; only refusals, Retry-After and rate headers stretch it, "
+    "and a failed host is asked about once a second."
+)
 PASSED = "the last level that passed"
 ROBOTS = "robots.txt asks for 10 s between requests"
 
@@ -43,14 +48,14 @@ ROBOTS = "robots.txt asks for 10 s between requests"
         (
             {},
             (
-                "4.0 requests a second now: growing until the host objects. 30 waiting, 2 in flight. "
+                f"4.0 requests a second now: growing until the host objects. {CRAWL} 30 waiting, 2 in flight. "
                 "Its answers take 0.1 s, usually 0.1 s."
             ),
         ),
         (
             {"why": f"cruising just below its ceiling (learned from {PASSED})", "learned": PASSED, "ceiling": 4.06},
             (
-                f"4.0 requests a second now: cruising just below its ceiling (learned from {PASSED}). "
+                f"4.0 requests a second now: cruising just below its ceiling (learned from {PASSED}). {CRAWL} "
                 "Its ceiling is 4.1 requests a second. 30 waiting, 2 in flight. Its answers take 0.1 s, usually 0.1 s."
             ),
         ),
@@ -65,7 +70,7 @@ ROBOTS = "robots.txt asks for 10 s between requests"
                 "inflight": 0,
             },
             (
-                "Not called now: circuit open for another 12.5 s after failures. "
+                f"Not called now: circuit open for another 12.5 s after failures. {CRAWL} "
                 f"Its ceiling is 10.0 requests a second, learned from {PASSED}. 30 waiting, nothing in flight. "
                 "Its answers take 0.1 s, usually 0.1 s; 45% of its last answers failed."
             ),
@@ -73,40 +78,48 @@ ROBOTS = "robots.txt asks for 10 s between requests"
         (
             {"why": "told to wait another 30.0 s", "not_before": 30.0, "rejected": 1, "waiting": 0, "inflight": 0},
             (
-                "Not called now: told to wait another 30.0 s. It refused 1 of 120 requests. "
+                f"Not called now: told to wait another 30.0 s. {CRAWL} It refused 1 of 120 requests. "
                 "Nobody waits, and nothing is in flight. Its answers take 0.1 s, usually 0.1 s."
             ),
         ),
         (
             {"why": ROBOTS, "rate": 0.1, "cap": 0.1, "cap_why": ROBOTS, "requests": 1, "latency": None, "usual": None},
-            f"One request in 10 s now: {ROBOTS}. 30 waiting, 2 in flight.",
+            f"One request in 10 s now: {ROBOTS}. {CRAWL} 30 waiting, 2 in flight.",
         ),
         (
             {"rate": 0.05, "cap": 0.1, "cap_why": ROBOTS, "rejected": 1, "requests": 1, "waiting": 0},
             (
-                f"One request in 20 s now: growing until the host objects. At most one request in 10 s: {ROBOTS}; "
-                "it refused 1 of 1 request. Nobody waiting, 2 in flight. Its answers take 0.1 s, usually 0.1 s."
+                f"One request in 20 s now: growing until the host objects. {CRAWL} "
+                f"At most one request in 10 s: {ROBOTS}; it refused 1 of 1 request. Nobody waiting, 2 in flight. "
+                "Its answers take 0.1 s, usually 0.1 s."
             ),
         ),
         (
             {"latency": 0.4213, "usual": 0.1},
             (
-                "4.0 requests a second now: growing until the host objects. 30 waiting, 2 in flight. "
+                f"4.0 requests a second now: growing until the host objects. {CRAWL} 30 waiting, 2 in flight. "
                 "Its answers take 0.421 s, usually 0.1 s."
             ),
         ),
         (
             {"latency": 0.25, "usual": None, "why": "adding a little after each good window"},
             (
-                "4.0 requests a second now: adding a little after each good window. 30 waiting, 2 in flight. "
+                f"4.0 requests a second now: adding a little after each good window. {CRAWL} 30 waiting, 2 in flight. "
                 "Its answers take 0.25 s."
             ),
         ),
         (
             {"latency": None, "usual": None, "error_rate": 1.0},
             (
-                "4.0 requests a second now: growing until the host objects. 30 waiting, 2 in flight. "
+                f"4.0 requests a second now: growing until the host objects. {CRAWL} 30 waiting, 2 in flight. "
                 "100% of its last answers failed."
+            ),
+        ),
+        (
+            {"policy": "contract", "why": "the operator's cadence stands", "rate": 100.0, "usual": None},
+            (
+                f"Up to 100.0 requests a second: the operator's cadence stands. {CONTRACT} 30 waiting, 2 in flight. "
+                "Its answers take 0.1 s."
             ),
         ),
     ],
@@ -119,9 +132,9 @@ def test_a_view_is_put_into_words(changes: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ("idle", "2.0 requests a second now: not asked yet. Nobody waits, and nothing is in flight."),
-        ("paced", "2.0 requests a second now: not asked yet. Nobody waiting, 1 in flight."),
-        ("penalised", "Not called now: told to wait another 77.0 s. It refused 1 of 1 request."),
+        ("idle", f"2.0 requests a second now: not asked yet. {CRAWL} Nobody waits, and nothing is in flight."),
+        ("paced", f"2.0 requests a second now: not asked yet. {CRAWL} Nobody waiting, 1 in flight."),
+        ("penalised", f"Not called now: told to wait another 77.0 s. {CRAWL} It refused 1 of 1 request."),
         ("open", "Not called now: circuit open for another"),
         ("half-open", "Not called now: circuit open until a probe passes."),
         ("probed", "circuit half open: one probe at a time."),
@@ -134,6 +147,36 @@ def test_the_words_are_those_of_the_host_as_it_stands(strategy: Strategy, state:
     prepared(driven, state)
 
     assert words in explain(driven.view())
+
+
+def under_contract(answers: list[int]) -> str:
+    """What is said of a host that was asked on a schedule and answered so."""
+    driven = Driven(LimiterRules.contract(100.0))
+    driven.limiter.ready_at(HOST)
+    for status in answers:
+        driven.ask(status, latency=0.05)
+    return explain(driven.view())
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ([], "Up to 100.0 requests a second: not asked yet."),
+        ([200, 200], "Up to 100.0 requests a second: the operator's cadence stands."),
+        ([500] * 3, "Up to 100.0 requests a second: the operator's cadence stands."),
+        ([500] * 10, "Not called now: circuit open for another "),
+        ([200, 429], "One request at a time: refused, and probed until it opens."),
+        (
+            [200, 429, 200, 429, 200],
+            ": stretched below the operator's cadence, and growing back to it (learned from what was served between",
+        ),
+    ],
+)
+def test_a_contract_says_so_from_the_start_and_what_stretches_it(answers: list[int], words: str) -> None:
+    said = under_contract(answers)
+
+    assert words in said
+    assert CONTRACT in said
 
 
 def test_a_half_open_circuit_that_was_told_to_wait_says_for_how_long() -> None:
@@ -195,8 +238,8 @@ def test_a_ceiling_says_what_it_was_learned_from_also_in_another_life() -> None:
         error_rate=st.floats(0, 1),
     )
 )
-def test_there_are_two_to_four_sentences_whatever_the_host_does(view: HostView) -> None:
+def test_there_are_three_to_five_sentences_whatever_the_host_does(view: HostView) -> None:
     sentences = re.split(r"(?<=\.) (?=[A-Z0-9])", explain(view).replace("robots.txt", "robots"))
 
-    assert 2 <= len(sentences) <= 4
+    assert 3 <= len(sentences) <= 5
     assert all(sentence.endswith(".") and not sentence[0].islower() for sentence in sentences)

@@ -17,6 +17,7 @@ from sanderling.fetch.guard import GuardRules
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter
 from sanderling.polling.control import PollingControl
+from sanderling.polling.poller import HANGS
 from sanderling.polling.system import PollingSystem, Tools
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.polling import Change, Op, PollingStore
@@ -51,7 +52,7 @@ class WatchedNetwork(RaceNetwork):
     def __init__(self, day: RaceDay, clock: LoopClock, *, guard: GuardRules) -> None:
         super().__init__(day, clock, guard=guard)
         self.times: dict[str, list[float]] = {}
-        self.flying: dict[str, int] = {}
+        self.flying: dict[str, list[float]] = {}  # when each request left that is out
         self.most_at_once = 0
         self.most_of_one = 0
         self.broken: set[str] = set()  # paths that answer with a broken document
@@ -62,10 +63,12 @@ class WatchedNetwork(RaceNetwork):
     async def send(self, task: Task) -> Reply:
         path = "/" + task.url.split("/", 3)[3]
         self.times.setdefault(path, []).append(self._now())
-        self.flying[path] = self.flying.get(path, 0) + 1
-        self.most_at_once = max(self.most_at_once, sum(self.flying.values()))
+        left, flying = self._now(), self.flying.setdefault(path, [])
+        flying.append(left)
+        self.most_at_once = max(self.most_at_once, sum(map(len, self.flying.values())))
         if path != self.day.path("Event"):  # which discovery asks for, too
-            self.most_of_one = max(self.most_of_one, self.flying[path])
+            # What is live is asked for once more beside a request that hangs.
+            self.most_of_one = max(self.most_of_one, sum(left - each < HANGS for each in flying))
         try:
             if (failing := self.outage(path, self._now())) is not None:
                 return await failing
@@ -74,7 +77,7 @@ class WatchedNetwork(RaceNetwork):
             reply = replace(reply, latency=reply.latency + more)
             return replace(reply, body=b'[{"ID": "') if path in self.broken else reply
         finally:
-            self.flying[path] -= 1
+            flying.remove(left)
 
 
 class Polling:

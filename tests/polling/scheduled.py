@@ -35,13 +35,13 @@ def schedule(*entries: Entry, lane: str = "host") -> Schedule:
     return made
 
 
-def take(made: Schedule, now: float, *, accelerated: bool = False, lane: str = "host") -> Entry | None:
+def take(made: Schedule, now: float, *, live: bool = False, lane: str = "host") -> Entry | None:
     """The next one that is due, started."""
     while made.wake(now):
         pass
     if lane not in made.lanes:
         return None
-    found = made.lanes[lane].pick(now, accelerated=accelerated)
+    found = made.lanes[lane].pick(now, live=live)
     if found is not None:
         made.started(found)
     return found

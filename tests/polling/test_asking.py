@@ -63,7 +63,11 @@ def match(**given: Any) -> Entry:  # noqa: ANN401 - of a Target
 
 
 def test_a_document_comes_with_what_it_is_known_by() -> None:
-    headers = (("ETag", '"v1"'), ("Last-Modified", "Sun, 15 Nov 2026 10:00:00 GMT"))
+    headers = (
+        ("ETag", '"v1"'),
+        ("Last-Modified", "Sun, 15 Nov 2026 10:00:00 GMT"),
+        ("Date", "Sun, 15 Nov 2026 10:00:01 GMT"),
+    )
     answer, memory = ask(Upstream(b'{"id": 1, "state": "live"}', headers), match())
 
     assert answer.outcome.code is Code.OK
@@ -72,6 +76,42 @@ def test_a_document_comes_with_what_it_is_known_by() -> None:
     assert (answer.etag, answer.modified) == ('"v1"', "Sun, 15 Nov 2026 10:00:00 GMT")
     assert answer.digest
     assert memory.total == 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "known"),
+    [
+        ({"ETag": 'W/"v1"'}, ('W/"v1"', "")),
+        ({"ETag": "v1"}, ("v1", "")),
+        ({"ETag": "*"}, ("", "")),
+        ({"ETag": '"a", "b"'}, ("", "")),
+        ({"ETag": '"' + "x" * 1000 + '"'}, ("", "")),
+        ({"Last-Modified": "Sun, 15 Nov 2026 10:00:00 GMT"}, ("", "")),
+        (
+            {"Last-Modified": "Sun, 15 Nov 2026 10:00:00 GMT", "Date": "Sun, 15 Nov 2026 10:00:00 GMT"},
+            ("", ""),
+        ),
+        ({"Last-Modified": "today", "Date": "Sun, 15 Nov 2026 10:00:05 GMT"}, ("", "")),
+    ],
+)
+def test_only_what_tells_versions_apart_is_sent_back(headers: dict[str, str], known: tuple[str, str]) -> None:
+    answer, _ = ask(Upstream(b'{"id": 1, "state": "live"}', tuple(headers.items())), match())
+
+    assert (answer.etag, answer.modified) == known
+
+
+def test_what_is_the_same_brings_what_it_is_known_by_now() -> None:
+    first, _ = ask(Upstream(b'{"id": 1}'), match())
+
+    again, _ = ask(Upstream(b'{ "id": 1 }', (("ETag", '"v2"'),)), match(digest=first.digest))
+
+    assert (again.outcome.code, again.document, again.etag) == (Code.NOT_MODIFIED, None, '"v2"')
+
+
+def test_not_modified_is_no_answer_where_nobody_asked_if_it_was() -> None:
+    answer, _ = ask(Upstream(b"", status=304), match())
+
+    assert (answer.outcome.code, answer.outcome.status) == (Code.INVALID_RESPONSE, 304)
 
 
 def test_the_next_question_is_conditional_and_keeps_the_headers_of_the_source() -> None:

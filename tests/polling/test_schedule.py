@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduled import entry, schedule, take
 
+from sanderling.polling.cadence import next_point, phase
 from sanderling.polling.schedule import Entry, Schedule
 
 
@@ -106,8 +107,39 @@ def test_an_accelerated_target_runs_at_once_and_then_often() -> None:
 
     assert made.accelerate(each, 0.2, 3.0, 33.0)
 
-    assert run(made, each, 4.05, took=0.01) == pytest.approx([3.0, 3.2, 3.4, 3.6, 3.8, 4.0])
+    first = 3.0 + 0.2 * phase(each.kind, each.source_id)
+    assert run(made, each, 4.05, took=0.001) == pytest.approx([3.0, *(first + 0.2 * n for n in range(5))])
     assert list(made.accelerated) == [each.id]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "took", "next_at", "missed"),
+    [(0.2, 0.24, 0.2, 0), (0.2, 0.26, 0.4, 1), (0.2, 0.63, 0.6, 2), (1.0, 1.01, 2.0, 1)],
+)
+def test_a_live_run_that_ends_just_after_the_next_point_is_late_for_it_and_does_not_miss_it(
+    seconds: float, took: float, next_at: float, missed: int
+) -> None:
+    each = entry(at=0.0, seconds=seconds)
+    made = schedule(each)
+    assert take(made, 0.0) is each
+
+    assert made.finish(each, took) == missed
+    assert made.next_at() == pytest.approx(next_at)
+
+
+def test_targets_that_are_accelerated_together_do_not_run_together() -> None:
+    """Or those at the end of the line would be late for their next point, and miss every second one."""
+    made = schedule(*(entry(number, at=7.0) for number in range(20)))
+    for each in made.entries.values():
+        made.accelerate(each, 0.2, 3.0, 33.0)
+    while (found := take(made, 3.0)) is not None:
+        made.finish(found, 3.0)
+
+    points = sorted(each.at for each in made.entries.values())
+
+    assert points[0] > 3.0
+    assert points[-1] - points[0] > 0.15
+    assert len({round(point, 6) for point in points}) == 20
 
 
 def test_to_accelerate_again_renews_the_lease_and_moves_nothing() -> None:
@@ -121,7 +153,7 @@ def test_to_accelerate_again_renews_the_lease_and_moves_nothing() -> None:
     assert each.until == 63.0
     assert not made.accelerate(each, 0.2, 3.35, 40.0)
     assert each.until == 63.0
-    assert made.next_at() == pytest.approx(3.4)
+    assert made.next_at() == pytest.approx(next_point(3.0 + 0.2 * phase(each.kind, each.source_id), 0.2, 3.3))
 
 
 def test_an_acceleration_ends_by_itself_and_the_usual_grid_is_where_it_was() -> None:
@@ -179,7 +211,7 @@ def test_another_interval_leaves_an_acceleration_alone() -> None:
 
     made.set_usual(each, 5.0, 3.15)
 
-    assert made.next_at() == pytest.approx(3.2)
+    assert made.next_at() == pytest.approx(next_point(3.0 + 0.2 * phase(each.kind, each.source_id), 0.2, 3.1))
     assert each.interval == 0.2
     made.slow_down(each, 3.3)
     assert made.next_at() == pytest.approx(7.0)
@@ -302,14 +334,22 @@ def test_each_class_that_waits_gets_a_tenth_of_the_runs(classes: list[tuple[floa
     assert all(ran[group] >= 9 for group in groups)
 
 
-def test_a_place_in_reserve_is_for_the_accelerated_only() -> None:
+def test_what_needs_no_slot_is_what_is_live_only() -> None:
     usual, live = entry(1, -100.0), entry(2, 50.0)
     made = schedule(usual, live)
     made.accelerate(live, 0.2, 0.0, 30.0)
 
-    assert take(made, 0.0, accelerated=True) is live
-    assert take(made, 0.0, accelerated=True) is None
+    assert take(made, 0.0, live=True) is live
+    assert take(made, 0.0, live=True) is None
     assert take(made, 0.0) is usual
+
+
+def test_a_target_that_is_set_to_less_than_a_second_is_live() -> None:
+    usual, live = entry(1, -100.0, seconds=1.0), entry(2, 0.0, seconds=0.9)
+    made = schedule(usual, live)
+
+    assert take(made, 0.0, live=True) is live
+    assert take(made, 0.0, live=True) is None
 
 
 def test_another_weight_counts_at_once() -> None:

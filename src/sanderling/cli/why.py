@@ -1,12 +1,12 @@
 """`sanderling why HOST`: why is this host as slow as it is, right now, in words."""
 
 import json as jsonlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 from cyclopts import Parameter
@@ -15,6 +15,7 @@ from sanderling import ids
 from sanderling.cli import CommandError
 from sanderling.cli.pages.hosts import mood
 from sanderling.cli.pages.summary import meaning, reasons
+from sanderling.cli.polling.why import polled_in
 from sanderling.clock import SystemClock
 from sanderling.limit import explain
 from sanderling.pages.earlier import LEDGER
@@ -28,6 +29,24 @@ from sanderling.words import count, duration, printable
 NEAREST = 5  # names offered for one that is not known
 
 
+class Knows(Protocol):
+    """Whoever asks hosts, and says how each is: a crawl of pages, or polling."""
+
+    @property
+    def wall(self) -> float:
+        """When it last said so."""
+
+    @property
+    def hosts(self) -> Collection[str]:
+        """The hosts it knows."""
+
+    def words(self, host: str, wall: float) -> Iterator[str]:
+        """How one of them is, in sentences."""
+
+    def document(self, host: str, wall: float) -> dict[str, object]:
+        """The same for machines."""
+
+
 @dataclass(frozen=True, slots=True)
 class Published:
     """A crawl's status, and where it was found."""
@@ -35,9 +54,38 @@ class Published:
     folder: Path
     status: Status
 
-    def host(self, name: str) -> HostStatus | None:
-        """What it says of a host."""
-        return next((host for host in self.status.hosts if host.view.host == name), None)
+    @property
+    def wall(self) -> float:
+        """When it was written."""
+        return self.status.wall
+
+    @property
+    def hosts(self) -> dict[str, HostStatus]:
+        """What it says of each host."""
+        return {host.view.host: host for host in self.status.hosts}
+
+    def words(self, host: str, wall: float) -> Iterator[str]:
+        """How a host is, in sentences."""
+        yield from _words(self, self.hosts[host], age(self.status, wall), running=is_running(self.status, wall))
+        yield from _faults(waits_in(self.folder, host), wall)
+
+    def document(self, host: str, wall: float) -> dict[str, object]:
+        """The same for machines."""
+        found, waits = self.hosts[host], waits_in(self.folder, host)
+        return {
+            "host": host,
+            "state": mood(found).value,
+            "why": explain(found.view),
+            "queued": found.queued,
+            "trouble": found.trouble,
+            "set_aside": None if waits.aside is None else waits.aside._asdict(),
+            "again_by": waits.again,
+            "age": round(age(self.status, wall), 3),
+            "running": is_running(self.status, wall),
+            "pid": self.status.pid,
+            "out": str(self.folder),
+            "view": msgspec.to_builtins(found.view),
+        }
 
 
 def why(
@@ -46,23 +94,27 @@ def why(
     *,
     out: Annotated[
         Path | None,
-        Parameter(help="The folder of the crawl; by default this one, or of those directly in it the freshest."),
+        Parameter(
+            help="The folder of a crawl or of polling; by default this one, or of those directly in it the freshest."
+        ),
     ] = None,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, and nothing else.")] = False,
 ) -> None:
-    """Find the crawl that knows the host, and say what it says."""
-    crawls = list(crawls_in(out))
-    if not crawls:
+    """Find who knows the host, and say what they say."""
+    found: list[Knows] = [*crawls_in(out), *polled_in(out)]
+    if not found:
         where = f"in {out}" if out else "here or in the folders directly below; say --out DIR"
-        raise CommandError(f"no crawl {where}: there is no {FILE}", code=2)
+        raise CommandError(f"nothing was crawled or polled {where}: there is no {FILE}", code=2)
     name = _spelled(host)
-    knowing = [each for each in crawls if each.host(name) is not None]
+    knowing = [each for each in found if name in each.hosts]
     if not knowing:
-        raise CommandError(_unknown(name, crawls))
-    crawl = max(knowing, key=lambda each: each.status.wall)
-    told = crawl.host(name)
-    assert told is not None  # noqa: S101 - as was just asked
-    _tell(crawl, told, as_json=json)
+        raise CommandError(_unknown(name, found))
+    freshest, wall = max(knowing, key=lambda each: each.wall), SystemClock().wall()
+    if json:
+        print(jsonlib.dumps(freshest.document(name, wall)))
+        return
+    for line in freshest.words(name, wall):
+        print(printable(line))
 
 
 def crawls_in(out: Path | None) -> Iterator[Published]:
@@ -86,39 +138,12 @@ def _spelled(host: str) -> str:
         raise CommandError(str(error), code=2) from None
 
 
-def _unknown(name: str, crawls: list[Published]) -> str:
-    known = sorted({host.view.host for crawl in crawls for host in crawl.status.hosts})
+def _unknown(name: str, found: list[Knows]) -> str:
+    known = sorted({host for each in found for host in each.hosts})
     nearest = get_close_matches(name, known, NEAREST, cutoff=0.0)
     if not nearest:
         return f"no host {name} is known, and no other: nothing was asked yet"
     return f"no host {name} is known; of the {count(len(known), 'host')} that are, nearest: {', '.join(nearest)}"
-
-
-def _tell(crawl: Published, host: HostStatus, *, as_json: bool) -> None:
-    wall = SystemClock().wall()
-    since, running = age(crawl.status, wall), is_running(crawl.status, wall)
-    waits = waits_in(crawl.folder, host.view.host)
-    if as_json:
-        told = {
-            "host": host.view.host,
-            "state": mood(host).value,
-            "why": explain(host.view),
-            "queued": host.queued,
-            "trouble": host.trouble,
-            "set_aside": None if waits.aside is None else waits.aside._asdict(),
-            "again_by": waits.again,
-            "age": round(since, 3),
-            "running": running,
-            "pid": crawl.status.pid,
-            "out": str(crawl.folder),
-            "view": msgspec.to_builtins(host.view),
-        }
-        print(jsonlib.dumps(told))
-        return
-    for line in _words(crawl, host, since, running=running):
-        print(printable(line))
-    for line in _faults(waits, wall):
-        print(printable(line))
 
 
 def waits_in(folder: Path, host: str) -> HostWaits:

@@ -3,11 +3,21 @@
 from dataclasses import dataclass
 
 from sanderling.limit.breaker import State
+from sanderling.limit.contract import DRAINING, Contract
 from sanderling.limit.gate import Gate
 from sanderling.limit.strategy import Strategy
 
 LEAST_SHOWN = 0.005  # of answers that fail; less would be shown as 0 %
 ROUNDING = 1 - 1e-9  # a rate is kept as an interval, and does not always come back from it as it was
+# What a host is asked for decides by which policy, and this is what each means. docs/limiter.md prints them; a test
+# compares the two.
+POLICIES = {
+    "crawl": "its pace is learned from refusals, latency and failures",
+    "contract": (
+        "the operator's cadence stands; only refusals, Retry-After and rate headers stretch it, "
+        "and a failed host is asked about once a second"
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +43,7 @@ class HostView:
     usual: float | None  # the latency that answers are judged by
     cap: float | None  # requests a second that somebody has asked us not to exceed
     cap_why: str | None
+    policy: str = "crawl"  # one of POLICIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +87,25 @@ def view(gate: Gate, now: float) -> HostView:
         usual=None if strategy is None else strategy.usual,
         cap=None if gate.cap is None else gate.cap.rps,
         cap_why=None if gate.cap is None else gate.cap.why,
+        # Known before the first answer, with which a strategy is made.
+        policy="contract" if gate._rules.strategy is Contract else "crawl",  # noqa: SLF001 - to look at, as all here
     )
 
 
 def explain(view: HostView) -> str:
-    """Why the host is as slow as it is right now, in two to four short sentences."""
-    held = "not called now" if view.not_before > 0 or view.state == "open" else f"{_pace(view.rate)} now"
-    sentences = (f"{held}: {view.why}", _bounds(view), _demand(view), _health(view))
+    """Why the host is as slow as it is right now, in three to five short sentences."""
+    policy = f"policy {view.policy}: {POLICIES[view.policy]}" if view.policy in POLICIES else f"policy {view.policy}"
+    sentences = (f"{_held(view)}: {view.why}", policy, _bounds(view), _demand(view), _health(view))
     return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences if sentence)
+
+
+def _held(view: HostView) -> str:
+    """How fast it may be called now."""
+    if view.not_before > 0 or view.state == "open":
+        return "not called now"
+    if view.why.startswith(DRAINING):
+        return "one request at a time"
+    return f"up to {_pace(view.rate)}" if view.policy == "contract" else f"{_pace(view.rate)} now"
 
 
 def _bounds(view: HostView) -> str:

@@ -41,16 +41,32 @@ class ActivityWatch:
         """Look whenever something has changed, and often enough to renew the leases, until cancelled."""
         while True:
             self._dirty.clear()
-            try:
-                if self.event is not None:
-                    await self._apply(self.event, self.settings)
-            except PollingStoreError as error:  # the leases hold for a while, and then things slow down by themselves
-                log.warning("activity_unknown", why=str(error))
+            if self.event is not None:
+                await self._look(self.event, self.settings)
             timer = self._clock.call_later(self.settings.lease / RENEWALS, self._dirty.set)
             try:
                 await self._dirty.wait()
             finally:
                 timer.cancel()
+
+    async def _look(self, event: str, settings: PollingSettings) -> None:
+        """Accelerate what is active.
+
+        While the database is not to be had that is what it was: nothing was stored since that could say otherwise.
+        """
+        limit = asyncio.timeout(None)
+        timer = self._clock.call_later(settings.lease / RENEWALS, lambda: limit.reschedule(0.0))
+        try:
+            async with limit:
+                await self._apply(event, settings)
+        except (PollingStoreError, TimeoutError) as error:
+            log.warning("activity_unknown", why=str(error) or "the database does not answer")
+            for name, number in self._ours.items():
+                entry = self._books.schedule.entries.get(number)
+                if entry is not None:
+                    self._renew(entry, name, settings)
+        finally:
+            timer.cancel()
 
     async def _apply(self, event: str, settings: PollingSettings) -> None:
         rows = [row async for row in self._rows(event)]
@@ -62,9 +78,8 @@ class ActivityWatch:
         for name in [name for name in self._ours if name not in found.active]:
             self._slow_down(name)
         for name in found.active:
-            interval = settings.active.get(name.kind, 0.0)
-            if interval > 0:
-                await self._accelerate(name, interval, settings.lease)
+            if settings.active.get(name.kind, 0.0) > 0:
+                await self._accelerate(name, settings)
             else:
                 self._slow_down(name)
 
@@ -80,13 +95,15 @@ class ActivityWatch:
                     break
                 after = page[-1].key
 
-    async def _accelerate(self, name: TargetName, interval: float, lease: float) -> None:
+    async def _accelerate(self, name: TargetName, settings: PollingSettings) -> None:
         entry = await self._entry(name)
-        if entry is None:
-            return
-        now = self._clock.now()
-        self._ours[name] = entry.id
-        if self._books.schedule.accelerate(entry, interval, now, now + lease):
+        if entry is not None:
+            self._ours[name] = entry.id
+            self._renew(entry, name, settings)
+
+    def _renew(self, entry: Entry, name: TargetName, settings: PollingSettings) -> None:
+        now, interval = self._clock.now(), settings.active.get(name.kind, 0.0)
+        if interval > 0 and self._books.schedule.accelerate(entry, interval, now, now + settings.lease):
             self._measures.promoted("active")
             log.info("target_accelerated", kind=name.kind, target=name.source_id, seconds=interval)
             self._books.woken()

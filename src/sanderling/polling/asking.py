@@ -1,6 +1,7 @@
 """Ask for one target: conditionally, once, and read only what differs from the last time."""
 
 import hashlib
+import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -11,17 +12,25 @@ from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
-from sanderling.limit import Permit
+from sanderling.limit import Permit, hints
 from sanderling.outcome import Code, Outcome
 from sanderling.polling.schedule import Entry
 from sanderling.stores.documents import Document, SourceError
 from sanderling.task import Reply, Task
 
 LONGEST_TAG = 1000  # characters of an ETag or a date that are kept; longer ones are not sent back
+# What may be sent back as a condition: a tag as it should be, or one that lacks its quotes, as some servers have them.
+# Not "*", which would mean: only if there is nothing (RFC 9110, 13.1.2).
+TAG = re.compile(r'(W/)?"[!#-~]*"|[\w.:+/=-]+', re.ASCII)
+# A date tells versions apart only if it is this many seconds older than the answer: what changes twice in a second has
+# one date (RFC 9110, 8.8.2.2).
+DATE_GRAIN = 1.0
 # Bytes that are read at once. A larger document would make others late, and goes to a thread.
 AT_ONCE = 64 * 1024
+CONDITIONS = ("If-None-Match", "If-Modified-Since")
 NOWHERE = ""  # the host of targets that cannot be asked about
 UNCHANGED = Outcome(Code.NOT_MODIFIED, detail="the same as before")
+UNASKED = Outcome(Code.INVALID_RESPONSE, 304, "not modified, though it was not asked under a condition")
 
 _ANY = msgspec.json.Decoder()
 
@@ -58,11 +67,7 @@ class Asker:
     def task(self, entry: Entry) -> Task:
         """The question. Raises SourceError for a target that cannot be asked about."""
         task = self.source.task(wanted(entry))
-        conditions: list[tuple[str, str]] = []
-        if entry.etag:
-            conditions.append(("If-None-Match", entry.etag))
-        if entry.modified:
-            conditions.append(("If-Modified-Since", entry.modified))
+        conditions = tuple(pair for pair in zip(CONDITIONS, (entry.etag, entry.modified), strict=True) if pair[1])
         return replace(task, headers=(*task.headers, *conditions)) if conditions else task
 
     async def ask(self, entry: Entry, permit: Permit | None) -> Answer:
@@ -77,8 +82,11 @@ class Asker:
         fetched = await self.fetcher.fetch(task, permit)
         reply = fetched.reply
         try:
-            if reply is None or not fetched.outcome.ok or fetched.outcome.code is Code.NOT_MODIFIED:
+            if reply is None or not fetched.outcome.ok:
                 return Answer(fetched.outcome, self.clock.now() - started)
+            if fetched.outcome.code is Code.NOT_MODIFIED:
+                asked = any(name in CONDITIONS for name, _ in task.headers)
+                return Answer(fetched.outcome if asked else UNASKED, self.clock.now() - started)
             return await self._compared(entry, reply, started)
         finally:
             if reply is not None:
@@ -91,18 +99,25 @@ class Asker:
 
     def _read(self, entry: Entry, reply: Reply) -> Answer:
         """Read the reply if it differs. Of the entry nothing is changed: this may be another thread."""
-        raw = hashlib.blake2b(reply.body, digest_size=16).digest()
+        raw, tags = hashlib.blake2b(reply.body, digest_size=16).digest(), (_tag(reply), self._date(reply))
         if entry.digest and raw == entry.raw:
-            return Answer(UNCHANGED, 0.0, raw=raw, digest=entry.digest)
+            return Answer(UNCHANGED, 0.0, None, *tags, raw, entry.digest)
         digest = canonical(reply.body, raw)
         if digest == entry.digest:
-            return Answer(UNCHANGED, 0.0, raw=raw, digest=digest)
+            return Answer(UNCHANGED, 0.0, None, *tags, raw, digest)
         try:
             document = self.source.read(wanted(entry), reply)
         except SourceError as error:
             return Answer(error.outcome, 0.0)
-        tags = (_tag(reply, "ETag"), _tag(reply, "Last-Modified"))
         return Answer(Outcome(Code.OK, reply.status), 0.0, document, *tags, raw, digest)
+
+    def _date(self, reply: Reply) -> str:
+        """Its Last-Modified, if that can tell whether it changes."""
+        modified, wall = reply.header("Last-Modified") or "", self.clock.wall()
+        if len(modified) > LONGEST_TAG:
+            return ""
+        since, said = (hints.http_date(text, now=wall) for text in (modified, reply.header("Date") or ""))
+        return modified if since is not None and said is not None and since <= said - DATE_GRAIN else ""
 
 
 def wanted(entry: Entry) -> Wanted:
@@ -120,6 +135,6 @@ def canonical(body: bytes, otherwise: bytes) -> bytes:
     return hashlib.blake2b(same, digest_size=16).digest()
 
 
-def _tag(reply: Reply, name: str) -> str:
-    value = reply.header(name) or ""
-    return value if len(value) <= LONGEST_TAG and value.isascii() and value.isprintable() else ""
+def _tag(reply: Reply) -> str:
+    value = reply.header("ETag") or ""
+    return value if len(value) <= LONGEST_TAG and TAG.fullmatch(value) else ""

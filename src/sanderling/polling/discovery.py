@@ -23,6 +23,10 @@ MOST_QUESTIONS = 10_000  # that one discovery may ask
 IDLE = 1.0  # seconds between looks at whether polling was switched on
 # After a failure of the host, the next look comes after this share of the interval, but no sooner than in a second.
 AGAIN_SHARE, SOONEST = 0.1, 1.0
+# Seconds for which it looks so soon when what is live is not listed any more: a server that has just come up may not
+# know yet what it has.
+DOUBT = 30.0
+EARLY = 0.001  # seconds by which a timer may be ahead of its point, which has been all the same
 
 log = logs.get(__name__)
 
@@ -45,6 +49,7 @@ class DiscoveryLoop:
         self.last: Discovered | None = None
         self.trouble = ""  # why the last one failed, if it did
         self.found: Callable[[Discovered], object] = lambda _: None
+        self.is_live: Callable[[int], bool] = lambda _: False  # whether the target with that id is
         self._source = source
         self._fetcher = fetcher
         self._memory = memory
@@ -53,6 +58,12 @@ class DiscoveryLoop:
         self._desk = desk  # a hundred thousand targets take longer than a live one may be late
         self._one = asyncio.Lock()
         self._hurry = asyncio.Event()
+        self._vanished = -inf  # when something live was not listed any more
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether something live has just vanished, and may be back any moment."""
+        return self._clock.now() - self._vanished < DOUBT
 
     def look(self) -> None:
         """Look now, and from then on as often as the settings say."""
@@ -68,7 +79,7 @@ class DiscoveryLoop:
             self._hurry.clear()
             again = await self._try(store)
             now = self._clock.now()
-            point = next_point(point, self.settings.full, now)
+            point = next_point(point, self.settings.full, now + EARLY)
             timer = self._clock.call_later(min(again, point - now), self._hurry.set)
             try:
                 await self._hurry.wait()
@@ -86,7 +97,7 @@ class DiscoveryLoop:
                 self._note(str(error))
             if outcome is not None and (deferred or outcome.blames_host or outcome.status >= 500):
                 return max(SOONEST, AGAIN_SHARE * self.settings.full)
-        return inf
+        return SOONEST if self.in_doubt else inf
 
     def _note(self, trouble: str) -> None:
         if self.trouble != trouble:
@@ -121,6 +132,8 @@ class DiscoveryLoop:
         known = await store.known()
         wanted = [*self.last.wanted, *_kept(known, self.last)]
         plan = await self._desk(reconcile, known, wanted, self.settings, self._source.kinds, wall)
+        if any(map(self.is_live, plan.gone)):
+            self._vanished = self._clock.now()
         if any(plan):
             await store.apply(plan, wall)
 

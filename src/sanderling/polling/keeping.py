@@ -57,7 +57,8 @@ class Keeper:
         """Keep what the target said, if it is new."""
         outcome = answer.outcome
         if outcome.code is Code.NOT_MODIFIED:
-            entry.raw = answer.raw or entry.raw
+            if answer.raw:  # all of it came, and is the same: what it is known by may be new
+                entry.etag, entry.modified, entry.raw = answer.etag, answer.modified, answer.raw
             return Result(self._well(entry))
         if answer.document is None:
             return _failed(answer)

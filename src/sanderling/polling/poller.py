@@ -1,7 +1,11 @@
-"""Run targets when they are due: as many at once as is allowed, the most urgent first, none twice at a time."""
+"""Run targets when they are due: as many at once as is allowed, the most urgent first, none twice at a time.
+
+What is live has its cadence from whoever set it, and nothing that is made for crawls bounds it: it needs no slot, a
+request that hangs does not hold up the next, nor does a database that takes its time with what came.
+"""
 
 import asyncio
-from collections import defaultdict, deque
+from collections import defaultdict
 from math import inf
 
 from sanderling.clock import Clock, Timer
@@ -15,35 +19,17 @@ from sanderling.polling.cadence import pause
 from sanderling.polling.keeping import Keeper, Result
 from sanderling.polling.measures import Measures
 from sanderling.polling.needs import Needs
+from sanderling.polling.runs import MOST_HANGING, Run, Traffic
 from sanderling.polling.schedule import Entry, Lane, Schedule
 from sanderling.polling.settings import OFF
 
-WINDOW = 0.2  # seconds in which at most `burst` requests begin at a host
-RESERVE = 1  # slots, and beginnings in a window, that only accelerated targets have
 WAIT = 1.0  # seconds until a target asks again that waits for another
 SOON = 0.001  # seconds until a host is asked again that has others in its line
-LIVE_PAUSE = 1.0  # seconds that an accelerated target pauses at most, however often it fails
-# Seconds that a request may take at a host which is down, if another waits until its timeout; and for how long after
-# such a one an accelerated target is spared from being the next.
-LOOK, SPARED = 0.8, 15.0
-CUT = Outcome(Code.CANCELLED, detail="cut off: the host was down")
-
-
-class _Traffic:
-    """What is under way at one host."""
-
-    __slots__ = ("begun", "limits", "running")
-
-    def __init__(self) -> None:
-        self.running = 0
-        self.begun: deque[float] = deque()
-        self.limits: list[asyncio.Timeout] = []  # of the requests that are out, in the order they began
-
-    def frees_at(self, burst: int, now: float) -> float:
-        """When the next may begin, by how many have lately."""
-        while self.begun and self.begun[0] <= now - WINDOW:
-            self.begun.popleft()
-        return now if len(self.begun) < burst else self.begun[-burst] + WINDOW
+HANGS = 1.0  # seconds after which a live target is asked for again, though it has not answered
+# A live target that fails so often in a row while its host answers others is asked about once a second: as often as a
+# host that is down.
+FAILING, LIVE_PAUSE = 10, 1.0
+CUT = Outcome(Code.CANCELLED, detail="cut off: a later request was answered, or hangs too")
 
 
 class Poller:
@@ -63,8 +49,7 @@ class Poller:
         self._keeper = keeper
         self._needs = needs
         self._clock: Clock = asker.clock
-        self._traffic: defaultdict[str, _Traffic] = defaultdict(_Traffic)
-        self._waited: dict[str, float] = {}  # when a host that was down was last asked with all patience
+        self._traffic: defaultdict[str, Traffic] = defaultdict(Traffic)
         self._answered: dict[str, float] = {}  # when a host last gave an answer that is no failure of its own
         self._asked: defaultdict[int, list[asyncio.Future[Result]]] = defaultdict(list)
         self._group = Workers()
@@ -123,7 +108,7 @@ class Poller:
     def _begin(self, host: str, lane: Lane, now: float) -> float:
         """Begin what can at one host; when to look again, unless something else happens first."""
         while True:
-            reserved, may = self._allowed(host, lane, now)
+            only_live, may = self._allowed(host, lane, now)
             if may > now:
                 break
             permit = None
@@ -131,30 +116,27 @@ class Poller:
                 permit = self._limiter.try_acquire(host)
                 if permit is None:
                     return max(self._limiter.ready_at(host), now + SOON)
-            entry = lane.pick(now, accelerated=reserved)
+            entry = lane.pick(now, live=only_live)
             started = entry is not None and self._start(entry, host, permit, now)
             if permit is not None and not started:
                 permit.release()
         if not lane.waiting():
             self._schedule.lanes.pop(host, None)
-            if not self._traffic[host].running:
+            if self._traffic[host].idle:
                 self._traffic.pop(host)
         return may
 
     def _allowed(self, host: str, lane: Lane, now: float) -> tuple[bool, float]:
-        """Whether only an accelerated target may begin next, and when; inf if that is not a matter of time.
+        """Whether only what is live may begin next, and when; inf if that is not a matter of time.
 
         While a host is down, requests that hang hold no slots: the limiter lets one a second find out if it is back.
         """
-        traffic, soonest = self._traffic[host], inf
-        running = 0 if self._limiter.is_down(host) else traffic.running
-        for reserve in (0, RESERVE):
-            if running < self.settings.concurrency + reserve and lane.waiting(accelerated=bool(reserve)):
-                may = traffic.frees_at(self.settings.burst + reserve, now)
-                if may <= now:
-                    return bool(reserve), now
-                soonest = min(soonest, may)
-        return False, soonest
+        traffic, may = self._traffic[host], inf
+        if lane.waiting() and (traffic.slots < self.settings.concurrency or self._limiter.is_down(host)):
+            may = traffic.frees_at(self.settings.burst, now)
+        if may > now and lane.waiting(live=True):
+            return True, now
+        return False, may
 
     def _start(self, entry: Entry, host: str, permit: Permit | None, now: float) -> bool:
         """Begin a run, unless the target has to wait for others."""
@@ -165,68 +147,86 @@ class Poller:
             self._schedule.finish(entry, now, at=now + min(WAIT, entry.interval))
             self._books.note(entry)
             return False
-        traffic = self._traffic[host]
-        traffic.running += 1
-        traffic.begun.append(now)
+        run = Run(entry, now, was_down=self._limiter.is_down(host))
+        self._traffic[host].begin(run)
         self.inflight += 1
-        self._group.create_task(self._run(entry, host, permit, now))
+        self._group.create_task(self._run(run, host, permit))
         return True
 
     # One run.
 
-    async def _run(self, entry: Entry, host: str, permit: Permit | None, began: float) -> None:
+    async def _run(self, run: Run, host: str, permit: Permit | None) -> None:
+        entry, traffic = run.entry, self._traffic[host]
         asked = self._asked.pop(entry.id, [])
-        entry.late = late = max(0.0, began - entry.at)
-        accelerated = entry.until is not None
+        entry.late = late = max(0.0, run.began - entry.at)
+        timer = self._clock.call_later(HANGS, lambda: self._hangs(run, traffic)) if run.live else None
         try:
-            answer = await self._ask(entry, host, permit)
-            result = await self._keeper.result(entry, answer)
+            answer = await self._ask(run, traffic, permit)
+            result = await self._keep(run, traffic, answer)
         except BaseException:
             for future in asked:
                 future.cancel()
             raise
         finally:
+            if timer is not None:
+                timer.cancel()
             self.inflight -= 1
-            self._traffic[host].running -= 1
-        self.measures.ran(entry.kind, answer.outcome.code, late=late, seconds=answer.seconds, accelerated=accelerated)
-        self._finish(entry, host, answer, result)
+            traffic.end(run)
+        self.measures.ran(entry.kind, answer.outcome.code, late=late, seconds=answer.seconds, accelerated=run.live)
+        self._finish(run, host, answer, result)
         for future in asked:
             if not future.done():
                 future.set_result(result)
         self.pump()
 
-    async def _ask(self, entry: Entry, host: str, permit: Permit | None) -> Answer:
-        """Ask. At a host that is down one request waits until its timeout, and others look whether the host is back.
-
-        When it is, those that hang since before are cut off: their targets are asked again in time.
-        """
-        began, limits = self._clock.now(), self._traffic[host].limits
-        was_down = self._limiter.is_down(host)
-        limit = asyncio.timeout(self._patience(entry, host, began) if was_down else None)
-        limits.append(limit)
+    async def _ask(self, run: Run, traffic: Traffic, permit: Permit | None) -> Answer:
+        """Ask, until there is an answer or nobody waits for it any more."""
         try:
-            async with limit:
-                answer = await self._asker.ask(entry, permit)
+            async with run.limit:
+                answer = await self._asker.ask(run.entry, permit)
         except TimeoutError:
-            return Answer(CUT, self._clock.now() - began)
+            return Answer(CUT, self._clock.now() - run.began)
+        if answer.outcome.ok:
+            traffic.answered(run)
+        return answer
+
+    async def _keep(self, run: Run, traffic: Traffic, answer: Answer) -> Result:
+        """Keep what it said. What is live is not held up by that, unless what it said before is still being kept."""
+        if answer.document is not None:
+            storing = traffic.storing(run.entry)
+            if storing > MOST_HANGING:
+                return Result("not stored: the database does not answer", ok=False)
+            if run.live and not run.over and not storing:
+                self._let_go(run)
+        run.storing = True
+        return await self._keeper.result(run.entry, answer)
+
+    def _hangs(self, run: Run, traffic: Traffic) -> None:
+        """A second is over: what is live is asked for again, and what comes of this run counts if it comes first."""
+        if run.over:
+            return
+        if not run.storing and traffic.hanging(run.entry) >= MOST_HANGING:
+            run.cut()
         else:
-            if was_down and answer.outcome.ok:
-                for earlier in limits[: limits.index(limit)]:
-                    earlier.reschedule(began)
-            return answer
-        finally:
-            limits.remove(limit)
+            run.entry.status = "not now: not stored yet" if run.storing else "not now: no answer yet"
+            self._let_go(run)
 
-    def _patience(self, entry: Entry, host: str, now: float) -> float | None:
-        """Seconds that an answer of a host that is down may take; None for as long as any other."""
-        spared = entry.until is not None and now - self._waited.get(host, -inf) < SPARED
-        if spared or self._traffic[host].limits:
-            return LOOK
-        self._waited[host] = now
-        return None
+    def _let_go(self, run: Run) -> None:
+        """Plan the next run of the target though this one has not come to its end."""
+        run.over = True
+        self._plan(run.entry)
+        self.pump()
 
-    def _finish(self, entry: Entry, host: str, answer: Answer, result: Result) -> None:
-        now, wall = self._clock.now(), self._clock.wall()
+    def _plan(self, entry: Entry, away: float = 0.0, at: float | None = None) -> None:
+        missed = self._schedule.finish(entry, self._clock.now(), away=away, at=at)
+        if missed:
+            self.measures.missed(entry.kind, missed)
+        self._books.note(entry)
+
+    def _finish(self, run: Run, host: str, answer: Answer, result: Result) -> None:
+        entry, now, wall = run.entry, self._clock.now(), self._clock.wall()
+        if run.over and answer.outcome is CUT:
+            return  # a later run says how it went
         since = entry.usual if entry.ran is None else now - entry.ran  # `asked` is on a clock that somebody may set
         own = result.failed and self._blames_target(entry, host, answer, now)
         entry.runs += 1
@@ -242,15 +242,12 @@ class Poller:
         if result.ok:
             self.adapter.ran(entry, since, changed=result.changes > 0)
             self._schedule.set_usual(entry, self.adapter.interval(entry), now)
-        missed = self._schedule.finish(
-            entry,
-            now,
-            away=self._pause(entry) if own else self._asked_for(answer, result),
-            at=now + min(WAIT, entry.interval) if result.waits else None,
-        )
-        if missed:
-            self.measures.missed(entry.kind, missed)
-        self._books.note(entry)
+        if run.over:
+            if not entry.dropped:  # or what is stored of it by now would be undone
+                self._books.note(entry)
+        else:
+            away = self._pause(entry) if own else self._asked_for(answer, result)
+            self._plan(entry, away, now + min(WAIT, entry.interval) if result.waits else None)
 
     def _blames_target(self, entry: Entry, host: str, answer: Answer, now: float) -> bool:
         """Whether a failure is the target's own, and no outage: the host has answered others since the last run."""
@@ -262,8 +259,9 @@ class Poller:
 
     def _pause(self, entry: Entry) -> float:
         """Seconds to stay away for the target's own failures."""
-        seconds = pause(entry.failures, entry.interval, self._schedule.rng)
-        return seconds if entry.until is None else min(seconds, LIVE_PAUSE)
+        if entry.live:
+            return 0.0 if entry.failures < FAILING else LIVE_PAUSE
+        return pause(entry.failures, entry.interval, self._schedule.rng)
 
     def _asked_for(self, answer: Answer, result: Result) -> float:
         """Seconds to stay away because the host asked for it."""

@@ -12,7 +12,7 @@ from random import Random
 
 import msgspec
 
-from sanderling.polling.cadence import bucket, jitter, missed_runs, next_point, stretch
+from sanderling.polling.cadence import bucket, jitter, missed_runs, next_point, phase, stretch
 from sanderling.stores.polling import Target
 
 # Of every ten runs, each class of targets that has something due gets one, whatever the others weigh. Where there are
@@ -20,12 +20,17 @@ from sanderling.stores.polling import Target
 LEAST_SHARE, MOST_SHARED = 0.1, 0.5
 # What is live weighs so much more: beside a crowd that is ten intervals late, it is late by a tenth of one.
 BOOST = 100
+# Seconds between runs, below which a target is live whoever set that: nobody asks so often for what can wait.
+LIVE_BELOW = 1.0
 LOOKED_AT = 1023  # places of the heap that hold the ten earliest, whatever the order of the rest
 SPARE = 1000  # places in the heap for those that have left
+# The share of its interval by which a live run may end after the next point, and that one still counts: it begins then,
+# late. Or an answer that takes a little longer than the cadence would halve it.
+GRACE = 0.25
 # Those that fell due are sorted in so many at a time: a hundred thousand at once must not hold up the one that is late.
 AT_ONCE = 500
 
-# Whether they are accelerated, about how long their intervals are, and their weight.
+# Whether they are live, about how long their intervals are, and their weight.
 ClassKey = tuple[bool, int, int]
 
 
@@ -100,9 +105,14 @@ class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
         )
 
     @property
+    def live(self) -> bool:
+        """Whether its cadence is there to be kept: it is accelerated, or asked for more than once a second anyway."""
+        return self.until is not None or self.interval < LIVE_BELOW
+
+    @property
     def group(self) -> ClassKey:
         """Which targets it is like."""
-        live = self.until is not None
+        live = self.live
         return live, bucket(self.interval), self.weight + BOOST if live else self.weight
 
 
@@ -131,17 +141,17 @@ class Lane:
         """Let it stand in line."""
         self._classes.setdefault(entry.group, _Class()).line.append((entry.stamp, entry))
 
-    def pick(self, now: float, *, accelerated: bool = False) -> Entry | None:
-        """The one to run next, taken out; only one that is accelerated, if so asked."""
-        heads = self._heads(accelerated=accelerated)
+    def pick(self, now: float, *, live: bool = False) -> Entry | None:
+        """The one to run next, taken out; only one that is live, if so asked."""
+        heads = self._heads(live=live)
         if not heads:
             return None
         share = min(LEAST_SHARE, MOST_SHARED / len(heads))
         for _, each, _ in heads:
             each.credit += share
         neediest = max(heads, key=lambda found: found[1].credit)
-        # An accelerated one in its reserved slot takes nobody's share.
-        if accelerated or neediest[1].credit < 1.0:
+        # A live one that needs no slot takes nobody's share.
+        if live or neediest[1].credit < 1.0:
             chosen = max(heads, key=lambda found: stretch(now - found[2].at, found[2].interval, found[0][2]))
         else:
             chosen = neediest
@@ -149,22 +159,22 @@ class Lane:
         chosen[1].line.popleft()
         return chosen[2]
 
-    def waiting(self, *, accelerated: bool = False) -> bool:
+    def waiting(self, *, live: bool = False) -> bool:
         """Whether there is anyone to pick."""
-        return bool(self._heads(accelerated=accelerated))
+        return bool(self._heads(live=live))
 
     def __len__(self) -> int:
         """How many stand in line, at most: some may have left."""
         return sum(len(each.line) for each in self._classes.values())
 
-    def _heads(self, *, accelerated: bool) -> list[tuple[ClassKey, _Class, Entry]]:
+    def _heads(self, *, live: bool) -> list[tuple[ClassKey, _Class, Entry]]:
         """The first of each class; classes without any are forgotten."""
         heads: list[tuple[ClassKey, _Class, Entry]] = []
         for key, each in list(self._classes.items()):
             head = each.head()
             if head is None:
                 del self._classes[key]
-            elif key[0] or not accelerated:
+            elif key[0] or not live:
                 heads.append((key, each, head))
         return heads
 
@@ -234,18 +244,19 @@ class Schedule:
 
         Says how many runs were missed meanwhile; they are not made up for.
         """
-        missed = missed_runs(entry.point, entry.interval, now) if entry.at >= entry.point else 0
+        grace = GRACE * entry.interval if entry.live and not away else 0.0
+        missed = missed_runs(entry.point, entry.interval, now - grace) if entry.at >= entry.point else 0
         entry.missed += missed
         entry.running = False
         if entry.until is not None and now >= entry.until:
             self._slow_down(entry, now)
         if not entry.dropped:
-            self._plan(entry, now, away, at)
+            self._plan(entry, now, away - grace, at)
         return missed
 
     def _plan(self, entry: Entry, now: float, away: float, at: float | None) -> None:
-        if entry.point <= now + away:
-            entry.point = next_point(entry.point, entry.interval, now + away)
+        if entry.point <= now + max(0.0, away):
+            entry.point = next_point(entry.point, entry.interval, max(entry.point, now + away))
         if entry.again:
             self._place(entry, now)
         else:
@@ -266,14 +277,15 @@ class Schedule:
         return True
 
     def accelerate(self, entry: Entry, interval: float, now: float, until: float) -> bool:
-        """Run it so often until then. Whether that is new; otherwise the lease is longer."""
+        """Run it now, and so often until then, in step with nobody. Whether that is new; else the lease is longer."""
         if entry.until is not None and entry.interval == interval:
             entry.until = max(entry.until, until)
             return False
         if entry.until is None:
             entry.home = entry.point
             self.accelerated[entry.id] = entry
-        entry.until, entry.interval, entry.point = until, interval, now
+        entry.until, entry.interval = until, interval
+        entry.point = now + phase(entry.kind, entry.source_id) * interval
         self._replace(entry, now)
         return True
 

@@ -160,8 +160,8 @@ def _general(key: str, sort: Sort, bounds: tuple[float, float], meaning: str, *,
 
 GENERAL: tuple[KnownSetting, ...] = (
     _general(ENABLED, Sort.SWITCH, (0, 1), "Whether anything is polled at all."),
-    _general(CONCURRENCY, Sort.COUNT, (1, 1000), "How many requests may be under way at once."),
-    _general(BURST, Sort.COUNT, (1, 100_000), "How many requests may begin within 200 ms."),
+    _general(CONCURRENCY, Sort.COUNT, (1, 1000), "How many requests may be under way at once, beside what is live."),
+    _general(BURST, Sort.COUNT, (1, 100_000), "How many requests may begin within 200 ms, beside what is live."),
     _general(JITTER, Sort.DURATION, (0, 60_000), "By how much, at most, a run is moved at random."),
     _general(FULL, Sort.DURATION, (SHORTEST, LONGEST), "How often to look for what there is to poll."),
     _general(LEASE, Sort.DURATION, (1000, DAY), "How long a target stays accelerated unless that is renewed."),

@@ -74,6 +74,7 @@ class PollingSystem:
         self.keeper.watched = self.activity.look
         self.keeper.arrived = self._arrived
         self.discovery.found = self._found
+        self.discovery.is_live = self.schedule.accelerated.__contains__
         self.live.changed.append(self._settings)
         self._reconcile = asyncio.Event()
 
@@ -82,6 +83,10 @@ class PollingSystem:
         await self.tools.store.claim(self.clock.wall())
         await self.feed.open()
         self.needs.load(await self.tools.store.fetched())
+        # Its rows say what is live, also while nobody can tell what there is: the upstream may be down just now.
+        events = {known.found.event for known in await self.tools.store.known() if known.gone is None}
+        if len(events) == 1:
+            (self.activity.event,) = events
         await self.live.read()
 
     async def run(self, *others: Coroutine[Any, Any, object]) -> None:
@@ -131,7 +136,7 @@ class PollingSystem:
             self._pump()
 
     def _found(self, discovered: Discovered) -> None:
-        if self.activity.event != discovered.event:
+        if self.activity.event != discovered.event or self.discovery.in_doubt:
             self.activity.event = discovered.event
             self.activity.look()
         self.books.poke()

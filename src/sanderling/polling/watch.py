@@ -1,6 +1,7 @@
 """Takes the status of a running system, for people, for other processes and for Prometheus."""
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 
 from sanderling.apis.polled import TargetName
@@ -92,7 +93,7 @@ class PollingWatch:
                 for each in system.subscribers
             ),
             store_trouble=system.books.trouble,
-            problems=(*system.live.problems, *system.keeper.odd),
+            problems=(*system.live.problems, *self._too_much(), *system.keeper.odd),
             limiter=views[0] if views else None,
             accelerated=tuple(_accelerated(entry, now) for entry in self._live()),
             recent=recently(list(system.keeper.recent)),
@@ -102,6 +103,13 @@ class PollingWatch:
     @property
     def _ready(self) -> int:
         return sum(map(len, self._system.schedule.lanes.values()))
+
+    def _too_much(self) -> Iterator[str]:
+        """That cadences were set which the rate that was set does not allow."""
+        wanted = sum(1 / entry.interval for entry in self._system.schedule.accelerated.values())
+        allowed = self._system.tools.limiter.rules.pace.max_rps
+        if wanted > allowed:
+            yield f"what is live asks for {wanted:,.0f} requests a second, and --max-rps allows {allowed:,.0f}"
 
     def _live(self) -> list[Entry]:
         return list(self._system.schedule.accelerated.values())[:MOST_ACCELERATED]

@@ -42,10 +42,10 @@ def mood(host: HostStatus) -> Mood:
         return Mood.DONE if host.trouble is None else Mood.FAILED
     if host.given_up:
         return Mood.SET_ASIDE
-    return _busy(host)
+    return busy(host)
 
 
-def _busy(host: HostStatus) -> Mood:
+def busy(host: HostStatus) -> Mood:
     """The mood of a host that is being asked."""
     view = host.view
     if view.state != "closed" or (host.trouble is not None and view.error_rate >= BAD):

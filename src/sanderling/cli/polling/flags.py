@@ -26,7 +26,7 @@ from sanderling.polling.sinks import QueueSink, Sink, WebhookSink
 from sanderling.stores.queue import QueueError, open_queue
 
 WEBHOOK, SECRET = "SANDERLING_POLLING_WEBHOOK", "SANDERLING_POLLING_WEBHOOK_SECRET"  # variables that hold secrets
-CONNECTIONS = 64
+CONNECTIONS = 512  # what is live is not bounded by them: 100 requests a second that all hang take 500
 OF_KINDS = {"--race-active": "race", "--race-idle": "race", "--results-interval": "results"}  # which sources may lack
 
 
@@ -109,10 +109,10 @@ class Pace:
     """How often results are asked for; 2s."""
 
     concurrency: int | None = None
-    """How many requests may be under way at once; 2."""
+    """How many requests may be under way at once, beside what is live; 2."""
 
     burst: int | None = None
-    """How many requests may begin within 200 ms; 10."""
+    """How many requests may begin within 200 ms, beside what is live; 10."""
 
     jitter: str | None = None
     """By how much, at most, a run is moved at random; 150ms, and never more than a twentieth of the interval."""

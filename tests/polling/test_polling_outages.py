@@ -1,0 +1,222 @@
+"""An outage is over for us when it is over: while something is live, whatever the outage is like."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from live_polling import Absent, Live, Outage, during, refused_connection, reset, saying, silence
+from race_polling import play
+
+from sanderling.stores.polling import PollingStore
+
+KINDS = [refused_connection, saying(503), saying(500), reset, silence]
+BEGIN = 20.0
+LONG = 90.0
+
+
+def held(polling: Live, outage: Outage, seconds: float, more: float = 20.0, wanted: float = 4.9) -> None:
+    """Poll through an outage."""
+    back = BEGIN + seconds
+    polling.upstream.outage = during(BEGIN, seconds, outage)
+    polling.upstream.changes = 10.0
+
+    polling.poll(back + more)
+
+    assert polling.upstream.first_live(back) <= 2.0
+    assert polling.upstream.longest_gap(BEGIN, back) <= 2.0
+    assert min(polling.upstream.rates(back + 3.0, back + more)) >= wanted
+
+
+@pytest.mark.parametrize("seconds", [LONG, 90.63])
+@pytest.mark.parametrize("outage", KINDS)
+def test_one_live_target(tmp_path: Path, outage: Outage, seconds: float) -> None:
+    polling = Live(tmp_path)
+
+    held(polling, outage, seconds)
+
+    asked = [at for times in polling.upstream.times.values() for at in times if BEGIN + 20.0 <= at < BEGIN + seconds]
+    assert len(asked) <= 1.3 * (seconds - 20.0), "a host that is down is asked about once a second"
+
+
+@pytest.mark.parametrize("outage", KINDS)
+def test_the_only_target_of_a_source(tmp_path: Path, outage: Outage) -> None:
+    """Nothing else there is that could find out: no list, and no other document."""
+    held(Live(tmp_path, listed=False), outage, LONG)
+
+
+@pytest.mark.parametrize("outage", KINDS)
+def test_two_live_targets_and_some_others(tmp_path: Path, outage: Outage) -> None:
+    held(Live(tmp_path, live=2, idle=10), outage, LONG)
+
+
+@pytest.mark.parametrize("outage", KINDS)
+def test_fifty_live_targets(tmp_path: Path, outage: Outage) -> None:
+    """They share the hundred requests a second that are allowed."""
+    held(Live(tmp_path, live=50), outage, LONG, more=10.0, wanted=1.8)
+
+
+@pytest.mark.parametrize("seconds", [3.0, 7.3, 12.9])
+@pytest.mark.parametrize("live", [1, 3])
+def test_a_silence_that_is_too_short_for_the_circuit(tmp_path: Path, live: int, seconds: float) -> None:
+    held(Live(tmp_path, live), silence, seconds)
+
+
+def test_a_host_that_is_back_but_slow_is_taken_up(tmp_path: Path) -> None:
+    """Or nothing would ever be seen of one whose answers take longer than a look."""
+    polling = Live(tmp_path, listed=False)
+    polling.upstream.outage = during(BEGIN, LONG, silence)
+    polling.upstream.latency = lambda now: 3.0 if now > BEGIN else 0.01
+
+    polling.poll(BEGIN + LONG + 30.0)
+
+    kept = sum(polling.system.measures.runs["match", code] for code in ("OK", "NOT_MODIFIED"))
+    assert kept >= 5 * (BEGIN - 1) + 20
+    assert polling.status.limiter is not None
+    assert polling.status.limiter.state == "closed"
+
+
+def test_a_retry_after_in_the_middle_of_it_is_heeded(tmp_path: Path) -> None:
+    polling, said = Live(tmp_path, live=2), during(60.0, 1.5, saying(503, Retry_After="60"))
+    down = during(BEGIN, LONG, saying(503))
+    polling.upstream.outage = lambda path, now: said(path, now) or down(path, now)
+
+    polling.poll(150.0)
+
+    everything = sorted(at for times in polling.upstream.times.values() for at in times)
+    told = next(at for at in everything if at >= 60.0)
+    assert not [at for at in everything if told < at < told + 60.0]
+    assert polling.upstream.first_live(told + 60.0) <= 2.0
+    assert min(polling.upstream.rates(told + 63.0, 150.0)) >= 4.9
+
+
+@pytest.mark.parametrize("outage", KINDS)
+def test_refusals_before_an_outage_make_it_no_longer(tmp_path: Path, outage: Outage) -> None:
+    polling, refusing, down = Live(tmp_path, live=2), during(BEGIN, 60.0, saying(429)), during(80.0, LONG, outage)
+    polling.upstream.outage = lambda path, now: refusing(path, now) or down(path, now)
+
+    polling.poll(190.0)
+
+    assert polling.upstream.first_live(170.0) <= 2.0
+    assert min(polling.upstream.rates(173.0, 190.0)) >= 4.9
+
+
+@pytest.mark.parametrize("seconds", [1.0, 20.0, LONG])
+def test_bare_refusals_stretch_the_cadence_for_as_long_as_they_come(tmp_path: Path, seconds: float) -> None:
+    polling, back = Live(tmp_path, live=2), BEGIN + seconds
+    polling.upstream.outage = during(BEGIN, seconds, saying(429))
+
+    polling.poll(back + 20.0)
+
+    asked = [at for times in polling.upstream.times.values() for at in times if BEGIN + 1.0 <= at < back]
+    assert len(asked) <= 3 + seconds / 2
+    assert polling.upstream.first_live(back) <= 5.0
+    assert min(polling.upstream.rates(back + 5.0, back + 20.0)) >= 4.9
+
+
+# And our own side.
+
+
+def without_store(polling: Live, begin: float, end: float, seconds: float) -> None:
+    polling.wrapped = lambda store: cast("PollingStore", Absent(store, begin, end, seconds))
+
+
+@pytest.mark.parametrize("outage", KINDS)
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_a_database_that_is_gone_as_well(tmp_path: Path, seconds: float, outage: Outage) -> None:
+    """What was live when it went is live: nothing could be stored since that says otherwise."""
+    polling = Live(tmp_path, live=2)
+    without_store(polling, BEGIN - 10.0, 1000.0, seconds)
+
+    held(polling, outage, LONG, wanted=4.0 if seconds else 4.9)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_a_database_that_is_gone_leaves_the_cadence(tmp_path: Path, seconds: float) -> None:
+    polling = Live(tmp_path, live=2)
+    polling.upstream.changes = 0.1
+    without_store(polling, 20.0, 1000.0, seconds)
+
+    polling.poll(120.0)
+
+    # Of answers that nobody stores and nobody refuses, a few are waited for: then it is once a second for a while.
+    assert min(polling.upstream.rates(30.0, 120.0)) >= (4.5 if seconds else 4.9)
+
+
+def test_a_database_that_comes_back_has_what_was_said_since(tmp_path: Path) -> None:
+    polling = Live(tmp_path)
+    polling.upstream.changes = 0.5
+    without_store(polling, 20.0, 80.0, 3.0)
+
+    polling.poll(100.0)
+
+    assert polling.upstream.rate(90.0, 100.0) >= 4.9
+    assert polling.status.recent[-1].at > 1_800_000_099.0
+
+
+@pytest.mark.parametrize("outage", KINDS)
+@pytest.mark.parametrize("pause", [2.0, 60.0])
+def test_a_process_that_is_started_again_in_an_outage(tmp_path: Path, pause: float, outage: Outage) -> None:
+    """It knows by the rows what is live, though nobody can tell it what there is."""
+    polling, back = Live(tmp_path, live=2), 20.0 + pause + 90.0
+    polling.upstream.outage = during(15.0, back - 15.0, outage)
+    polling.settings["scheduler.fullIntervalMs"] = "60s"
+
+    async def script() -> None:
+        await polling.run(20.0)
+        await polling.clock.sleep(pause)
+        await polling.run(back + 20.0 - polling.clock.now())
+
+    play(script())
+
+    assert polling.upstream.longest_gap(20.0 + pause, back) <= 2.0
+    assert polling.upstream.first_live(back) <= 2.0
+    assert min(polling.upstream.rates(back + 3.0, back + 20.0)) >= 4.9
+
+
+def test_a_refusal_outlives_the_process_and_the_cadence_is_back_after_it(tmp_path: Path) -> None:
+    polling = Live(tmp_path, live=2)
+    polling.upstream.outage = during(15.0, 2.0, saying(429, Retry_After="60"))
+
+    async def script() -> None:
+        await polling.run(20.0)
+        await polling.run(80.0)
+
+    play(script())
+
+    everything = sorted(at for times in polling.upstream.times.values() for at in times)
+    told = next(at for at in everything if at >= 15.0)
+    assert not [at for at in everything if told < at < told + 60.0]
+    assert min(polling.upstream.rates(told + 62.0, 100.0)) >= 4.9
+
+
+GOOD = st.tuples(st.just(None), st.floats(6.0, 12.0), st.floats(0.001, 0.19))
+BAD = st.tuples(st.sampled_from(KINDS), st.floats(0.2, 30.0), st.just(0.01))
+
+
+@settings(max_examples=20, deadline=None)
+@given(phases=st.lists(GOOD | BAD, min_size=1, max_size=6), live=st.integers(1, 3), idle=st.integers(0, 5))
+def test_whatever_comes_without_a_refusal_the_cadence_is_there_whenever_the_host_is(
+    tmp_path_factory: pytest.TempPathFactory, phases: list[tuple[Outage | None, float, float]], live: int, idle: int
+) -> None:
+    polling, now = Live(tmp_path_factory.mktemp("polled"), live, idle), BEGIN
+    plan: list[tuple[float, Outage | None, float]] = [(0.0, None, 0.01)]
+    for outage, seconds, latency in [*phases, (None, 10.0, 0.01)]:
+        plan.append((now, outage, latency))
+        now += seconds
+
+    def at(moment: float) -> tuple[float, Outage | None, float]:
+        return next(each for each in reversed(plan) if each[0] <= moment)
+
+    polling.upstream.outage = lambda _path, moment: at(moment)[1]
+    polling.upstream.latency = lambda moment: at(moment)[2]
+    polling.poll(now)
+
+    for (begin, outage, _), (end, _, _) in pairwise([*plan[1:], (now, None, 0.0)]):
+        if outage is None:
+            assert polling.upstream.first_live(begin) <= 2.0
+            assert min(polling.upstream.rates(begin + 2.0, end)) >= 4.9 - 1 / (end - begin - 2.0)
+        else:
+            assert polling.upstream.longest_gap(begin, end) <= 2.0
