@@ -228,7 +228,8 @@ class Governor:
                 self.mode = Mode.CRUISE
                 self._record.wait(now, SOON)
             case Verdict.FINE if used:
-                self._good = self.rate
+                if self.mode is not Mode.GROW or self.rate > self._good:  # else it is on its way back
+                    self._good = self.rate
                 self._advance(now)
         self._make_room(lane, served)
         lane.open_window(now, WINDOW)
@@ -247,10 +248,13 @@ class Governor:
             self._latency.share = max(SLOW_SHARE, min(1.0, 1.5 / max(fits, 0.1) - 0.5))
 
     def _judge(self, lane: Lane, now: float) -> Verdict:
-        """What the window's latencies say."""
+        """What the window's latencies say; two or three say nothing."""
+        if lane.fresh < LEAST - 1:
+            return Verdict.FINE
         verdict = self._latency.judge(lane.window(), now)
         # Failures before it are no reason to judge by the one or two answers that there were.
-        if self._trials is None and lane.delivered <= KEPT and verdict is not Verdict.SUSPECT:
+        known = self._trials is not None and self._trials.evidence is not Evidence.NOTHING
+        if not known and lane.delivered <= KEPT and verdict is not Verdict.SUSPECT:
             self._latency.meet(lane.kept(), now)
         return verdict
 

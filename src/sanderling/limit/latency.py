@@ -148,7 +148,7 @@ class Latency:
         return Verdict.BLAMELESS if self._futile >= FUTILE_CUTS else Verdict.OVERLOADED
 
     def _settle(self, median: float, now: float) -> None:
-        if self._doubtful and median < FASTER * self._settled:
+        if self.is_slow and self._doubtful and median < FASTER * self._settled:
             self._settled, self._doubtful = median, False  # what was taken for usual was a queue
         self._settled += SETTLING * (median - self._settled)
         if now - self._turned > REMEMBERED:
