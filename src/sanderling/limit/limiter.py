@@ -3,9 +3,8 @@
 It reads the clock and puts the parts together; the gates decide, the turnstile wakes, the registry remembers.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from heapq import nlargest
 from math import isfinite
 from random import Random
 
@@ -121,7 +120,7 @@ class Limiter:
         elif permit.also:
             self._feedback_to_all(permit, feedback)
         else:
-            self._learn(permit, feedback, self._now())
+            self._hosts.learn(permit, feedback, self._now())
             self._turnstile.serve(gate)
 
     def ready_at(self, host: str) -> float:
@@ -211,7 +210,7 @@ class Limiter:
     def snapshot(self, top: int = 10) -> Snapshot:
         """The totals, and the `top` hosts by requests."""
         now, turnstile = self._now(), self._turnstile
-        states = [gate.state for gate in self._gates.values()]
+        states = [gate.state for gate in self._hosts.troubled.values()]
         at_once = self.granted - sum(turnstile.waits)
         return Snapshot(
             requests=self.granted,
@@ -224,11 +223,15 @@ class Limiter:
             half_open=states.count(State.HALF_OPEN),
             waits=tuple(zip(WAITS, (at_once + turnstile.waits[0], *turnstile.waits[1:]), strict=True)),
             waited=turnstile.waited,
-            top=tuple(view(gate, now) for gate in nlargest(top, self._gates.values(), key=lambda gate: gate.serial)),
+            top=tuple(view(gate, now) for gate in self._hosts.busiest(top)),
         )
 
     def save(self) -> bytes:
         """What must outlive the process: ceilings, penalties, open circuits. For `restore`, as JSON."""
+        return b"".join(self.saving())
+
+    def saving(self) -> Iterator[bytes]:
+        """The same in pieces, each made when it is asked for: with many hosts, others want a turn in between."""
         now = self._now()
         return encode(self._hosts.stones(now), now, self._clock.wall())
 
@@ -258,16 +261,9 @@ class Limiter:
         about = feedback.scope if feedback.scope in {_kind(part.gate) for part in parts} else None
         for part in parts:
             part.live = False
-            self._learn(part, _share(feedback, about, part.gate), now)
+            self._hosts.learn(part, _share(feedback, about, part.gate), now)
         for part in parts:
             self._turnstile.serve(part.gate)
-
-    def _learn(self, permit: Permit, feedback: Feedback, now: float) -> None:
-        gate = permit.gate
-        gate.learn(permit, feedback, now)
-        if self._gates.get(gate.host) is not gate:
-            # An answer so late that its host was let go meanwhile: a penalty holds for the host that is, or will be.
-            self._hosts.recall([(gate.host, gate.stone())], now)
 
     def _path(self, host: str, scopes: Iterable[Scope], cost: float) -> tuple[tuple[Gate, ...], tuple[float, ...]]:
         """The gates to pass, in the order that everyone passes them, and what is drawn from each."""

@@ -188,7 +188,7 @@ async def crawl_folder(
             ran = await _run(crawl, tools, options, screen, desk, stopping(crawl.stop, feed))
             await desk(folder.finish, clock.wall(), ran.complete, tools.writes_parquet)
             await desk(write_status, folder.path, ran.last)
-            await desk(keep, folder.path, tools.limiter.save())
+            await desk(keep, folder.path, list(tools.limiter.saving()))
     return ran._replace(onward=() if feed is None else tuple(feed.words()))
 
 

@@ -219,7 +219,7 @@ async def run_crawl(parts: Opened, tools: Tools, options: Options, *, clock: Clo
         if complete:
             # So that the next run begins at the first DID, and comes by all that is not complete.
             await desk(_clear_cursor, parts)
-        await desk(keep, folder, limiter.save())
+        await desk(keep, folder, list(limiter.saving()))
         view = await desk(parts.progress.view)
     return Ran(last, view, complete, bool(stops))
 
