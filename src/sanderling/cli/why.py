@@ -17,6 +17,7 @@ from sanderling.cli.pages.hosts import mood
 from sanderling.cli.pages.summary import meaning, reasons
 from sanderling.clock import SystemClock
 from sanderling.limit import explain
+from sanderling.limit.sharing import SCOPES
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.status import FILE, HostStatus, Status, published
 from sanderling.stores import frontier_file, frontier_reading
@@ -37,11 +38,14 @@ class Published:
 
     def host(self, name: str) -> HostStatus | None:
         """What it says of a host."""
-        return next((host for host in self.status.hosts if host.view.host == name), None)
+        shared = (HostStatus(view, 0, None) for view in self.status.shared)
+        return next((host for host in (*self.status.hosts, *shared) if host.view.host == name), None)
 
 
 def why(
-    host: Annotated[str, Parameter(help="As in example.org, 127.0.0.1:8080 or https://example.org/.")],
+    host: Annotated[
+        str, Parameter(help="As in example.org, 127.0.0.1:8080 or https://example.org/; or credential/NAME.")
+    ],
     /,
     *,
     out: Annotated[
@@ -79,7 +83,9 @@ def crawls_in(out: Path | None) -> Iterator[Published]:
 
 
 def _spelled(host: str) -> str:
-    """The host as crawls spell it, whether a name or a whole address was given."""
+    """The host as crawls spell it, whether a name or a whole address was given; or what hosts share."""
+    if host.partition("/")[0] in SCOPES:
+        return host
     try:
         return ids.host_of(host) if "://" in host else ids.normalise(host, scheme="http")
     except ids.HostError as error:

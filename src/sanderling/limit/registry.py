@@ -1,7 +1,7 @@
 """The hosts a limiter knows: met when first asked for, let go when idle, with a stone for what they taught."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import islice
 from random import Random
@@ -12,7 +12,8 @@ from sanderling.limit.feedback import Feedback
 from sanderling.limit.gate import Gate, GateRules
 from sanderling.limit.lane import Permit
 from sanderling.limit.pace import Cap
-from sanderling.limit.rules import SCOPES, STRATEGIES, LimiterRules, Scope
+from sanderling.limit.rules import STRATEGIES, LimiterRules
+from sanderling.limit.sharing import EACH, SCOPES, Scope
 from sanderling.limit.shelves import Shelves
 from sanderling.limit.tombstones import Tombstone, Tombstones
 
@@ -23,6 +24,26 @@ CENSUS = 4096  # hosts looked at each time the busiest are asked for
 LEADERS = 1024  # of whom so many are remembered for the next time
 
 
+class Census:
+    """Who is asked most. Of very many gates each call looks at some, and at who led before: no call takes long.
+
+    So one among a hundred thousand may be found a few calls later than it came to lead.
+    """
+
+    def __init__(self, gates: Mapping[str, Gate]) -> None:
+        self._gates = gates
+        self._counted = 0
+        self._leaders: list[Gate] = []
+
+    def top(self, count: int) -> list[Gate]:
+        """So many gates, those with the most requests first."""
+        few = list(islice(self._gates.values(), self._counted, self._counted + CENSUS))
+        self._counted = self._counted + CENSUS if len(few) == CENSUS else 0
+        seen = {gate.host: gate for gate in (*self._leaders, *few) if self._gates.get(gate.host) is gate}
+        self._leaders = nlargest(max(count, LEADERS), seen.values(), key=lambda gate: gate.serial)
+        return self._leaders[:count]
+
+
 class Registry:
     """Gates by host, and by scope."""
 
@@ -30,12 +51,12 @@ class Registry:
         self._rules = rules
         self._now = now
         self.gates: dict[str, Gate] = {}
-        self._gate_rules = {kind: _gate_rules(rules, kind, rng) for kind in ("host", *SCOPES)}
+        self.scopes: dict[str, Gate] = {}
+        self._gate_rules = {key: _gate_rules(rules, key, rng) for key in ("host", *SCOPES, *rules.scopes)}
         self._tombstones = Tombstones(LET_GO * rules.hosts)
         self._caps: Shelves[Cap] = Shelves(LET_GO * rules.hosts)  # they outlive their gates
         self._round: deque[Gate] = deque()  # each gate once; the first are the next to be looked at
-        self._counted = 0  # how far the census of the busiest has come
-        self._leaders: list[Gate] = []
+        self.busiest, self.busiest_scopes = Census(self.gates), Census(self.scopes)
         self.rejected = 0  # refusals ever met
         self.troubled: dict[str, Gate] = {}  # whose circuit is not closed
 
@@ -50,18 +71,15 @@ class Registry:
 
     def scope(self, scope: Scope, beside: Sequence[Gate] = ()) -> Gate:
         """The gate of a scope. Those `beside` it are about to be used and not let go to make room for it."""
-        key = f"{scope.kind}/{scope.name}"  # no host contains a slash
-        return self.gates.get(key) or self._meet(key, scope.kind, beside)
+        return self.scopes.get(scope.key) or self._meet(scope.key, scope.kind, beside)
 
     def cap(self, host: str, cap: Cap | None) -> Gate | None:
         """Bound the rate of `host`, from now on and whenever it is met again; its gate, if it is in memory."""
         canonical = normalise(host)
-        shelf = self._caps.of(canonical)
-        shelf.pop(canonical, None)
-        if cap is not None:
-            shelf[canonical] = cap
-        if len(shelf) > self._caps.room:
-            del shelf[next(iter(shelf))]
+        if cap is None:
+            self._caps.of(canonical).pop(canonical, None)
+        else:
+            self._caps.put(canonical, cap)
         gate = self.gates.get(canonical)
         if gate is not None:
             gate.obey(self._rules_of(canonical, "host"), self._now())
@@ -69,14 +87,14 @@ class Registry:
 
     def stones(self, now: float) -> Iterator[tuple[str, Tombstone]]:
         """What is worth keeping of every host that is known, or was let go, when the first is read."""
-        gates = list(self.gates.values())
+        gates = [*self.gates.values(), *self.scopes.values()]
         yield from ((host, stone) for host, stone in self._tombstones.items() if stone.says_anything(now))
         yield from ((gate.host, stone) for gate in gates if (stone := gate.stone()).says_anything(now))
 
     def recall(self, stones: Iterable[tuple[str, Tombstone]], now: float) -> None:
         """Take stones up again: known hosts heed them at once, others when they are met."""
         for host, stone in stones:
-            if (gate := self.gates.get(host)) is not None:
+            if (gate := self._among(host).get(host)) is not None:
                 gate.recall(stone, now)
                 self._note(gate)
             else:
@@ -88,22 +106,11 @@ class Registry:
         before = gate.rejected
         gate.learn(permit, feedback, now)
         self.rejected += gate.rejected - before
-        if self.gates.get(gate.host) is gate:
+        if self._among(gate.host).get(gate.host) is gate:
             self._note(gate)
         else:
             # An answer so late that its host was let go meanwhile: a penalty holds for the host that is, or will be.
             self.recall([(gate.host, gate.stone())], now)
-
-    def busiest(self, top: int) -> list[Gate]:
-        """The `top` gates by requests. Of very many each call looks at some, and at who led before: no call takes long.
-
-        So one among a hundred thousand may be found a few calls later than it came to lead.
-        """
-        few = list(islice(self.gates.values(), self._counted, self._counted + CENSUS))
-        self._counted = self._counted + CENSUS if len(few) == CENSUS else 0
-        seen = {gate.host: gate for gate in (*self._leaders, *few) if self.gates.get(gate.host) is gate}
-        self._leaders = nlargest(max(top, LEADERS), seen.values(), key=lambda gate: gate.serial)
-        return self._leaders[:top]
 
     def forget_idle(self) -> int:
         """Let go of every idle host; how many that were."""
@@ -111,13 +118,13 @@ class Registry:
         idle = [gate for gate in self._round if self._idle(gate, now)]
         for gate in idle:
             self._forget(gate, now)
-        self._round = deque(self.gates.values())
+        self._round = deque([*self.gates.values(), *self.scopes.values()])
         return len(idle)
 
     def _meet(self, key: str, kind: str, beside: Sequence[Gate] = ()) -> Gate:
         now = self._now()
         self._make_room(now, beside)
-        gate = self.gates[key] = Gate(key, self._rules_of(key, kind), now)
+        gate = self._among(key)[key] = Gate(key, self._rules_of(key, kind), now)
         self._round.append(gate)
         if (stone := self._tombstones.exhume(key)) is not None:
             gate.recall(stone, now)
@@ -125,18 +132,24 @@ class Registry:
         return gate
 
     def _rules_of(self, key: str, kind: str) -> GateRules:
-        rules, cap = self._gate_rules[kind], self._caps.of(key).get(key)
+        if kind != "host":
+            return self._gate_rules.get(key) or self._gate_rules.get(f"{kind}/{EACH}") or self._gate_rules[kind]
+        rules, cap = self._gate_rules[kind], self._caps.get(key)
         return rules if cap is None else rules.under(cap)
+
+    def _among(self, key: str) -> dict[str, Gate]:
+        return self.scopes if "/" in key else self.gates
 
     def _make_room(self, now: float, beside: Sequence[Gate]) -> None:
         """Look at the next few gates and let the idle ones go; at the limit, those that were asked longest ago.
 
         Whoever stays goes to the end of the round, so that those who are in use cannot stand in the way.
         """
-        full = len(self.gates) >= self._rules.hosts
+        known = len(self._round)
+        full = known >= self._rules.hosts
         few = [self._round.popleft() for _ in range(min(TRIED if full else SWEPT, len(self._round)))]
         idle = [gate for gate in few if self._idle(gate, now) and gate not in beside]
-        excess = len(self.gates) - len(idle) + 1 - self._rules.hosts
+        excess = known - len(idle) + 1 - self._rules.hosts
         if excess > 0:
             unused = (gate for gate in few if _unused(gate) and gate not in idle and gate not in beside)
             idle += sorted(unused, key=lambda gate: gate.ready)[:excess]
@@ -155,7 +168,7 @@ class Registry:
 
     def _forget(self, gate: Gate, now: float) -> None:
         """Let go of a gate that is out of the round."""
-        del self.gates[gate.host]
+        del self._among(gate.host)[gate.host]
         self.troubled.pop(gate.host, None)
         if gate.timer is not None:
             gate.timer[0].cancel()
@@ -174,6 +187,7 @@ def _unused(gate: Gate) -> bool:
     return not gate.wanted and not gate.inflight and gate.state is not State.HALF_OPEN
 
 
-def _gate_rules(rules: LimiterRules, kind: str, rng: Random) -> GateRules:
-    pace = rules.scopes.get(kind, rules.pace)
-    return GateRules(pace, rules.breaker, STRATEGIES[rules.strategy], rules.lease, rng)
+def _gate_rules(rules: LimiterRules, key: str, rng: Random) -> GateRules:
+    """The rules of hosts, of a kind of scope, or of one: somebody has set its pace, so it is a contract."""
+    pace, strategy = rules.scopes.get(key, rules.pace), "contract" if "/" in key else rules.strategy
+    return GateRules(pace, rules.breaker, STRATEGIES[strategy], rules.lease, rng)

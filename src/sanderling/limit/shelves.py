@@ -11,7 +11,7 @@ SHELF = 512
 
 
 class Shelves(Generic[V]):
-    """Up to `most` entries in many small dicts, each with its oldest first. Whoever fills one makes room in it."""
+    """Up to `most` entries in many small dicts, each with its oldest first."""
 
     def __init__(self, most: int) -> None:
         number = most // SHELF | 1  # odd: dicts go by the last bits of the same hash
@@ -23,6 +23,18 @@ class Shelves(Generic[V]):
 
     def __iter__(self) -> Iterator[dict[str, V]]:
         return iter(self._shelves)
+
+    def get(self, host: str) -> V | None:
+        """What is kept of the host, if anything."""
+        return self.of(host).get(host)
+
+    def put(self, host: str, kept: V) -> None:
+        """Keep this of the host, as the newest of its shelf; if there is no room, the oldest goes."""
+        shelf = self.of(host)
+        shelf.pop(host, None)
+        shelf[host] = kept
+        if len(shelf) > self.room:
+            del shelf[next(iter(shelf))]
 
     def of(self, host: str) -> dict[str, V]:
         """The shelf where the host has its place."""

@@ -238,7 +238,7 @@ class RepoCrawl:
         permit = self.limiter.try_acquire(host.name)
         if permit is None:
             if host.asking or not self._left_refusing(host):  # the answer that is on its way says when
-                self._turns.add(host, max(self.limiter.ready_at(host.name), now + SOON))
+                self._turns.add(host, max(self.limiter.turn_at(host.name), now + SOON))
             return
         did = host.dids.popleft()
         self.waiting -= 1
@@ -267,7 +267,7 @@ class RepoCrawl:
         now = self.clock.now()
         self.measures.durations.add(now - started)
         if host.turn is not None:
-            self._turns.hasten(host, self.limiter.ready_at(host.name))
+            self._turns.hasten(host, self.limiter.turn_at(host.name))
         self._line_up(host, now)
         self._written()
 

@@ -118,5 +118,9 @@ class Scaler:
         )
 
     def _permitted(self) -> float:
-        (view,) = self._engine.limiter.snapshot(1).top or (None,)
-        return 0.0 if view is None else view.rate
+        snapshot = self._engine.limiter.snapshot()
+        if not snapshot.top:
+            return 0.0
+        view = snapshot.top[0]
+        # What it shares with other hosts is all there is, at most.
+        return min([view.rate, *(each.rate for each in snapshot.shared if each.host in view.shares)])

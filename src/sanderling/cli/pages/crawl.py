@@ -18,6 +18,7 @@ from sanderling.cli.client import client
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.onward import NOWHERE, Onward, stopping
 from sanderling.cli.flag_files import listing
+from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import ending, finishing, run, stoppable
 from sanderling.cli.options import WATCHED, Options, Watched, beside, observed, pace_of, showing
 from sanderling.cli.pages.screen import Screen, fitting
@@ -245,7 +246,7 @@ def make_tools(
     return Tools(
         http=client(rules, network.contact, private=network.private, clock=clock, memory=memory),
         memory=memory,
-        limiter=Limiter(LimiterRules(pace=PaceRules.up_to(network.rps)), clock=clock),
+        limiter=make_limiter(LimiterRules(pace=PaceRules.up_to(network.rps)), clock),
         rules=CrawlRules(per_host=per_host, max_pages=max_pages, patience=network.patience, leave_out=listed),
         parquet=parquet,
     )

@@ -13,6 +13,7 @@ from cyclopts.validators import Number
 from sanderling.cli import CommandError
 from sanderling.cli.client import client
 from sanderling.cli.flag_files import listing
+from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import finishing, stoppable
 from sanderling.cli.options import Options, beside, observed, pace_of, showing
 from sanderling.cli.repos.screen import Screen
@@ -112,7 +113,7 @@ class Asking:
         pace = PaceRules.up_to(most)
         # Not for minutes: who is not well by then is asked again in a later pass.
         breaker = BreakerRules(consecutive=BLOCK_AFTER, unreached=BLOCK_AFTER, longest=LONGEST_OPEN)
-        return Limiter(LimiterRules(pace=pace, breaker=breaker), clock=clock)
+        return make_limiter(LimiterRules(pace=pace, breaker=breaker), clock)
 
 
 @Parameter(name="*")

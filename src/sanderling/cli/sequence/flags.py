@@ -16,6 +16,7 @@ from sanderling.apis.numbered import LARGEST_ID, NumberedApi
 from sanderling.cli import CommandError
 from sanderling.cli.client import check_reach, client
 from sanderling.cli.flag_files import read, secret, section
+from sanderling.cli.limits import make_limiter
 from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.memory import Memory
@@ -214,7 +215,7 @@ class Pace:
 
     def limiter(self, clock: Clock) -> Limiter:
         """The limiter that goes with the flags."""
-        return Limiter(limits(PaceRules.up_to(self.max_rps)), clock=clock)
+        return make_limiter(limits(PaceRules.up_to(self.max_rps)), clock)
 
 
 @Parameter(name="*")
