@@ -149,7 +149,8 @@ def test_a_demo_has_hosts_of_its_own_and_no_limits() -> None:
 # The file.
 
 
-def test_the_example_is_as_it_should_be() -> None:
+def test_the_example_is_as_it_should_be_and_in_the_manual() -> None:
+    assert EXAMPLE in (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
     file = parse(EXAMPLE, NAME, known())
 
     assert file.problems == ()

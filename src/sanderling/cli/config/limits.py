@@ -66,26 +66,24 @@ def read(content: object, written: str, lines: Lines, wrong: Wrong) -> Limits:
     if not isinstance(content, Mapping):
         wrong(lines[(written,)], f"limits: found {found_words(content)}, expected tables like [limits.credential.NAME]")
         return Limits()
-    shared: list[Shared] = []
-    paces: dict[str, PaceRules] = {}
-    costs: dict[str, float] = {}
+    tables: dict[str, Mapping[str, object]] = {}
     for kind, inside in content.items():
-        place = (written, kind)
+        line = lines.first_in((written, kind))
         if kind not in (*SCOPES, COST):
-            wrong(
-                lines.first_in(place),
-                f"[limits] has no table {kind[:60]}; expected one of {', '.join((*SCOPES, COST))}",
-            )
+            wrong(line, f"[limits] has no table {kind[:60]}; expected one of {', '.join((*SCOPES, COST))}")
         elif not isinstance(inside, Mapping):
-            wrong(lines.first_in(place), f"[limits] {kind}: found {found_words(inside)}, expected a table")
-        elif kind == COST:
-            costs |= dict(_costs(inside, place, lines, wrong))
+            wrong(line, f"[limits] {kind}: found {found_words(inside)}, expected a table")
         else:
-            for name, settings in inside.items():
-                if (found := _shared(kind, name, settings, (*place, name), lines, wrong)) is not None:
-                    shared.append(found[0])
-                    paces[f"{kind}/{found[0].name}"] = PaceRules.contract(found[1])
-    return Limits(tuple(shared), paces, costs)
+            tables[kind] = inside
+    costs = dict(_costs(tables.pop(COST, {}), (written, COST), lines, wrong))
+    quotas = [
+        found
+        for kind, inside in tables.items()
+        for name, settings in inside.items()
+        if (found := _shared(kind, name, settings, (written, kind, name), lines, wrong)) is not None
+    ]
+    paces = {f"{each.kind}/{each.name}": PaceRules.contract(rps) for each, rps in quotas}
+    return Limits(tuple(each for each, _ in quotas), paces, costs)
 
 
 def _shared(
