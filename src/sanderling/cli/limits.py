@@ -1,8 +1,12 @@
 """The limiter of every command that asks hosts: what hosts share is in sanderling.toml, whichever command runs."""
 
+from typing import Literal
+
 from sanderling.cli.config.file import limits_in_force
 from sanderling.clock import Clock
 from sanderling.limit import Limiter, LimiterRules
+
+Law = Literal["governor", "aimd"]  # of those there are, the ones for crawls; `contract` is for what is planned
 
 
 def make_limiter(rules: LimiterRules, clock: Clock | None = None) -> Limiter:

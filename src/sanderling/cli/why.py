@@ -109,6 +109,7 @@ def _tell(crawl: Published, host: HostStatus, *, as_json: bool) -> None:
             "host": host.view.host,
             "state": mood(host).value,
             "why": explain(host.view),
+            "pace": crawl.status.pace,
             "queued": host.queued,
             "trouble": host.trouble,
             "set_aside": None if waits.aside is None else waits.aside._asdict(),
@@ -152,7 +153,7 @@ def _words(crawl: Published, host: HostStatus, since: float, *, running: bool) -
         yield f"{host.view.host} is {mood(host).value}: {then}, in the crawl in {where} (process {crawl.status.pid})."
     else:
         yield f"{host.view.host} was {mood(host).value} {then}, in the crawl in {where}, which does not run any more."
-    yield explain(host.view)
+    yield explain(host.view) + ("" if crawl.status.pace == "governor" else f" Paced by {crawl.status.pace}.")
     if host.queued:
         when = ": the host is set aside and only probed, and the next run asks for them first" if host.given_up else ""
         yield f"{count(host.queued, 'URL')} of it still to be asked for{when}."

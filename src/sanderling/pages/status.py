@@ -43,6 +43,7 @@ class Status(msgspec.Struct, frozen=True):
     classes: dict[str, int] = {}  # requests of this run, by class of work
     set_aside: int = 0  # of those that wait, the URLs of hosts that do not answer: the next run asks for them
     shared: tuple[HostView, ...] = ()  # what hosts share: a key, a domain, an address
+    pace: str = "governor"  # what moves the pace of hosts
 
     @property
     def pages(self) -> int:
@@ -74,6 +75,7 @@ def status(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = Tru
         hosts_known=len(crawl.hosts),
         hosts=tuple(_host(crawl, view) for view in snapshot.top),
         shared=snapshot.shared,
+        pace=crawl.limiter.rules.strategy,
         running=running,
         paused=crawl.wanted.paused,
         set_aside=crawl.set_aside,
