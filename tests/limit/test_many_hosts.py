@@ -150,6 +150,8 @@ def test_the_totals_are_those_of_all_hosts_let_go_or_not() -> None:
         snapshot = driven.limiter.snapshot(top=100)
         states = [view.state for view in snapshot.top]
         assert (snapshot.open, snapshot.half_open) == (states.count("open"), states.count("half-open"))
+        looked_at = len(driven.limiter._hosts.troubled)
+        assert looked_at == snapshot.open + snapshot.half_open
 
     assert snapshot.rejected == refused
 

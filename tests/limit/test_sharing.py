@@ -387,6 +387,21 @@ def test_a_host_that_has_moved_shares_what_is_allowed_where_it_lives_now() -> No
 # What is said of it.
 
 
+def test_more_is_not_permitted_than_what_a_host_shares() -> None:
+    """By which a crawl says how many workers are of use."""
+    driven = Driven(maps(3.0))
+    assert driven.limiter.snapshot().permitted == 0
+
+    driven.report(driven.take(A))
+
+    assert driven.limiter.snapshot().permitted == pytest.approx(3.0)
+    driven.clock.advance(1)
+    for _ in range(3):
+        driven.take_all(OTHER)
+        driven.clock.advance(1)
+    assert driven.limiter.snapshot().permitted == pytest.approx(100)
+
+
 def test_it_is_said_in_words_what_a_host_shares_and_what_it_waits_for() -> None:
     driven = Driven(maps())
     driven.report(driven.take(A))

@@ -54,6 +54,14 @@ class Snapshot:
     top: tuple[HostView, ...]
     shared: tuple[HostView, ...] = ()  # what hosts share, each like a host
 
+    @property
+    def permitted(self) -> float:
+        """Requests a second that the host asked most may have: no more than all that it shares together."""
+        if not self.top:
+            return 0.0
+        busiest = self.top[0]
+        return min([busiest.rate, *(each.rate for each in self.shared if each.host in busiest.shares)])
+
 
 def view(gate: Gate, now: float, shared: Sequence[Gate] = ()) -> HostView:
     """One gate, and what it shares with others, as people and machines may look at it."""

@@ -118,9 +118,4 @@ class Scaler:
         )
 
     def _permitted(self) -> float:
-        snapshot = self._engine.limiter.snapshot()
-        if not snapshot.top:
-            return 0.0
-        view = snapshot.top[0]
-        # What it shares with other hosts is all there is, at most.
-        return min([view.rate, *(each.rate for each in snapshot.shared if each.host in view.shares)])
+        return self._engine.limiter.snapshot().permitted
