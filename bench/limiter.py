@@ -11,12 +11,13 @@ from collections.abc import Callable, Coroutine
 from statistics import median
 
 from aiolimiter import AsyncLimiter
-from harness import Report, at_least, at_most
+from harness import Bar, Report, at_least, at_most
 
 from sanderling.limit import Feedback, Limiter, LimiterRules, PaceRules
 from sanderling.testing import FakeClock
 
 ROUNDS = 7
+AT_A_TIME = 5_000  # new hosts, that a round meets one after the other
 CALLS = 300_000
 MANY = 100_000
 # No side ever waits: this measures the way through, not the queue.
@@ -112,6 +113,52 @@ def memory() -> tuple[float, float]:
     return idle, active
 
 
+class Meeting:
+    """A limiter that meets one new host after the other, none of them twice.
+
+    No time passes, so each that is let go is still owed silence, and something must be kept of it: the worst case.
+    """
+
+    def __init__(self, room: int, met: int) -> None:
+        self._limiter = Limiter(LimiterRules(hosts=room), clock=FakeClock(1000.0))
+        self._met = 0
+        self.worst = 0.0  # seconds of CPU that the longest meeting took, of those after the first `met`
+        self.meet(met)
+        self.worst = 0.0
+
+    def meet(self, count: int) -> float:
+        """Seconds of CPU to meet so many more, each of which answers once."""
+        hosts = [f"host{number}.example" for number in range(self._met, self._met + count)]
+        self._met += count
+        began = before = time.process_time()
+        for host in hosts:
+            permit = self._limiter.try_acquire(host)
+            assert permit is not None
+            self._limiter.feedback(permit, Feedback(200, 0.1))
+            after = time.process_time()
+            self.worst = max(self.worst, after - before)
+            before = after
+        return before - began
+
+
+def meeting(room: int, met: int, report: Report) -> Bar:
+    """How much longer it takes to meet a host after millions than after the first that found no room in memory."""
+    gc.disable()  # it would stop now one side, now the other, and is not ours
+    few, many = Meeting(room, room), Meeting(room, met)
+    pairs = [(few.meet(AT_A_TIME), many.meet(AT_A_TIME)) for _ in range(2 * ROUNDS)]
+    gc.enable()
+    ratio = median(after / before for before, after in pairs)
+    early, late = (median(times) / AT_A_TIME * 1e6 for times in zip(*pairs, strict=True))
+    worst = many.worst * 1e3
+    report.figures |= {f"meeting a host, room for {room}, microseconds": round(late, 1)}
+    report.figures |= {f"longest step, room for {room}, ms": round(worst, 2)}
+    print(
+        f"meeting a host with room for {room:,}: {early:.1f} us after {room:,}, {late:.1f} us after {met:,};", end=" "
+    )
+    print(f"longest step {worst:.2f} ms of CPU")
+    return at_most(f"meeting a host after {met:,} others, times as long as after {room:,}", 1.3, ratio)
+
+
 async def main() -> None:
     """Measure, print, judge."""
     report = Report("limiter")
@@ -128,6 +175,8 @@ async def main() -> None:
         at_least("with feedback, 100,000 hosts", 0.4, many["with feedback"]),
         at_most("bytes per idle host", 600, idle),
         at_most("bytes per active host", 1400, active),
+        meeting(10_000, 3_000_000, report),
+        meeting(MANY, 1_500_000, report),
     ]
     report.finish()
 

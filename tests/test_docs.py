@@ -23,7 +23,8 @@ from sanderling.limit import (
     Snapshot,
 )
 from sanderling.limit.breaker import NEXT
-from sanderling.limit.rules import SCOPES, STRATEGIES
+from sanderling.limit.rules import STRATEGIES
+from sanderling.limit.sharing import SCOPES
 from sanderling.limit.snapshot import POLICIES
 from sanderling.observe.report import AtFault, HostCondition, HostReport, Report
 from sanderling.pages.record import Row

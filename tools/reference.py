@@ -36,7 +36,8 @@ SETTINGS_HEAD = f"""{GENERATED}
 
 Every setting of `sanderling.toml`, by the table in which it is best set: the highest below which it is the same for all
 commands that have it. Each may also be in the table of a command, which counts for more. How files and variables are
-read is in [configuration](../configuration.md); what a setting does in full is in the manual of its system.
+read is in [configuration](../configuration.md), and so is [what hosts share](../configuration.md#what-hosts-share), the
+tables below `[limits]`; what a setting does in full is in the manual of its system.
 """
 
 

@@ -90,6 +90,7 @@ class Reply:
     body: bytes
     url: str
     latency: float
+    address: str = ""  # where its host lives, the lowest of several; nothing if that is not known
 
     def __post_init__(self) -> None:
         # Real hosts do say 999, so any three digits are a reply; what they mean is for the classifier to decide.

@@ -78,6 +78,12 @@ class Driven:
         return next(view for view in snapshot.top if view.host == host)
 
 
+def views(limiter: Limiter) -> list[HostView]:
+    """What the snapshot shows of all hosts, and of all that they share."""
+    snapshot = limiter.snapshot(top=10_000)
+    return [*snapshot.top, *snapshot.shared]
+
+
 def in_flight(driven: Driven, requests: int) -> list[Permit]:
     return [driven.next() for _ in range(requests)]
 

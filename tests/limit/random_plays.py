@@ -9,7 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
-from driven import Strategy
+from driven import Strategy, views
 from hypothesis import strategies as st
 
 from sanderling.limit import CircuitOpen, Feedback, Limiter, LimiterRules, PaceRules, Permit, Quota, Scope
@@ -260,7 +260,7 @@ class Play:
 
     def check_rates(self) -> None:
         pace = self.rules.pace
-        for view in self.limiter.snapshot(top=10).top:
+        for view in views(self.limiter):
             assert pace.min_rps - 1e-9 <= view.rate <= pace.max_rps + 1e-9
 
     def check_windows(self) -> None:
@@ -274,7 +274,7 @@ class Play:
                     assert last <= pace.max_rps * (end - start) + depth + 1e-6
 
     def check_nothing_leaked(self) -> None:
-        for view in self.limiter.snapshot(top=10).top:
+        for view in views(self.limiter):
             assert (view.inflight, view.waiting) == (0, 0)
 
 
@@ -296,7 +296,7 @@ async def play(rules: LimiterRules, actions: list[Action]) -> None:
 async def check_recovers(scene: Play) -> None:
     """After a while of silence every host can be asked, with everything saved up that may be."""
     await asyncio.sleep(4000)
-    for view in scene.limiter.snapshot(top=10).top:
+    for view in views(scene.limiter):
         assert view.tokens == pytest.approx(1 + scene.rules.pace.slack(view.rate) * view.rate)
     async with asyncio.timeout(300):
         for host in HOSTS:

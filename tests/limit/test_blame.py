@@ -5,7 +5,7 @@ from math import log
 from random import Random
 
 import pytest
-from driven import FAST, HOST, Driven, limiter_on
+from driven import FAST, HOST, Driven, limiter_on, views
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -268,11 +268,11 @@ def test_leave_from_several_gates_at_once_is_all_or_nothing(closed: str | None) 
         driven.take()
     if closed == "credential/key":
         assert driven.limiter.try_acquire("other.example", [KEY]) is not None
-    before = {view.host: view.requests for view in driven.limiter.snapshot().top}
+    before = {view.host: view.requests for view in views(driven.limiter)}
 
     permit = driven.limiter.try_acquire(HOST, [KEY], cost=3)
 
-    after = {view.host: view.requests for view in driven.limiter.snapshot().top}
+    after = {view.host: view.requests for view in views(driven.limiter)}
     if closed is not None:
         assert permit is None
         assert {host: count for host, count in after.items() if count} == before
@@ -281,7 +281,7 @@ def test_leave_from_several_gates_at_once_is_all_or_nothing(closed: str | None) 
     assert (permit.cost, [part.host for part in permit.also]) == (3, ["credential/key"])
     assert driven.limiter.ready_at(HOST) == pytest.approx(3)
     driven.report(permit)
-    assert all(view.inflight == 0 for view in driven.limiter.snapshot().top)
+    assert all(view.inflight == 0 for view in views(driven.limiter))
 
 
 def test_who_does_not_wait_overtakes_nobody_at_any_gate() -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from driven import HOST, crowd, limiter_on
+from driven import HOST, crowd, limiter_on, views
 
 from sanderling.limit import Feedback, LimiterRules, Quota, Scope
 from sanderling.testing import LoopClock, run_virtual
@@ -21,11 +21,11 @@ def test_17_one_permit_draws_on_all_its_scopes() -> None:
     async def main() -> dict[str, tuple[int, float]]:
         limiter = limiter_on(LoopClock())
         await limiter.acquire(HOST, both_scopes(cost=3))
-        return {view.host: (view.inflight, view.tokens) for view in limiter.snapshot().top}
+        return {view.host: (view.inflight, view.tokens) for view in views(limiter)}
 
-    views = run_virtual(main())
+    found = run_virtual(main())
 
-    assert views == {HOST: (1, 0.0), "domain/example": (1, 0.0), "credential/key 1": (1, -2.0)}
+    assert found == {HOST: (1, 0.0), "domain/example": (1, 0.0), "credential/key 1": (1, -2.0)}
 
 
 def test_17_a_permit_over_several_scopes_is_one_request() -> None:
@@ -56,8 +56,8 @@ def test_17_what_is_given_back_goes_back_to_every_scope() -> None:
     async def main() -> tuple[bool, set[int], set[float]]:
         limiter = limiter_on(LoopClock())
         (await limiter.acquire(HOST, both_scopes(cost=3))).release()
-        views = limiter.snapshot().top
-        inflight, tokens = {view.inflight for view in views}, {view.tokens for view in views}
+        seen = views(limiter)
+        inflight, tokens = {view.inflight for view in seen}, {view.tokens for view in seen}
         async with asyncio.timeout(0.001):
             await limiter.acquire(HOST, both_scopes())
         return True, inflight, tokens
@@ -72,7 +72,7 @@ def test_17_who_waits_for_one_scope_holds_no_token_of_another() -> None:
         limiter.feedback(await limiter.acquire(HOST, [KEY]), Feedback(429, 0.1, retry_after=60, scope="credential"))
         waiter = asyncio.create_task(limiter.acquire(HOST, [Scope("domain", "example"), KEY]))
         await clock.sleep(30)
-        seen = {view.host: view for view in limiter.snapshot().top}
+        seen = {view.host: view for view in views(limiter)}
         waiter.cancel()
         return seen[HOST].tokens, seen["domain/example"].tokens, seen["credential/key 1"].waiting
 
@@ -121,7 +121,7 @@ def test_17_a_refusal_is_heeded_by_the_scope_it_speaks_of() -> None:
         limiter = limiter_on(LoopClock())
         permit = await limiter.acquire(HOST, both_scopes())
         limiter.feedback(permit, Feedback(429, 0.1, retry_after=60, scope="credential"))
-        return {view.host: view.not_before for view in limiter.snapshot().top}
+        return {view.host: view.not_before for view in views(limiter)}
 
     assert run_virtual(main()) == {HOST: 0, "domain/example": 0, "credential/key 1": 60}
 
@@ -132,7 +132,7 @@ def test_17_a_refusal_that_speaks_of_no_scope_of_the_permit_is_heeded_by_the_hos
         limiter = limiter_on(LoopClock())
         permit = await limiter.acquire(HOST, [KEY])
         limiter.feedback(permit, Feedback(429, 0.1, retry_after=60, scope=scope))
-        return {view.host: view.not_before for view in limiter.snapshot().top}
+        return {view.host: view.not_before for view in views(limiter)}
 
     assert run_virtual(main()) == {HOST: 60, "credential/key 1": 0}
 
@@ -149,7 +149,7 @@ def test_17_what_a_good_answer_asks_for_it_asks_of_whom_it_speaks(
         limiter = limiter_on(LoopClock())
         permit = await limiter.acquire(HOST, [KEY])
         limiter.feedback(permit, msgspec.structs.replace(feedback, scope=scope))
-        return {view.host: view.not_before for view in limiter.snapshot().top}
+        return {view.host: view.not_before for view in views(limiter)}
 
     waits = run_virtual(main())
 
@@ -160,7 +160,7 @@ def test_17_every_scope_learns_from_a_good_answer() -> None:
     async def main() -> list[float | None]:
         limiter = limiter_on(LoopClock())
         limiter.feedback(await limiter.acquire(HOST, both_scopes()), Feedback(200, 0.25, scope="credential"))
-        return [view.latency for view in limiter.snapshot().top]
+        return [view.latency for view in views(limiter)]
 
     assert run_virtual(main()) == [0.25] * 3
 
@@ -176,7 +176,7 @@ def test_17_no_answer_proves_nothing_about_a_scope(feedback: Feedback) -> None:
         for number in range(3):
             await clock.sleep(40)
             limiter.feedback(await limiter.acquire(f"g{number}.example", [KEY]), feedback)
-        return next(view.state for view in limiter.snapshot().top if "/" in view.host)
+        return next(view.state for view in views(limiter) if "/" in view.host)
 
     assert run_virtual(main()) == "half-open"
 
@@ -247,7 +247,7 @@ def test_17_a_waiter_that_gives_up_leaves_every_line() -> None:
         for waiter in waiters:
             waiter.cancel()
         await clock.sleep(0)
-        waiting = sum(view.waiting for view in limiter.snapshot().top)
+        waiting = sum(view.waiting for view in views(limiter))
         await clock.sleep(10)
         async with asyncio.timeout(0.001):
             await limiter.acquire(HOST, [KEY])

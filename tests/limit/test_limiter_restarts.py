@@ -51,7 +51,7 @@ STONES = st.builds(Tombstone, SECONDS, SECONDS, SECONDS | st.just(-inf), st.inte
 def test_what_is_saved_is_restored_less_the_time_that_passed(
     stones: dict[str, Tombstone], before: float, after: float, passed: float
 ) -> None:
-    saved = encode(iter(stones.items()), before, wall=1e9)
+    saved = b"".join(encode(iter(stones.items()), before, wall=1e9))
 
     restored = dict(decode(saved, after, wall=1e9 + passed))
 

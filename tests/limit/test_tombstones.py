@@ -92,13 +92,13 @@ def test_a_host_that_opened_more_often_than_fits_has_opened_255_times() -> None:
 
 @pytest.mark.parametrize(("until", "saved_open"), [(-inf, 0.0), (90.0, 0.001)])
 def test_a_circuit_that_only_waits_for_its_probe_is_saved_as_open(until: float, saved_open: float) -> None:
-    data = encode(iter([("a.example", Tombstone(2.0, 100.0, until, 3))]), now=100.0, wall=1e9)
+    data = b"".join(encode(iter([("a.example", Tombstone(2.0, 100.0, until, 3))]), now=100.0, wall=1e9))
 
     assert json.loads(data)["hosts"][0]["open"] == saved_open
 
 
 def test_instants_are_saved_as_what_is_left_of_them() -> None:
-    data = encode(iter([("a.example", Tombstone(2.0, 130.0, 115.0, 3))]), now=100.0, wall=1e9)
+    data = b"".join(encode(iter([("a.example", Tombstone(2.0, 130.0, 115.0, 3))]), now=100.0, wall=1e9))
 
     assert json.loads(data) == {
         "version": 1,

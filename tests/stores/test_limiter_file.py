@@ -38,7 +38,7 @@ def waits(limiter: Limiter) -> float:
 
 
 def test_a_host_that_asked_us_to_stay_away_is_left_alone_by_the_next_process(tmp_path: Path) -> None:
-    keep(tmp_path, SAVED)
+    keep(tmp_path, [SAVED])
     later = Limiter(clock=FakeClock())
 
     recall(later, tmp_path)
@@ -68,13 +68,13 @@ def test_a_folder_in_its_place_is_no_reason_not_to_begin(tmp_path: Path) -> None
 
 
 def test_a_full_disk_is_said_plainly_and_what_was_kept_stays(tmp_path: Path) -> None:
-    keep(tmp_path, b"before")
+    keep(tmp_path, [b"before"])
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2, before[1]))
 
     try:
         with pytest.raises(FolderError, match="the disk is full"):
-            keep(tmp_path, b"after")
+            keep(tmp_path, [b"after"])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 

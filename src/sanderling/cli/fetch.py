@@ -11,6 +11,7 @@ from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
 from sanderling.cli.client import client
+from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import run
 from sanderling.cli.options import DEFAULT, Options, observed, showing
 from sanderling.fetch.attempts import Fetched, Fetcher
@@ -63,7 +64,7 @@ def fetch(
     tasks = [_task(url) for url in urls]
     if not tasks:
         raise CommandError("no address given; try: sanderling fetch https://example.org/", code=2)
-    http, limiter = client(HttpRules(), contact, private=private), Limiter(LimiterRules(pace=PaceRules.up_to(rps)))
+    http, limiter = client(HttpRules(), contact, private=private), make_limiter(LimiterRules(pace=PaceRules.up_to(rps)))
     lines = run(_fetch_all(tasks, limiter, http, options, as_json=json))
     if not json:
         _explain(limiter)
@@ -112,5 +113,6 @@ def _line(task: Task, fetched: Fetched) -> Line:
 
 def _explain(limiter: Limiter) -> None:
     """What the limiter made of each host, to stderr: it is about the run and not its data."""
-    for view in limiter.snapshot().top:
+    snapshot = limiter.snapshot()
+    for view in (*snapshot.top, *snapshot.shared):
         print(f"{view.host}: {view.requests} requests, {view.rate:.2f} a second now; {view.why}", file=sys.stderr)

@@ -18,6 +18,7 @@ from sanderling.cli.pages.summary import meaning, reasons
 from sanderling.cli.polling.why import polled_in
 from sanderling.clock import SystemClock
 from sanderling.limit import explain
+from sanderling.limit.sharing import SCOPES
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.status import FILE, HostStatus, Status, published
 from sanderling.stores import frontier_file, frontier_reading
@@ -61,8 +62,9 @@ class Published:
 
     @property
     def hosts(self) -> dict[str, HostStatus]:
-        """What it says of each host."""
-        return {host.view.host: host for host in self.status.hosts}
+        """What it says of each host, and of what hosts share."""
+        shared = (HostStatus(view, 0, None) for view in self.status.shared)
+        return {host.view.host: host for host in (*self.status.hosts, *shared)}
 
     def words(self, host: str, wall: float) -> Iterator[str]:
         """How a host is, in sentences."""
@@ -76,6 +78,7 @@ class Published:
             "host": host,
             "state": mood(found).value,
             "why": explain(found.view),
+            "pace": self.status.pace,
             "queued": found.queued,
             "trouble": found.trouble,
             "set_aside": None if waits.aside is None else waits.aside._asdict(),
@@ -89,7 +92,9 @@ class Published:
 
 
 def why(
-    host: Annotated[str, Parameter(help="As in example.org, 127.0.0.1:8080 or https://example.org/.")],
+    host: Annotated[
+        str, Parameter(help="As in example.org, 127.0.0.1:8080 or https://example.org/; or credential/NAME.")
+    ],
     /,
     *,
     out: Annotated[
@@ -131,7 +136,9 @@ def crawls_in(out: Path | None) -> Iterator[Published]:
 
 
 def _spelled(host: str) -> str:
-    """The host as crawls spell it, whether a name or a whole address was given."""
+    """The host as crawls spell it, whether a name or a whole address was given; or what hosts share."""
+    if host.partition("/")[0] in SCOPES:
+        return host
     try:
         return ids.host_of(host) if "://" in host else ids.normalise(host, scheme="http")
     except ids.HostError as error:
@@ -171,7 +178,7 @@ def _words(crawl: Published, host: HostStatus, since: float, *, running: bool) -
         yield f"{host.view.host} is {mood(host).value}: {then}, in the crawl in {where} (process {crawl.status.pid})."
     else:
         yield f"{host.view.host} was {mood(host).value} {then}, in the crawl in {where}, which does not run any more."
-    yield explain(host.view)
+    yield explain(host.view) + ("" if crawl.status.pace == "governor" else f" Paced by {crawl.status.pace}.")
     if host.queued:
         when = ": the host is set aside and only probed, and the next run asks for them first" if host.given_up else ""
         yield f"{count(host.queued, 'URL')} of it still to be asked for{when}."

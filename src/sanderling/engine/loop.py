@@ -233,7 +233,7 @@ class Engine(Generic[H, W, R]):
         if not host.aside and host.silent_since is None and self._judge.is_hopeless(host, now):
             self._set_aside(host, now)
         else:
-            self._queues.add(host, max(self.limiter.ready_at(host.name), now + SOON), now)
+            self._queues.add(host, max(self.limiter.turn_at(host.name), now + SOON), now)
 
     def _set_aside(self, host: H, now: float) -> None:
         self._judge.set_aside(host, now)
@@ -373,6 +373,6 @@ class Engine(Generic[H, W, R]):
         if host.turn is not None and not host.aside:
             # While a probe is out nobody knows when the host may be asked; its answer says so.
             hopeless = host.silent_since is not None and self._judge.is_hopeless(host, now)
-            self._queues.hasten(host, now if hopeless else self.limiter.ready_at(host.name))
+            self._queues.hasten(host, now if hopeless else self.limiter.turn_at(host.name))
         self._line_up(host, now)
         self.pump()

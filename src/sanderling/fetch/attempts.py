@@ -105,6 +105,7 @@ class Fetcher:
                 if task.attempt > 1:
                     self._limiter.refund_retry(task.host)  # it was never sent
                 return Fetched(leave, None, requests)
+            leave.charge(self._limiter.cost(task.host, task.url))
             outcome, reply = await self._once(task, leave, permit, read)
             requests += 1
             if self._follow and reply is not None and moves(reply):
@@ -172,6 +173,8 @@ class Fetcher:
             asked = replace(task, wait=max(PROBE_WAIT, SLOWEST * permit.gate.mean))
         try:
             reply = await self._http.send(asked)
+            if reply.address:
+                self._limiter.locate(permit, reply.address)
             outcome = of_reply(reply.status, reply.headers, wall=self._clock.wall())
             if read is not None and not moves(reply):
                 outcome = read(reply, outcome)

@@ -128,7 +128,9 @@ class Http:
             latency = self._clock.now() - started
             async with response:
                 body = await self._read(response, phases, task)
-        reply = Reply(response.status, tuple(response.headers.items()), body, task.url, latency)
+        # With a proxy, it is the proxy that knows.
+        address = "" if self._rules.proxy else self._names.address(response.url.raw_host or "")
+        reply = Reply(response.status, tuple(response.headers.items()), body, task.url, latency, address)
         if self._memory is not None and moves(reply):
             # Whoever follows it has no use for its body, and whoever gets the end of the chase does not know of it.
             self._memory.release(task.url)

@@ -5,16 +5,19 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from ipaddress import ip_address
 from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from sanderling.fetch.guard import GuardRules, check_addresses
+from sanderling.limit.shelves import Shelves
 
 # Names that are looked up at once. One whose nameservers are silent holds its thread for half a minute, and directories
 # are full of those. The loop's own threads, of which there are four to six, would all be held by them, and hosts that
 # are well would be found not to answer.
 AT_ONCE = 64
+REMEMBERED = 100_000  # names whose address is known
 
 LookUp = Callable[..., list[tuple[Any, ...]]]  # socket.getaddrinfo, or a fake
 
@@ -27,6 +30,7 @@ class GuardedResolver(AbstractResolver):
         self._trusted = trusted  # the proxy, which whoever runs us has named
         self._look_up = partial(look_up, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
         self._threads = ThreadPoolExecutor(AT_ONCE, "names")
+        self._found: Shelves[str] = Shelves(REMEMBERED)
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -38,11 +42,26 @@ class GuardedResolver(AbstractResolver):
         ]
         if host != self._trusted:
             check_addresses([each["host"] for each in found], self._rules)
+            self._found.put(host, min((each["host"] for each in found), key=_order))
         return found
+
+    def address(self, host: str) -> str:
+        """Where a host lives: the lowest of its addresses, as their order differs each time; nothing if unknown."""
+        if (found := self._found.get(host)) is not None:
+            return found
+        try:
+            return str(ip_address(host))  # which nobody looks up
+        except ValueError:
+            return ""
 
     async def close(self) -> None:
         """Look nothing more up. What is being looked up is not waited for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _order(address: str) -> tuple[int, int]:
+    parsed = ip_address(address)
+    return parsed.version, int(parsed)
 
 
 def _result(

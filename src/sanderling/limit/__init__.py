@@ -20,7 +20,8 @@ from sanderling.limit.hints import Quota
 from sanderling.limit.lane import Permit
 from sanderling.limit.limiter import Attempt, Limiter
 from sanderling.limit.pace import PaceRules
-from sanderling.limit.rules import LimiterRules, Scope
+from sanderling.limit.rules import LimiterRules
+from sanderling.limit.sharing import Scope, Shared
 from sanderling.limit.snapshot import HostView, Snapshot, explain
 from sanderling.limit.turnstile import CircuitOpen
 
@@ -38,6 +39,7 @@ __all__ = [
     "Permit",
     "Quota",
     "Scope",
+    "Shared",
     "Snapshot",
     "explain",
 ]

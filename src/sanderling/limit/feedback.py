@@ -8,6 +8,7 @@ from sanderling.limit.hints import Quota
 from sanderling.task import Blame
 
 REFUSALS = frozenset({429, 503, 529})  # "not now" in HTTP; 529 is what several APIs say for overloaded
+TOO_MANY = 429  # of those, the one that is never about how the host is
 
 
 class Feedback(msgspec.Struct, frozen=True):
@@ -38,3 +39,27 @@ class Feedback(msgspec.Struct, frozen=True):
     def is_repeated(self) -> bool:
         """Whether a failure is one more of an item that failed already, which says nothing new of the host."""
         return self.blame is not None and self.blame.failures > 0 and not self.blames_host
+
+    @property
+    def limits(self) -> bool:
+        """Whether it speaks of how much may be asked, and of nothing that is wrong with the host."""
+        if self.error is not None or (self.status >= 500 and self.status not in REFUSALS):
+            return False
+        return self.status == TOO_MANY or self.retry_after is not None or (self.quota is not None and self.status < 500)
+
+    def share(self, kind: str | None, about: str | None) -> "Feedback":
+        """What a gate of this kind is told, a host's having none: all of it if it speaks `about` that kind.
+
+        Else how it went, if it was served: what is asked of one, such as a Retry-After, is not asked of others.
+        """
+        if kind == about:
+            return self
+        if self.error is not None or not self.status:
+            return NOTHING
+        if kind is None and self.status < 500 and self.status not in REFUSALS:
+            return msgspec.structs.replace(self, retry_after=None, quota=None)
+        return Feedback(self.status, self.latency) if 200 <= self.status < 400 else SERVED
+
+
+SERVED = Feedback(status=200)  # what a gate is told about an answer that does not speak of it
+NOTHING = Feedback()  # and where there was no answer

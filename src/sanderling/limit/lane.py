@@ -29,6 +29,8 @@ class Owner(Protocol):
 
     async def _more(self, permit: "Permit", host: str) -> "Permit": ...
 
+    def _charge(self, permit: "Permit", cost: float) -> None: ...
+
 
 class Lane:
     """When the next request may leave, and what the last ones were answered.
@@ -141,6 +143,11 @@ class Permit(msgspec.Struct, gc=False):
         """Give the permit back, once: its token too if no request was `sent`, and a probe's place in any case."""
         if self.live:
             self.owner._give_back(self, sent=sent)  # noqa: SLF001 - the other half of this class
+
+    def charge(self, cost: float) -> None:
+        """Let its request count for so many, so that the next may leave later. Say it once, before it is sent."""
+        if cost != 1.0:
+            self.owner._charge(self, cost)  # noqa: SLF001 - the other half of this class
 
     async def more(self, host: str) -> "Permit":
         """Leave for a further request of the same item, such as a redirect or a log-in, when its turn has come.

@@ -3,9 +3,8 @@
 It reads the clock and puts the parts together; the gates decide, the turnstile wakes, the registry remembers.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from heapq import nlargest
 from math import isfinite
 from random import Random
 
@@ -19,14 +18,13 @@ from sanderling.limit.gate import Gate
 from sanderling.limit.lane import Permit
 from sanderling.limit.line import Waiter
 from sanderling.limit.pace import Cap
-from sanderling.limit.registry import Registry
-from sanderling.limit.rules import SCOPES, LimiterRules, Scope
-from sanderling.limit.snapshot import Snapshot, view
+from sanderling.limit.registry import LET_GO, Registry
+from sanderling.limit.rules import LimiterRules
+from sanderling.limit.sharing import SCOPES, Scope, Sharing
+from sanderling.limit.snapshot import HostView, Snapshot, view
+from sanderling.limit.tickets import Tickets
 from sanderling.limit.tombstones import decode, encode
 from sanderling.limit.turnstile import WAITS, Turnstile
-
-SERVED = Feedback(status=200)  # what a scope is told about an answer that does not speak of it
-NOTHING = Feedback()  # and where there was no answer
 
 
 class Attempt:
@@ -70,6 +68,9 @@ class Limiter:
         self._rng = rng or Random()
         self._hosts = Registry(self.rules, self._now, self._rng)
         self._gates = self._hosts.gates
+        self._sharing = Sharing(self.rules.shared, self.rules.costs, LET_GO * self.rules.hosts)
+        self._alone = {} if self._sharing.any else self._gates  # hosts that need no other gate's leave
+        self._tickets = Tickets()
         self._turnstile = Turnstile(self, self._clock, self._now)
         self._budget = Budget(self.rules.budget)
         self._retries = 0
@@ -81,7 +82,7 @@ class Limiter:
 
     async def acquire(self, host: str, scopes: Iterable[Scope] = (), *, cost: float = 1.0, job: str = "") -> Permit:
         """Return when `host` may be called, first come first served. Raises CircuitOpen if it is left alone for now."""
-        gate = self._gates.get(host)
+        gate = self._alone.get(host)
         if gate is not None and not scopes and cost == 1.0 and gate.is_plain and gate.ready <= (now := self._now()):
             self.granted += 1
             permit = Permit(self, gate, gate.take(now))
@@ -92,15 +93,20 @@ class Limiter:
 
     def try_acquire(self, host: str, scopes: Iterable[Scope] = (), *, cost: float = 1.0) -> Permit | None:
         """A permit if `host` may be called this instant and nobody waits for it; else None, and nothing is taken."""
-        gate = self._gates.get(host)
+        gate = self._alone.get(host)
         if gate is not None and not scopes and cost == 1.0 and gate.is_plain and gate.ready <= (now := self._now()):
             self.granted += 1
             return Permit(self, gate, gate.take(now))
         gates, costs = self._path(host, scopes, cost)
         now = self._now()  # after that: a host that is met now is ready now
-        if any(each.line or each.refusal(now) is not None or each.due(now) > now for each in gates):
+        if any(each.line or _opens(each, now) > now for each in gates):
+            for each in gates[1:]:
+                if (due := _opens(each, now)) > now:
+                    self._tickets.turn_away(each, gates[0].host, due, now)
             return None
         self.granted += 1
+        for each in gates[1:]:
+            self._tickets.serve(each, gates[0].host)
         first, *others = [each.grant(self, now, drawn) for each, drawn in zip(gates, costs, strict=True)]
         first.also = tuple(others)
         return first
@@ -123,14 +129,19 @@ class Limiter:
         elif permit.also:
             self._feedback_to_all(permit, feedback)
         else:
-            self._learn(permit, feedback, self._now())
+            self._hosts.learn(permit, feedback, self._now())
             self._turnstile.serve(gate)
 
     def ready_at(self, host: str) -> float:
         """When `try_acquire` may next succeed, on the limiter's clock, as things stand."""
-        gate, now = self._hosts.gate(host), self._now()
-        until = gate.refusal(now)
-        return gate.due(now) if until is None else until
+        (gate, *shared), now = self._gates_of(host), self._now()
+        return max(_opens(gate, now), *(_opens(each, now) for each in shared)) if shared else _opens(gate, now)
+
+    def turn_at(self, host: str) -> float:
+        """When it is likely to succeed: later, where others were turned away before at something that hosts share."""
+        (gate, *shared), now = self._gates_of(host), self._now()
+        turns = [self._tickets.turn(each, gate.host, _opens(each, now), now) for each in shared]
+        return max(_opens(gate, now), *turns) if turns else _opens(gate, now)
 
     def is_down(self, host: str) -> bool:
         """Whether the circuit of `host` has opened, and no probe has closed it yet."""
@@ -162,6 +173,23 @@ class Limiter:
         gate = self._hosts.cap(host, None if rps is None else Cap(rps, why))
         if gate is not None:
             self._turnstile.serve(gate)
+
+    def cost(self, host: str, url: str) -> float:
+        """For how many requests one for this URL of `host` counts: what to `charge` its permit with."""
+        return self._sharing.cost(host, url)
+
+    def locate(self, permit: Permit, address: str) -> None:
+        """The permit's host lives at `address`, as its reply shows: from now on it shares what is allowed there.
+
+        What left before anybody knew is counted afterwards, so that others wait the longer.
+        """
+        if permit.live and self._sharing.locate(permit.host, address):
+            now = self._now()
+            known = {part.host for part in permit.also}
+            for scope in self._sharing.of(permit.host).scopes:
+                if scope.key not in known:
+                    part = self._hosts.scope(scope, beside=(permit.gate,)).grant(self, now, permit.cost)
+                    permit.also = (*permit.also, part)
 
     @asynccontextmanager
     async def attempt(
@@ -217,7 +245,7 @@ class Limiter:
     def snapshot(self, top: int = 10) -> Snapshot:
         """The totals, and the `top` hosts by requests."""
         now, turnstile = self._now(), self._turnstile
-        states = [gate.state for gate in self._gates.values()]
+        states = [gate.state for gate in self._hosts.troubled.values()]
         at_once = self.granted - sum(turnstile.waits)
         return Snapshot(
             requests=self.granted,
@@ -230,11 +258,25 @@ class Limiter:
             half_open=states.count(State.HALF_OPEN),
             waits=tuple(zip(WAITS, (at_once + turnstile.waits[0], *turnstile.waits[1:]), strict=True)),
             waited=turnstile.waited,
-            top=tuple(view(gate, now) for gate in nlargest(top, self._gates.values(), key=lambda gate: gate.serial)),
+            top=tuple(self._view(gate, now) for gate in self._hosts.busiest.top(top)),
+            shared=tuple(view(gate, now) for gate in self._hosts.busiest_scopes.top(top)),
         )
+
+    def view(self, host: str) -> HostView | None:
+        """One host as it stands; None if it is not in memory."""
+        gate = self._gates.get(host)
+        return None if gate is None else self._view(gate, self._now())
+
+    def _view(self, gate: Gate, now: float) -> HostView:
+        keys = [scope.key for scope in self._sharing.of(gate.host).scopes]
+        return view(gate, now, tuple(self._hosts.scopes[key] for key in keys if key in self._hosts.scopes))
 
     def save(self) -> bytes:
         """What must outlive the process: ceilings, penalties, open circuits. For `restore`, as JSON."""
+        return b"".join(self.saving())
+
+    def saving(self) -> Iterator[bytes]:
+        """The same in pieces, each made when it is asked for: with many hosts, others want a turn in between."""
         now = self._now()
         return encode(self._hosts.stones(now), now, self._clock.wall())
 
@@ -252,6 +294,10 @@ class Limiter:
         scopes = [_scope(part) for part in permit.also] if same else ()
         return await self.acquire(host, scopes, job=permit.job)
 
+    def _charge(self, permit: Permit, cost: float) -> None:
+        for part in (permit, *permit.also):
+            part.gate.ready += part.gate.interval * part.cost * (_positive(cost) - 1)
+
     def _give_back(self, permit: Permit, *, sent: bool) -> None:
         for part in (permit, *permit.also):
             part.live = False
@@ -260,25 +306,28 @@ class Limiter:
 
     def _feedback_to_all(self, permit: Permit, feedback: Feedback) -> None:
         now, parts = self._now(), (permit, *permit.also)
+        about = feedback.scope
+        if about is None and feedback.limits:
+            about = self._sharing.of(permit.host).speaks_of
         # A refusal that speaks of a scope the permit did not draw on is still a refusal: the host heeds it.
-        about = feedback.scope if feedback.scope in {_kind(part.gate) for part in parts} else None
+        about = about if about in {_kind(part.gate) for part in parts} else None
         for part in parts:
             part.live = False
-            self._learn(part, _share(feedback, about, part.gate), now)
+            self._hosts.learn(part, feedback.share(_kind(part.gate), about), now)
         for part in parts:
             self._turnstile.serve(part.gate)
 
-    def _learn(self, permit: Permit, feedback: Feedback, now: float) -> None:
-        gate = permit.gate
-        gate.learn(permit, feedback, now)
-        if self._gates.get(gate.host) is not gate:
-            # An answer so late that its host was let go meanwhile: a penalty holds for the host that is, or will be.
-            self._hosts.recall([(gate.host, gate.stone())], now)
+    def _gates_of(self, host: str) -> Sequence[Gate]:
+        return self._path(host, (), 1.0)[0] if self._sharing.any else (self._hosts.gate(host),)
 
     def _path(self, host: str, scopes: Iterable[Scope], cost: float) -> tuple[tuple[Gate, ...], tuple[float, ...]]:
         """The gates to pass, in the order that everyone passes them, and what is drawn from each."""
-        ordered = sorted(scopes, key=_rank)
         gates = [self._hosts.gate(host)]
+        if self._sharing.any:
+            named = list(scopes)
+            keys = {each.key for each in named}
+            scopes = [*named, *(each for each in self._sharing.of(gates[0].host).scopes if each.key not in keys)]
+        ordered = sorted(scopes, key=_rank)
         for scope in ordered:
             gates.append(self._hosts.scope(scope, beside=gates))
         if len(set(gates)) < len(gates):
@@ -286,14 +335,10 @@ class Limiter:
         return tuple(gates), tuple(_positive(each) for each in (cost, *(scope.cost for scope in ordered)))
 
 
-def _share(feedback: Feedback, about: str | None, gate: Gate) -> Feedback:
-    """What one gate is told: all of it if the answer speaks of it; else how it went, if it was served."""
-    if about == _kind(gate):
-        return feedback
-    if feedback.error is not None or not feedback.status:
-        return NOTHING
-    # What the host asks for, it asks of whom it speaks: a shared key need not wait for one host's Retry-After.
-    return Feedback(feedback.status, feedback.latency) if 200 <= feedback.status < 400 else SERVED
+def _opens(gate: Gate, now: float) -> float:
+    """When the gate may next let somebody through, as things stand."""
+    until = gate.refusal(now)
+    return gate.due(now) if until is None else until
 
 
 def _kind(gate: Gate) -> str | None:

@@ -46,6 +46,11 @@ class PaceRules:
         """
         return cls(initial_rps=min(rps, max(2.0, min(5.0, rps / 20))), min_rps=min(0.25, rps), max_rps=rps)
 
+    @classmethod
+    def contract(cls, rps: float) -> "PaceRules":
+        """The rules for a rate that somebody has set: it begins there, and nothing but refusals lowers it."""
+        return cls(initial_rps=rps, min_rps=min(0.25, rps), max_rps=rps)
+
     def capped(self, rps: float) -> "PaceRules":
         """The same law with no rate above `rps`, not even the slowest."""
         bounds = {name: min(rps, getattr(self, name)) for name in ("initial_rps", "min_rps", "max_rps")}

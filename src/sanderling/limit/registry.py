@@ -1,20 +1,48 @@
 """The hosts a limiter knows: met when first asked for, let go when idle, with a stone for what they taught."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
 from itertools import islice
 from random import Random
 
 from sanderling.ids import normalise
 from sanderling.limit.breaker import State
+from sanderling.limit.feedback import Feedback
 from sanderling.limit.gate import Gate, GateRules
+from sanderling.limit.lane import Permit
 from sanderling.limit.pace import Cap
-from sanderling.limit.rules import SCOPES, STRATEGIES, LimiterRules, Scope
+from sanderling.limit.rules import STRATEGIES, LimiterRules
+from sanderling.limit.sharing import EACH, SCOPES, Scope
+from sanderling.limit.shelves import Shelves
 from sanderling.limit.tombstones import Tombstone, Tombstones
 
-TRIED = 16  # unused hosts of which the one that was asked longest ago goes, when there is no room
+TRIED = 8  # hosts looked at when there is no room: of those not in use, the one that was asked longest ago goes
 LET_GO = 10  # times as many hosts as in memory, of which something is kept when they are let go
 ABANDONED = 310.0  # seconds after which a permit will neither be reported nor released: no request takes longer
 SWEPT = 4  # hosts looked at, for idleness, each time a new one is met: the sweep outruns the growth
+CENSUS = 4096  # hosts looked at each time the busiest are asked for
+LEADERS = 1024  # of whom so many are remembered for the next time
+
+
+class Census:
+    """Who is asked most. Of very many gates each call looks at some, and at who led before: no call takes long.
+
+    So one among a hundred thousand may be found a few calls later than it came to lead.
+    """
+
+    def __init__(self, gates: Mapping[str, Gate]) -> None:
+        self._gates = gates
+        self._counted = 0
+        self._leaders: list[Gate] = []
+
+    def top(self, count: int) -> list[Gate]:
+        """So many gates, those with the most requests first."""
+        few = list(islice(self._gates.values(), self._counted, self._counted + CENSUS))
+        self._counted = self._counted + CENSUS if len(few) == CENSUS else 0
+        seen = {gate.host: gate for gate in (*self._leaders, *few) if self._gates.get(gate.host) is gate}
+        self._leaders = nlargest(max(count, LEADERS), seen.values(), key=lambda gate: gate.serial)
+        return self._leaders[:count]
 
 
 class Registry:
@@ -24,16 +52,14 @@ class Registry:
         self._rules = rules
         self._now = now
         self.gates: dict[str, Gate] = {}
-        self._gate_rules = {kind: _gate_rules(rules, kind, rng) for kind in ("host", *SCOPES)}
+        self.scopes: dict[str, Gate] = {}
+        self._gate_rules = {key: _gate_rules(rules, key, rng) for key in ("host", *SCOPES, *rules.scopes)}
         self._tombstones = Tombstones(LET_GO * rules.hosts)
-        self._caps: dict[str, Cap] = {}  # longest known first; they outlive their gates
-        self._sweep: list[str] = []
-        self._gone_rejected = 0
-
-    @property
-    def rejected(self) -> int:
-        """Refusals ever met."""
-        return self._gone_rejected + sum(gate.rejected for gate in self.gates.values())
+        self._caps: Shelves[Cap] = Shelves(LET_GO * rules.hosts)  # they outlive their gates
+        self._round: deque[Gate] = deque()  # each gate once; the first are the next to be looked at
+        self.busiest, self.busiest_scopes = Census(self.gates), Census(self.scopes)
+        self.rejected = 0  # refusals ever met
+        self.troubled: dict[str, Gate] = {}  # whose circuit is not closed
 
     def gate(self, host: str) -> Gate:
         """The gate of `host`, in whichever spelling. Raises HostError for what is no host."""
@@ -46,71 +72,92 @@ class Registry:
 
     def scope(self, scope: Scope, beside: Sequence[Gate] = ()) -> Gate:
         """The gate of a scope. Those `beside` it are about to be used and not let go to make room for it."""
-        key = f"{scope.kind}/{scope.name}"  # no host contains a slash
-        return self.gates.get(key) or self._meet(key, scope.kind, beside)
+        return self.scopes.get(scope.key) or self._meet(scope.key, scope.kind, beside)
 
     def cap(self, host: str, cap: Cap | None) -> Gate | None:
         """Bound the rate of `host`, from now on and whenever it is met again; its gate, if it is in memory."""
         canonical = normalise(host)
-        self._caps.pop(canonical, None)
-        if cap is not None:
-            self._caps[canonical] = cap
-        if len(self._caps) > LET_GO * self._rules.hosts:
-            del self._caps[next(iter(self._caps))]
+        if cap is None:
+            self._caps.of(canonical).pop(canonical, None)
+        else:
+            self._caps.put(canonical, cap)
         gate = self.gates.get(canonical)
         if gate is not None:
             gate.obey(self._rules_of(canonical, "host"), self._now())
         return gate
 
     def stones(self, now: float) -> Iterator[tuple[str, Tombstone]]:
-        """What is worth keeping of every host, known or let go."""
-        kept = Tombstones(len(self.gates) + len(self._tombstones) + 1)
-        for host, stone in self._tombstones.items():
-            kept.bury(host, stone, now)
-        for host, gate in self.gates.items():
-            kept.bury(host, gate.stone(), now)
-        return kept.items()
+        """What is worth keeping of every host that is known, or was let go, when the first is read."""
+        gates = [*self.gates.values(), *self.scopes.values()]
+        yield from ((host, stone) for host, stone in self._tombstones.items() if stone.says_anything(now))
+        yield from ((gate.host, stone) for gate in gates if (stone := gate.stone()).says_anything(now))
 
     def recall(self, stones: Iterable[tuple[str, Tombstone]], now: float) -> None:
         """Take stones up again: known hosts heed them at once, others when they are met."""
         for host, stone in stones:
-            if (gate := self.gates.get(host)) is not None:
+            if (gate := self._among(host).get(host)) is not None:
                 gate.recall(stone, now)
+                self._note(gate)
             else:
                 self._tombstones.bury(host, stone, now)
+
+    def learn(self, permit: Permit, feedback: Feedback, now: float) -> None:
+        """Take in how a permit's request went."""
+        gate = permit.gate
+        before = gate.rejected
+        gate.learn(permit, feedback, now)
+        self.rejected += gate.rejected - before
+        if self._among(gate.host).get(gate.host) is gate:
+            self._note(gate)
+        else:
+            # An answer so late that its host was let go meanwhile: a penalty holds for the host that is, or will be.
+            self.recall([(gate.host, gate.stone())], now)
 
     def forget_idle(self) -> int:
         """Let go of every idle host; how many that were."""
         now = self._now()
-        idle = [host for host, gate in self.gates.items() if self._idle(gate, now)]
-        for host in idle:
-            self._forget(host, now)
+        idle = [gate for gate in self._round if self._idle(gate, now)]
+        for gate in idle:
+            self._forget(gate, now)
+        self._round = deque([*self.gates.values(), *self.scopes.values()])
         return len(idle)
 
     def _meet(self, key: str, kind: str, beside: Sequence[Gate] = ()) -> Gate:
         now = self._now()
         self._make_room(now, beside)
-        gate = self.gates[key] = Gate(key, self._rules_of(key, kind), now)
+        gate = self._among(key)[key] = Gate(key, self._rules_of(key, kind), now)
+        self._round.append(gate)
         if (stone := self._tombstones.exhume(key)) is not None:
             gate.recall(stone, now)
+            self._note(gate)
         return gate
 
     def _rules_of(self, key: str, kind: str) -> GateRules:
+        if kind != "host":
+            return self._gate_rules.get(key) or self._gate_rules.get(f"{kind}/{EACH}") or self._gate_rules[kind]
         rules, cap = self._gate_rules[kind], self._caps.get(key)
         return rules if cap is None else rules.under(cap)
 
+    def _among(self, key: str) -> dict[str, Gate]:
+        return self.scopes if "/" in key else self.gates
+
     def _make_room(self, now: float, beside: Sequence[Gate]) -> None:
-        """Look at a few hosts and let the idle ones go; at the limit, anyone who is not in use."""
-        self._sweep = self._sweep or list(self.gates)
-        for _ in range(min(SWEPT, len(self._sweep))):
-            host = self._sweep.pop()
-            if (gate := self.gates.get(host)) is not None and gate not in beside and self._idle(gate, now):
-                self._forget(host, now)
-        if len(self.gates) >= self._rules.hosts:
-            unused = (host for host, gate in self.gates.items() if _unused(gate) and gate not in beside)
-            few = list(islice(unused, TRIED))
-            if few:
-                self._forget(min(few, key=lambda host: self.gates[host].ready), now)
+        """Look at the next few gates and let the idle ones go; at the limit, those that were asked longest ago.
+
+        Whoever stays goes to the end of the round, so that those who are in use cannot stand in the way.
+        """
+        known = len(self._round)
+        full = known >= self._rules.hosts
+        few = [self._round.popleft() for _ in range(min(TRIED if full else SWEPT, len(self._round)))]
+        idle = [gate for gate in few if self._idle(gate, now) and gate not in beside]
+        excess = known - len(idle) + 1 - self._rules.hosts
+        if excess > 0:
+            unused = (gate for gate in few if _unused(gate) and gate not in idle and gate not in beside)
+            idle += sorted(unused, key=lambda gate: gate.ready)[:excess]
+        for gate in idle:
+            self._forget(gate, now)
+            few.remove(gate)
+        self._round.extend(few)
 
     def _idle(self, gate: Gate, now: float) -> bool:
         """Nobody asked for a while, nobody waits, nothing is out, and we owe the host no silence."""
@@ -119,12 +166,20 @@ class Registry:
             return False
         return gate.inflight == 0 or now - asked > ABANDONED
 
-    def _forget(self, host: str, now: float) -> None:
-        gate = self.gates.pop(host)
-        self._gone_rejected += gate.rejected
+    def _forget(self, gate: Gate, now: float) -> None:
+        """Let go of a gate that is out of the round."""
+        del self._among(gate.host)[gate.host]
+        self.troubled.pop(gate.host, None)
         if gate.timer is not None:
             gate.timer[0].cancel()
-        self._tombstones.bury(host, gate.stone(), now)
+        self._tombstones.bury(gate.host, gate.stone(), now)
+
+    def _note(self, gate: Gate) -> None:
+        """Say whether the gate's circuit is closed. It never opens, nor closes, but by what it learns or recalls."""
+        if gate.state is State.CLOSED:
+            self.troubled.pop(gate.host, None)
+        else:
+            self.troubled[gate.host] = gate
 
 
 def _unused(gate: Gate) -> bool:
@@ -132,6 +187,7 @@ def _unused(gate: Gate) -> bool:
     return not gate.wanted and not gate.inflight and gate.state is not State.HALF_OPEN
 
 
-def _gate_rules(rules: LimiterRules, kind: str, rng: Random) -> GateRules:
-    pace = rules.scopes.get(kind, rules.pace)
-    return GateRules(pace, rules.breaker, STRATEGIES[rules.strategy], rules.lease, rng)
+def _gate_rules(rules: LimiterRules, key: str, rng: Random) -> GateRules:
+    """The rules of hosts, of a kind of scope, or of one: somebody has set its pace, so it is a contract."""
+    pace, strategy = rules.scopes.get(key, rules.pace), "contract" if "/" in key else rules.strategy
+    return GateRules(pace, rules.breaker, STRATEGIES[strategy], rules.lease, rng)

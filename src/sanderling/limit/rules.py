@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from sanderling.limit.aimd import Aimd
 from sanderling.limit.backoff import BackoffRules
@@ -13,19 +13,10 @@ from sanderling.limit.budget import BudgetRules
 from sanderling.limit.contract import Contract
 from sanderling.limit.governor import Governor
 from sanderling.limit.pace import PaceRules
+from sanderling.limit.sharing import SCOPES, Shared, Sharing
 from sanderling.limit.strategy import MakeStrategy
 
 STRATEGIES: Mapping[str, MakeStrategy] = MappingProxyType({"aimd": Aimd, "contract": Contract, "governor": Governor})
-# Further scopes, in the order they are passed: what is shared by most comes last.
-SCOPES = ("domain", "ip", "credential")
-
-
-class Scope(NamedTuple):
-    """Something shared that a request also draws on: Scope("credential", "key 1", cost=2)."""
-
-    kind: str
-    name: str
-    cost: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +28,11 @@ class LimiterRules:
     backoff: BackoffRules = field(default_factory=BackoffRules)
     budget: BudgetRules = field(default_factory=BudgetRules)
     strategy: Literal["governor", "aimd", "contract"] = "governor"
-    scopes: Mapping[str, PaceRules] = field(default_factory=dict)  # the pace of a kind of scope, if not the hosts'
+    # The pace of a kind of scope, if not the hosts'; of one by its name ("credential/key 1"), which is kept to like a
+    # contract; or of each of a kind ("ip/*").
+    scopes: Mapping[str, PaceRules] = field(default_factory=dict)
+    shared: tuple[Shared, ...] = ()  # what hosts share, so that every request to them draws on it
+    costs: Mapping[str, float] = field(default_factory=dict)  # requests that one counts for: {"a.example/search": 2}
     idle: float = 120.0  # seconds after which a host that nobody asks is let go
     hosts: int = 100_000  # at most; idle ones go earlier when it gets tight
     lease: float = 11.0  # seconds a probe may take: a client waits for its answer for 10, and a little
@@ -50,7 +45,7 @@ class LimiterRules:
         while an earlier request hangs, so its return is seen at once. Failures with answers in between close nothing.
         """
         return cls(
-            PaceRules(initial_rps=rps, min_rps=min(0.25, rps), max_rps=rps),
+            PaceRules.contract(rps),
             BreakerRules(consecutive=10, unreached=10, open_for=0.8, longest=0.8, jitter=0.25),
             strategy="contract",
             lease=0.8,
@@ -64,5 +59,6 @@ class LimiterRules:
                 raise ValueError(f"{name} is {value}; it must be a positive number of seconds")
         if self.hosts < 1:
             raise ValueError(f"hosts is {self.hosts}; there must be room for at least one")
-        if unknown := set(self.scopes) - set(SCOPES):
+        if unknown := {key for key in self.scopes if key.partition("/")[0] not in SCOPES}:
             raise ValueError(f"rules for scopes {sorted(unknown)}; there are {', '.join(SCOPES)}")
+        Sharing(self.shared, self.costs, 1)  # which says what is wrong with them

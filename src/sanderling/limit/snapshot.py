@@ -1,5 +1,6 @@
 """What the limiter can tell about itself: totals, and the hosts that are asked most."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sanderling.limit.breaker import State
@@ -44,6 +45,7 @@ class HostView:
     cap: float | None  # requests a second that somebody has asked us not to exceed
     cap_why: str | None
     policy: str = "crawl"  # one of POLICIES
+    shares: tuple[str, ...] = ()  # what it draws on together with other hosts: "credential/key 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,19 @@ class Snapshot:
     waits: tuple[tuple[float, int], ...]
     waited: float
     top: tuple[HostView, ...]
+    shared: tuple[HostView, ...] = ()  # what hosts share, each like a host
+
+    @property
+    def permitted(self) -> float:
+        """Requests a second that the host asked most may have: no more than all that it shares together."""
+        if not self.top:
+            return 0.0
+        busiest = self.top[0]
+        return min([busiest.rate, *(each.rate for each in self.shared if each.host in busiest.shares)])
 
 
-def view(gate: Gate, now: float) -> HostView:
-    """One gate, as people and machines may look at it."""
+def view(gate: Gate, now: float, shared: Sequence[Gate] = ()) -> HostView:
+    """One gate, and what it shares with others, as people and machines may look at it."""
     strategy, breaker = gate.strategy, gate.breaker
     latencies = gate.kept()
     return HostView(
@@ -82,13 +93,14 @@ def view(gate: Gate, now: float) -> HostView:
         not_before=max(0.0, _closed_until(gate) - now),
         inflight=gate.inflight,
         waiting=len(gate.line or ()),
-        why=_why(gate, now),
+        why=_why(gate, now, shared),
         learned=None if strategy is None else strategy.learned,
         usual=None if strategy is None else strategy.usual,
         cap=None if gate.cap is None else gate.cap.rps,
         cap_why=None if gate.cap is None else gate.cap.why,
         # Known before the first answer, with which a strategy is made.
         policy="contract" if gate._rules.strategy is Contract else "crawl",  # noqa: SLF001 - to look at, as all here
+        shares=tuple(each.host for each in shared),
     )
 
 
@@ -116,6 +128,8 @@ def _bounds(view: HostView) -> str:
         parts.append(f"its ceiling is {_pace(view.ceiling)}{learned}")
     if view.cap is not None and view.cap_why is not None and view.cap_why not in view.why:
         parts.append(f"at most {_pace(view.cap)}: {view.cap_why}")
+    if shared := [scope_words(each) for each in view.shares if scope_words(each) not in view.why]:
+        parts.append(f"it shares {' and '.join(shared)}")
     if view.rejected:
         parts.append(f"it refused {view.rejected} of {view.requests} request{'s' * (view.requests > 1)}")
     return "; ".join(parts)
@@ -139,6 +153,11 @@ def _health(view: HostView) -> str:
     return "; ".join(parts)
 
 
+def scope_words(scope: str) -> str:
+    """A scope as people speak of it: `credential/maps` is the credential maps."""
+    return f"the {'address' if scope.startswith('ip/') else scope.partition('/')[0]} {scope.partition('/')[2]}"
+
+
 def _pace(rate: float) -> str:
     return f"{rate:.1f} requests a second" if rate >= 1 else f"one request in {1 / rate:.3g} s"
 
@@ -149,8 +168,13 @@ def _closed_until(gate: Gate) -> float:
     return gate.not_before
 
 
-def _why(gate: Gate, now: float) -> str:
+def _why(gate: Gate, now: float, shared: Sequence[Gate] = ()) -> str:
     """In words, what most holds the host back."""
+    return _shut(gate, now) or _held_by(shared, max(now, gate.ready), now) or _paced(gate, now)
+
+
+def _shut(gate: Gate, now: float) -> str:
+    """Why nothing, or hardly anything, may be asked; nothing if that is not so."""
     if gate.state is State.OPEN:
         left = _closed_until(gate) - now
         return (
@@ -159,12 +183,24 @@ def _why(gate: Gate, now: float) -> str:
     if gate.state is State.HALF_OPEN:
         wait = f", the next in {gate.not_before - now:.1f} s" if gate.not_before > now else ""
         return f"circuit half open: one probe at a time{wait}"
-    if gate.not_before > now:
-        return f"told to wait another {gate.not_before - now:.1f} s"
+    return f"told to wait another {gate.not_before - now:.1f} s" if gate.not_before > now else ""
+
+
+def _held_by(shared: Sequence[Gate], ready: float, now: float) -> str:
+    """Which of what it shares lets a host wait that is `ready` then, and why; nothing if none does."""
+    most = max(shared, key=lambda each: max(each.ready, _closed_until(each)), default=None)
+    if most is None or max(most.ready, _closed_until(most)) <= ready:
+        return ""
+    return f"waiting for {scope_words(most.host)}: {_shut(most, now) or f'{_pace(most.rate)} for all that share it'}"
+
+
+def _paced(gate: Gate, now: float) -> str:
     if gate.cap is not None and gate.rate >= gate.cap.rps * ROUNDING and not (gate.strategy and gate.strategy.single):
         return gate.cap.why
     if gate.allowance is not None and now < gate.allowance[1]:
         return "its rate headers say how much is left"
+    if "/" in gate.host and (gate.strategy is None or gate.strategy.ceiling is None):
+        return "as fast as was set for all that share it"
     return _doing(gate.strategy)
 
 

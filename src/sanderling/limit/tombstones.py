@@ -1,7 +1,7 @@
 """What is kept of hosts that were let go, so that a penalty outlives its host's turn in memory, and the process."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice
 from math import inf
 from typing import Annotated, NamedTuple
@@ -9,12 +9,14 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from sanderling.limit.hints import LONGEST
+from sanderling.limit.shelves import Shelves
 
 # Ceiling, penalty, open until, openings, down since: 29 bytes that stand for a host of a kilobyte.
 PACKED = struct.Struct("<dddBf")
+SILENCE = struct.Struct("<8xdd")  # of that, when it may be asked again, and when its circuit may be probed
 VERSION = 1
-# How many to choose from when one must go; to look at all would take a second when there are a million.
-OLDEST = 64
+DROPPED = 4  # a part of a shelf that is full goes, one in so many
+AT_ONCE = 256  # hosts that are encoded in one step, which is about a millisecond
 
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -27,6 +29,10 @@ class Tombstone(NamedTuple):
     open_until: float
     openings: int
     down_since: float = inf  # when its outage began; inf if there is none, or if it had never answered
+
+    def says_anything(self, now: float) -> bool:
+        """Whether it is worth keeping."""
+        return bool(self.ceiling or self.openings) or max(self.not_before, self.open_until) > now
 
 
 class Saved(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -49,38 +55,52 @@ class SavedFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Tombstones:
-    """The hosts let go, oldest first; at most `most` of them, and penalties go last."""
+    """The hosts let go, the oldest first of those on one shelf; at most `most` of them, and penalties go last."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: dict[str, bytes] = {}
+        self._kept: Shelves[bytes] = Shelves(most)
+        self._readers: list[list[tuple[str, bytes]]] = []  # what each reader would miss
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def bury(self, host: str, stone: Tombstone, now: float) -> None:
         """Keep `stone`, unless it says nothing. What an earlier one of the same host says is not shortened by it."""
-        if stone.ceiling or stone.openings or max(stone.not_before, stone.open_until) > now:
-            if (earlier := self.exhume(host)) is not None:
-                stone = _heavier(stone, earlier)
-            self._kept[host] = PACKED.pack(*stone._replace(openings=min(stone.openings, 255)))
-            if len(self._kept) > self._most:
-                self._drop_one()
+        if not stone.says_anything(now):
+            return
+        shelf = self._kept.of(host)
+        if (earlier := shelf.pop(host, None)) is not None:
+            stone = _heavier(stone, Tombstone(*PACKED.unpack(earlier)))
+        shelf[host] = PACKED.pack(*stone._replace(openings=min(stone.openings, 255)))
+        if len(shelf) > self._kept.room:
+            _thin(shelf, now)
 
     def exhume(self, host: str) -> Tombstone | None:
         """What was kept of `host`, which is on its own again."""
-        packed = self._kept.pop(host, None)
-        return None if packed is None else Tombstone(*PACKED.unpack(packed))
+        packed = self._kept.of(host).pop(host, None)
+        if packed is None:
+            return None
+        for missed in self._readers:
+            missed.append((host, packed))
+        return Tombstone(*PACKED.unpack(packed))
 
-    def items(self) -> Iterator[tuple[str, Tombstone]]:
-        """Every host with its stone."""
-        return ((host, Tombstone(*PACKED.unpack(packed))) for host, packed in self._kept.items())
+    def items(self) -> Generator[tuple[str, Tombstone], None, None]:
+        """Every host that is kept when the first is read, with its stone; also those that are exhumed meanwhile."""
+        missed: list[tuple[str, bytes]] = []
+        self._readers.append(missed)
+        try:
+            for shelf in (*self._kept, missed):
+                for host, packed in list(shelf.items() if isinstance(shelf, dict) else shelf):
+                    yield host, Tombstone(*PACKED.unpack(packed))
+        finally:
+            self._readers = [each for each in self._readers if each is not missed]
 
-    def _drop_one(self) -> None:
-        """Of the oldest few, the one whose silence is over first: the longest penalties stay longest."""
-        few = islice(self.items(), OLDEST)
-        host, _ = min(few, key=lambda item: max(item[1].not_before, item[1].open_until))
-        del self._kept[host]
+
+def _thin(shelf: dict[str, bytes], now: float) -> None:
+    """Make room for a while: those go whose silence is over, the oldest first; then those that are owed the least."""
+    by_silence = sorted(shelf, key=lambda host: max(now, *SILENCE.unpack_from(shelf[host])))
+    for host in by_silence[: len(shelf) // DROPPED or 1]:
+        del shelf[host]
 
 
 def _heavier(stone: Tombstone, earlier: Tombstone) -> Tombstone:
@@ -93,20 +113,21 @@ def _heavier(stone: Tombstone, earlier: Tombstone) -> Tombstone:
     )
 
 
-def encode(stones: Iterator[tuple[str, Tombstone]], now: float, wall: float) -> bytes:
-    """The stones as JSON, with the seconds that are left of each penalty."""
-    hosts = [
-        Saved(
-            host,
-            stone.ceiling,
-            max(0.0, stone.not_before - now),
-            _open_for(stone, now),
-            stone.openings,
-            max(0.0, now - stone.down_since) if stone.down_since < inf else None,
-        )
-        for host, stone in stones
-    ]
-    return msgspec.json.encode(SavedFile(VERSION, wall, hosts))
+def encode(stones: Iterator[tuple[str, Tombstone]], now: float, wall: float) -> Iterator[bytes]:
+    """The stones as JSON, with the seconds that are left of each penalty; in pieces that are made when asked for."""
+    piece, comma = msgspec.json.encode(SavedFile(VERSION, wall, [])).removesuffix(b"]}"), b""
+    while some := list(islice(stones, AT_ONCE)):
+        piece += comma + msgspec.json.encode([_saved(host, stone, now) for host, stone in some])[1:-1]
+        comma = b","
+        if len(some) == AT_ONCE:
+            yield piece
+            piece = b""
+    yield piece + b"]}"
+
+
+def _saved(host: str, stone: Tombstone, now: float) -> Saved:
+    down = max(0.0, now - stone.down_since) if stone.down_since < inf else None
+    return Saved(host, stone.ceiling, max(0.0, stone.not_before - now), _open_for(stone, now), stone.openings, down)
 
 
 def _open_for(stone: Tombstone, now: float) -> float:

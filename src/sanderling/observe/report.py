@@ -87,6 +87,11 @@ class Report(msgspec.Struct, Generic[Facts_co], frozen=True, kw_only=True):
 AnyReport = Report[msgspec.Struct]
 
 
+def paced_by(pace: str) -> str:
+    """Say what moves the pace of hosts, if that is not what usually does."""
+    return "" if pace == "governor" else f", paced by {pace}"
+
+
 def shorten(text: str) -> str:
     """Cut a text that is too long."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

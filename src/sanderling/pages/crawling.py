@@ -72,7 +72,7 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
             complete = await crawl.run()
         await desk(held.finish, clock.wall(), complete)
         await desk(write_status, path, status(crawl, clock.now() - started, running=False))
-        await desk(keep, path, limiter.save())
+        await desk(keep, path, list(limiter.saving()))
         counts = crawl.counts
     fetched = counts[End.FETCHED] + counts[End.UNCHANGED]
     return Crawled(complete, fetched, counts[End.FAILED], path / PAGES)

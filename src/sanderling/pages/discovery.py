@@ -1,5 +1,6 @@
 """What links and redirects lead to: offered to the frontier, as far as it belongs to the crawl."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
@@ -42,9 +43,9 @@ class Discovery:
         self._find = find
         self._recent: set[str] = set()
         self._older: set[str] = set()
-        self._moves: dict[str, str] = {}  # the last redirects, of which some are not on disk yet
-        self._hops: dict[str, int] = {}  # redirects on the way to a URL that waits
-        self._nested: dict[str, int] = {}  # sitemaps on the way to a sitemap that waits
+        self._moves: OrderedDict[str, str] = OrderedDict()  # the last redirects, of which some are not on disk yet
+        self._hops: OrderedDict[str, int] = OrderedDict()  # redirects on the way to a URL that waits
+        self._nested: OrderedDict[str, int] = OrderedDict()  # sitemaps on the way to a sitemap that waits
 
     def offer(self, url: str, host: str, depth: int) -> None:
         """Put a URL in the queue, unless it is known."""
@@ -132,7 +133,7 @@ class Discovery:
         return True
 
 
-def _count(known: dict[str, T], url: str, of: T) -> None:
+def _count(known: OrderedDict[str, T], url: str, of: T) -> None:
     if len(known) >= MOST_COUNTED:
-        del known[next(iter(known))]
+        known.popitem(last=False)
     known[url] = of

@@ -1,5 +1,6 @@
 """What a host's robots.txt says: from memory, else from the crawl's own folder if that is fresh, else from the host."""
 
+from collections import OrderedDict
 from typing import NamedTuple
 
 from sanderling.clock import Clock
@@ -37,7 +38,8 @@ class Permissions:
         self._memory = memory
         self._clock = clock
         self._most = most
-        self._known: dict[str, tuple[Robots, float]] = {}  # with when it is too old; the longest unasked first
+        # With when it is too old; the longest unasked first.
+        self._known: OrderedDict[str, tuple[Robots, float]] = OrderedDict()
 
     def known(self, origin: str) -> Robots | None:
         """The rules of an origin, if they are in memory and fresh."""
@@ -82,6 +84,6 @@ class Permissions:
         self._known[origin] = (known, self._clock.now() + fresh)
         self.held += known.size
         while self.held > self._most and len(self._known) > 1:
-            dropped, _ = self._known.pop(next(iter(self._known)))
+            _, (dropped, _) = self._known.popitem(last=False)
             self.held -= dropped.size
         return known

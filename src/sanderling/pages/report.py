@@ -10,6 +10,7 @@ from sanderling.observe.report import (
     WorkCounts,
     join_names,
     largest,
+    paced_by,
     shorten,
 )
 from sanderling.pages.status import HostStatus, Status
@@ -124,4 +125,6 @@ def _doing(status: Status) -> str:
         return f"paused; {count(status.waiting, 'URL')} wait, {count(status.inflight, 'request')} in flight"
     if not status.waiting:
         return "nothing is left to ask for"
-    return f"asking {count(status.hosts_known, 'host')}; {count(status.waiting, 'URL')} wait{aside}"
+    return (
+        f"asking {count(status.hosts_known, 'host')}{paced_by(status.pace)}; {count(status.waiting, 'URL')} wait{aside}"
+    )

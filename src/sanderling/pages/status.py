@@ -42,6 +42,8 @@ class Status(msgspec.Struct, frozen=True):
     system: str = "pages"
     classes: dict[str, int] = {}  # requests of this run, by class of work
     set_aside: int = 0  # of those that wait, the URLs of hosts that do not answer: the next run asks for them
+    shared: tuple[HostView, ...] = ()  # what hosts share: a key, a domain, an address
+    pace: str = "governor"  # what moves the pace of hosts
 
     @property
     def pages(self) -> int:
@@ -59,7 +61,7 @@ def status(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = Tru
     # Its clock may have been set since it began: the time it is counts for others, and how long it took for us.
     wall = crawl.clock.wall()
     decided = {end.name.lower(): crawl.counts[end] for end in End if end is not End.WAITING}
-    waiting = crawl.waiting
+    waiting, snapshot = crawl.waiting, crawl.limiter.snapshot(top)
     return Status(
         pid=os.getpid(),
         wall=wall,
@@ -71,7 +73,9 @@ def status(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = Tru
         inflight=crawl.inflight,
         bytes=crawl.bytes,
         hosts_known=len(crawl.hosts),
-        hosts=tuple(_host(crawl, view) for view in crawl.limiter.snapshot(top).top),
+        hosts=tuple(_host(crawl, view) for view in snapshot.top),
+        shared=snapshot.shared,
+        pace=crawl.limiter.rules.strategy,
         running=running,
         paused=crawl.wanted.paused,
         set_aside=crawl.set_aside,

@@ -12,6 +12,7 @@ Tricky bits:
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -55,7 +56,7 @@ class Books:
         self._began = clock.now()
         self._offset = clock.wall() - clock.now()
         self._horizon = (float("-inf"), -1)
-        self._pending: dict[int, Entry] = {}
+        self._pending: OrderedDict[int, Entry] = OrderedDict()
         self._poked = asyncio.Event()
 
     @property
@@ -124,8 +125,8 @@ class Books:
             await self._write()
 
     async def _write(self) -> None:
-        ids = list(self._pending)[:AT_A_TIME]
-        entries = [self._pending.pop(each) for each in ids]
+        some = min(AT_A_TIME, len(self._pending))
+        entries = [self._pending.popitem(last=False)[1] for _ in range(some)]
         if not entries:
             return
         try:

@@ -115,7 +115,7 @@ class Poller:
             if host != NOWHERE:
                 permit = self._limiter.try_acquire(host)
                 if permit is None:
-                    return max(self._limiter.ready_at(host), now + SOON)
+                    return max(self._limiter.turn_at(host), now + SOON)
             entry = lane.pick(now, live=only_live)
             started = entry is not None and self._start(entry, host, permit, now)
             if permit is not None and not started:

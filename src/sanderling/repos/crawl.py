@@ -9,7 +9,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from sanderling.apis.atproto import TRANSIENT, Category, get_latest_commit, get_repo, latest_rev, why_not
 from sanderling.clock import Clock, Timer
@@ -175,9 +174,8 @@ class RepoCrawl:
         """Whether enough waits. Where few hosts have work, others may be further on in the directory."""
         if not AHEAD < self.waiting / self.rules.page_size <= FAR:
             return self.waiting > AHEAD * self.rules.page_size
-        # No more are counted than matter: there may be a hundred thousand hosts, and this is asked with every answer.
-        busy = islice((host for host in self.hosts.values() if host.dids), FEW_HOSTS)
-        return sum(1 for _ in busy) == FEW_HOSTS
+        # Nobody is looked for: there may be a hundred thousand hosts, and this is asked with every answer.
+        return len(self._turns) >= FEW_HOSTS
 
     def _feed(self, entries: Sequence[tuple[str, str]]) -> None:
         by_host: dict[str, list[str]] = {}
@@ -240,7 +238,7 @@ class RepoCrawl:
         permit = self.limiter.try_acquire(host.name)
         if permit is None:
             if host.asking or not self._left_refusing(host):  # the answer that is on its way says when
-                self._turns.add(host, max(self.limiter.ready_at(host.name), now + SOON))
+                self._turns.add(host, max(self.limiter.turn_at(host.name), now + SOON))
             return
         did = host.dids.popleft()
         self.waiting -= 1
@@ -269,7 +267,7 @@ class RepoCrawl:
         now = self.clock.now()
         self.measures.durations.add(now - started)
         if host.turn is not None:
-            self._turns.hasten(host, self.limiter.ready_at(host.name))
+            self._turns.hasten(host, self.limiter.turn_at(host.name))
         self._line_up(host, now)
         self._written()
 

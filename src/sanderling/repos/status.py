@@ -55,6 +55,7 @@ class RepoStatus:
     paused: bool = False  # whether somebody wants it to rest
     system: str = "repos"
     dropped: dict[str, int] = field(default_factory=dict)  # records of archived repos that are not in them, by why
+    pace: str = "governor"  # what moves the pace of hosts
 
     @property
     def archived(self) -> int:
@@ -101,6 +102,7 @@ class Watched:
             running=running,
             paused=crawl.wanted.paused,
             dropped={why: number for why, number in crawl.dropped.items() if number},
+            pace=crawl.limiter.rules.strategy,
         )
 
     def readings(self) -> RepoReadings:

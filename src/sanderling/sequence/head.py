@@ -10,6 +10,7 @@ comes with the record and does not know our clock, so after a jump of the clock 
 costs one `LONGEST_WAIT`, or some questions that come too early, until the line is shifted.
 """
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, isfinite
@@ -62,7 +63,8 @@ class Head:
         self._trail = Trail()
         self._line: Line | None = None
         self._apart: float | None = None  # seconds from one id to the next, as far as it was ever known
-        self._doubted: dict[int, float] = {}  # ids that were not there yet, and the margin they were asked with
+        # Ids that were not there yet, and the margin they were asked with.
+        self._doubted: OrderedDict[int, float] = OrderedDict()
         self._shift = 0.0  # how much earlier than by the line, since the line was proved too late
         self._now: float | None = None
         self._next: tuple[int, float] | None = None  # the id that is held back, and since when
@@ -120,7 +122,7 @@ class Head:
             return
         self._doubted[number] = self.margin
         if len(self._doubted) > MOST_DOUBTED:
-            del self._doubted[next(iter(self._doubted))]
+            self._doubted.popitem(last=False)
         if not self._shift:
             self._margin.missed(self._line.seconds)
 

@@ -11,6 +11,7 @@ from sanderling.observe.report import (
     Report,
     WorkCounts,
     largest,
+    paced_by,
     shorten,
 )
 from sanderling.sequence.status import DecisionStatus, SequenceStatus
@@ -149,7 +150,7 @@ def _doing(status: SequenceStatus) -> str:
     if status.paused:
         return f"paused at {status.cursor:,}; {count(status.inflight, 'request')} in flight"
     behind = "" if status.behind is None else f", {count(status.behind, 'id')} behind"
-    return f"{status.doing}{behind}; {count(status.plan.workers, 'worker')}"
+    return f"{status.doing}{behind}; {count(status.plan.workers, 'worker')}{paced_by(status.pace)}"
 
 
 def _troubles(status: SequenceStatus) -> list[str]:

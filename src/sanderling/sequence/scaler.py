@@ -118,5 +118,4 @@ class Scaler:
         )
 
     def _permitted(self) -> float:
-        (view,) = self._engine.limiter.snapshot(1).top or (None,)
-        return 0.0 if view is None else view.rate
+        return self._engine.limiter.snapshot().permitted

@@ -108,6 +108,7 @@ class SequenceStatus(msgspec.Struct, frozen=True, kw_only=True):
     remarks: dict[str, str] = {}  # by status, the last answer that was odd: its id, what was found and expected
     system: str = "sequence"
     classes: dict[str, int] = {}  # requests of this run, by class of work
+    pace: str = "governor"  # what moves the pace of hosts
 
     @property
     def seconds(self) -> float:
@@ -214,6 +215,7 @@ class SequenceWatch:
             decisions=self._decisions(),
             paused=system.paused,
             remarks=dict(measures.remarks),
+            pace=system.tools.limiter.rules.strategy,
         )
 
     def _decisions(self) -> tuple[DecisionStatus, ...]:

@@ -3,6 +3,7 @@
 Who asks us to stay away for an hour means the next process too.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -26,7 +27,7 @@ def recall(limiter: Restores, folder: Path) -> None:
         limiter.restore((folder / FILE).read_bytes())
 
 
-def keep(folder: Path, saved: bytes) -> None:
-    """Keep what the limiter saved; there is all of it or what was kept before. Raises FolderError."""
+def keep(folder: Path, saved: Iterable[bytes]) -> None:
+    """Keep what the limiter saved, in pieces; there is all of it or what was kept before. Raises FolderError."""
     with plainly(folder):
-        write_new(folder / FILE, [saved])
+        write_new(folder / FILE, saved)

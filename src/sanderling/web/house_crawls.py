@@ -3,7 +3,7 @@
 import msgspec
 
 from sanderling.apis.atproto import PERMANENT
-from sanderling.observe.report import Report, WorkCounts, largest
+from sanderling.observe.report import Report, WorkCounts, largest, paced_by
 from sanderling.repos.status import ARCHIVED, RepoStatus
 from sanderling.words import count, duration, size
 
@@ -83,4 +83,6 @@ def _archiving(status: RepoStatus, left: int, eta: float | None) -> str:
     if status.paused:
         return f"paused; {count(left, 'repo')} left, {count(status.inflight, 'request')} in flight"
     soon = "" if eta is None or not left else f", about {duration(eta)}"
-    return f"archiving from {count(status.hosts_known, 'host')}; {count(left, 'repo')} left{soon}"
+    return (
+        f"archiving from {count(status.hosts_known, 'host')}{paced_by(status.pace)}; {count(left, 'repo')} left{soon}"
+    )

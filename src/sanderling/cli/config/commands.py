@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from sanderling.cli import CommandError
 from sanderling.cli.config.file import NAME, NONE, VARIABLE, ConfigError, Configuration, Found, variables
+from sanderling.cli.config.limits import Limits, as_tables
 from sanderling.cli.config.settings import FOR_TESTS, HOME, OTHERS, PREFIX, TOP, Known, Setting, Table, known, variable
 from sanderling.cli.config.template import template, toml
 from sanderling.cli.config.tokens import checked
@@ -44,6 +45,18 @@ def show(
             print(f"\n[{'.'.join(table)}]" if table else "")
         for setting, found in rows:
             print(_line(setting, found))
+    if configuration.file.limits is not None and not command:
+        for line in _limits(configuration.file.limits):
+            print(printable(line) if line else "")
+
+
+def _limits(limits: Limits) -> Iterator[str]:
+    """What hosts share, as lines of a file."""
+    for title, said in as_tables(limits).items():
+        yield ""
+        yield f"[{title}]"
+        for key, value in said.items():
+            yield f"{toml(key) if title == 'limits.cost' else key} = {toml(value)}"
 
 
 def _tables(command: tuple[str, ...]) -> list[Table]:
@@ -114,6 +127,7 @@ def _document(configuration: Configuration, tables: list[Table]) -> dict[str, ob
             for table in tables
             if table in known().commands
         },
+        "limits": None if configuration.file.limits is None else as_tables(configuration.file.limits),
     }
 
 
@@ -130,7 +144,9 @@ def check(*, home: Home = None, config: Config = None) -> None:
         raise CommandError("\n".join(printable(problem) for problem in problems), code=2)
     name = configuration.file.name
     setting = [each for each in variables(known()) if configuration.environment.get(each)]
-    said = f"{name}: {count(len(configuration.file.values), 'setting')}" if name else f"no {NAME}: 0 settings"
+    limits = configuration.file.limits
+    also = "" if limits is None else f", {count(len(limits.shared) + len(limits.costs), 'limit')}"
+    said = f"{name}: {count(len(configuration.file.values), 'setting')}{also}" if name else f"no {NAME}: 0 settings"
     print(printable(f"{said}, and {len(setting)} in the environment; all well"))
 
 

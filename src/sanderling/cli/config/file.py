@@ -11,18 +11,25 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sanderling.cli.config.lines import Lines
 from sanderling.cli.config.settings import HOME, SHARED, TOP, Known, Setting, Table, found_words, known, variable
+
+if TYPE_CHECKING:
+    from sanderling.cli.config.limits import Limits
 
 NAME = "sanderling.toml"
 VARIABLE = "SANDERLING_CONFIG"
 NONE = "none"  # instead of a file: that there is none
 CLOSE = 0.75  # how alike a slip of the finger is to what was meant; what is less so may be right elsewhere
+LIMITS: Table = ("limits",)  # tables of no command: what hosts share
+# What the file of this call says of them; the command that is called then asks for it.
+limits_in_force: ContextVar["Limits | None"] = ContextVar("limits", default=None)
 LARGEST = 1 << 20  # bytes; what people write by hand has some thousand
 PAGES = "pages"  # the folder of a crawl of pages in a home; without one it has to be named
 IN_PAGES = {("pages.crawl", "out"), ("pages.verify", "FOLDER"), ("pages.failed", "FOLDER"), ("why", "out")}
@@ -60,6 +67,7 @@ class File:
     name: str
     values: Mapping[tuple[Table, str], Value]
     problems: tuple[str, ...] = ()
+    limits: "Limits | None" = None  # what hosts share
 
 
 NO_FILE = File("", {})
@@ -133,11 +141,13 @@ class _Check:
         self._known = all_known
         self._values: dict[tuple[Table, str], Value] = {}
         self._problems: list[tuple[int, str]] = []
+        self._limits: Limits | None = None
 
     def of(self, document: Mapping[str, object]) -> File:
         self._table(TOP, (), document)
         problems = sorted(self._problems, key=lambda problem: problem[0])
-        return File(self._name, self._values, tuple(f"{self._name}, line {line}: {words}" for line, words in problems))
+        words = tuple(f"{self._name}, line {line}: {words}" for line, words in problems)
+        return File(self._name, self._values, words, self._limits)
 
     def _table(self, table: Table, written: tuple[str, ...], content: Mapping[str, object]) -> None:
         settings = self._known.settings(table)
@@ -150,6 +160,11 @@ class _Check:
                 else:
                     said = f"{_where(table)}{key} is the table of a command"
                     self._wrong(line, f"{said}: found {found_words(value)}, expected [{_dotted(below)}]")
+            elif below == LIMITS:
+                # Here and not at the top: few files have them, and a limiter comes with them.
+                from sanderling.cli.config.limits import read as read_limits  # noqa: PLC0415
+
+                self._limits = read_limits(value, name, self._lines, self._wrong)
             elif key in settings:
                 self._setting(table, key, Value(value, line), settings[key])
             else:

@@ -31,6 +31,11 @@ class Lines:
             keys = keys[:-1]
         return self._lines.get(keys, 1)
 
+    def first_in(self, keys: Keys) -> int:
+        """The first line of a table, also of one that only those in it name."""
+        below = [line for each, line in self._lines.items() if each[: len(keys)] == keys]
+        return min(below, default=self[keys])
+
 
 def _scanned(text: str) -> Iterator[tuple[Keys, int]]:
     """Tables and keys with their lines, in the order of the file; of one that is there again, the last."""

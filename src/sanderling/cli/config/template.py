@@ -6,6 +6,7 @@ A line of prose begins with `# `, a setting with `#`: without that it is in forc
 import json
 from collections.abc import Iterator
 
+from sanderling.cli.config.limits import EXAMPLE
 from sanderling.cli.config.settings import TOP, Known, Setting, Table, variable
 
 HEAD = """\
@@ -17,13 +18,20 @@ HEAD = """\
 #
 # sanderling config check says whether all is well, sanderling config show what holds and why.
 """
-EXAMPLE, KEY = ("events", "consume"), "batches"
+COMMAND, KEY = ("events", "consume"), "batches"
+TAIL = """
+# What hosts share, and what requests cost, is in tables that are no command's, and holds for all that ask hosts:
+#
+"""
 
 
 def template(all_known: Known) -> str:
     """The text of the file."""
-    head = HEAD.format(example=variable(EXAMPLE, KEY), table=".".join(EXAMPLE), key=KEY)
-    return head + "".join(f"{line}\n" for table in all_known.tables for line in _lines(all_known, table))
+    head = HEAD.format(example=variable(COMMAND, KEY), table=".".join(COMMAND), key=KEY)
+    limits = "".join(f"#     {line}\n" if line else "#\n" for line in EXAMPLE.splitlines())
+    return (
+        head + "".join(f"{line}\n" for table in all_known.tables for line in _lines(all_known, table)) + TAIL + limits
+    )
 
 
 def _lines(all_known: Known, table: Table) -> Iterator[str]:

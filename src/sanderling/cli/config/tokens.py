@@ -7,7 +7,7 @@ from pathlib import Path
 from cyclopts import Argument, ArgumentCollection, Token
 
 from sanderling.cli import CommandError
-from sanderling.cli.config.file import ConfigError, Configuration, Found
+from sanderling.cli.config.file import ConfigError, Configuration, Found, limits_in_force
 from sanderling.cli.config.settings import HOME, SHARED, Table, variable
 from sanderling.cli.everywhere import Everywhere
 
@@ -32,6 +32,7 @@ def settle(given: Everywhere, command: Table, arguments: ArgumentCollection) -> 
     if (home := flags.pop(HOME.name, None)) is not None:  # of a command that is about the whole home
         _give(home, configuration.home)
     demo = _is_demo(flags.get("demo"), configuration, command)
+    limits_in_force.set(None if demo or command[:1] == ("demo",) else configuration.file.limits)
     for key, flag in flags.items():
         if not flag.name.startswith("--") or _typed(flag):
             continue

@@ -18,6 +18,7 @@ from sanderling.cli.client import client
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.onward import NOWHERE, Onward, stopping
 from sanderling.cli.flag_files import listing
+from sanderling.cli.limits import Law, make_limiter
 from sanderling.cli.loop import ending, finishing, run, stoppable
 from sanderling.cli.options import WATCHED, Options, Watched, beside, observed, pace_of, showing
 from sanderling.cli.pages.screen import Screen, fitting
@@ -56,6 +57,9 @@ class Network:
 
     rps: Annotated[float, Parameter(validator=Number(gt=0, lte=1e6))] = 8.0
     """Requests a second to each host at most."""
+
+    pace: Law = "governor"
+    """How the pace of a host is found: governor learns what it allows; aimd is the plain law, to compare with."""
 
     patience: Annotated[float, Parameter(validator=Number(gt=0))] = 600.0
     """Seconds to wait for a host that answers no more."""
@@ -188,7 +192,7 @@ async def crawl_folder(
             ran = await _run(crawl, tools, options, screen, desk, stopping(crawl.stop, feed))
             await desk(folder.finish, clock.wall(), ran.complete, tools.writes_parquet)
             await desk(write_status, folder.path, ran.last)
-            await desk(keep, folder.path, tools.limiter.save())
+            await desk(keep, folder.path, list(tools.limiter.saving()))
     return ran._replace(onward=() if feed is None else tuple(feed.words()))
 
 
@@ -245,7 +249,7 @@ def make_tools(
     return Tools(
         http=client(rules, network.contact, private=network.private, clock=clock, memory=memory),
         memory=memory,
-        limiter=Limiter(LimiterRules(pace=PaceRules.up_to(network.rps)), clock=clock),
+        limiter=make_limiter(LimiterRules(pace=PaceRules.up_to(network.rps), strategy=network.pace), clock),
         rules=CrawlRules(per_host=per_host, max_pages=max_pages, patience=network.patience, leave_out=listed),
         parquet=parquet,
     )

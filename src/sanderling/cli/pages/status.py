@@ -16,6 +16,8 @@ from sanderling.cli.pages.summary import FAULTS, by_reason, reasons
 from sanderling.cli.published_words import line, tell
 from sanderling.cli.why import crawls_in
 from sanderling.clock import SystemClock
+from sanderling.limit.snapshot import explain, scope_words
+from sanderling.observe.report import paced_by
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.status import Status, published
 from sanderling.stores import frontier_file, frontier_reading
@@ -126,8 +128,10 @@ def words(kept: Kept, found: Status | None, wall: float) -> Iterator[str]:
             yield line(end.name.lower().replace("_", " "), f"{number:,} {why}")
     if found is not None:
         doing = f"{'paused, ' if found.paused else ''}{count(found.inflight, 'request')} in flight; " if running else ""
-        yield line("now" if running else "at the end", f"{doing}{size(found.bytes)} read")
+        yield line("now" if running else "at the end", f"{doing}{size(found.bytes)} read{paced_by(found.pace)}")
         yield from _hosts(found)
+        for view in found.shared[:SHOWN]:
+            yield line("shared", f"{scope_words(view.host)}: {explain(view)}")
 
 
 def _waiting(kept: Kept) -> str:

@@ -17,6 +17,7 @@ from sanderling.apis.trackside import Trackside
 from sanderling.cli import CommandError
 from sanderling.cli.client import check_reach, client
 from sanderling.cli.flag_files import secret, section
+from sanderling.cli.limits import make_limiter
 from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.memory import Memory
@@ -88,7 +89,7 @@ class Upstream:
 
     def limiter(self, clock: Clock) -> Limiter:
         """The limiter. What is polled is planned: it begins at the full rate, and learns from refusals only."""
-        return Limiter(LimiterRules.contract(self.max_rps), clock=clock)
+        return make_limiter(LimiterRules.contract(self.max_rps), clock)
 
 
 @Parameter(name="*")

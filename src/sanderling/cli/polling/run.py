@@ -155,7 +155,7 @@ async def running(given: Given, gear: Gear, options: Options, clock: Clock, scre
         app = partial(_api, control, gear.source, clock)
         await stack.enter_async_context(given.serving.served(app, screen.note))
         yield Running(system, watch, control, folder, screen, came)
-        await desk(keep, folder, gear.limiter.save())
+        await desk(keep, folder, list(gear.limiter.saving()))
 
 
 def _ending(system: PollingSystem) -> str:

@@ -17,11 +17,12 @@ from cyclopts import Parameter
 from sanderling.cli import CommandError
 from sanderling.cli.client import client
 from sanderling.cli.command_line import AsJson
+from sanderling.cli.limits import make_limiter
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.desk import desk_in
-from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.limit import LimiterRules, PaceRules
 from sanderling.redact import redact_url
 from sanderling.repos.directory import Directory, DirectoryError, SqliteDirectory, read_did_file
 from sanderling.repos.directory_clickhouse import ClickhouseDirectory
@@ -222,8 +223,8 @@ async def _list(http: Http, store: SqliteDirectory, url: str, kept: Path, *, pri
 
 
 def _tools(http: Http, thread: ThreadPoolExecutor, clock: Clock, *, private: bool) -> Tools:
-    limiter = Limiter(LimiterRules(pace=PaceRules(max_rps=RPS)), clock=clock)
-    return Tools(Fetcher(http, limiter, clock=clock), limiter, clock, desk_in(thread), private)
+    made = make_limiter(LimiterRules(pace=PaceRules(max_rps=RPS)), clock)
+    return Tools(Fetcher(http, made, clock=clock), made, clock, desk_in(thread), private)
 
 
 class _Saying:

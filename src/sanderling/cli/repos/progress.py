@@ -103,7 +103,8 @@ def status(*, json: AsJson = False, place: Place = USUAL) -> None:
     view, found, wall = known_progress(place), published(place.output_dir), SystemClock().wall()
     if view == NOTHING and found is None:
         raise nothing("no crawl of repos has begun", _where(place), "--output-dir", "sanderling repos crawl")
-    tell(f"The crawl in {_where(place)}", found, wall, _table(view), as_json=json, kept=view)
+    lines = [*_table(view), *([] if found is None or found.pace == "governor" else [f"Paced by {found.pace}."])]
+    tell(f"The crawl in {_where(place)}", found, wall, lines, as_json=json, kept=view)
 
 
 def _where(place: Place) -> str:

@@ -13,6 +13,7 @@ from cyclopts.validators import Number
 from sanderling.cli import CommandError
 from sanderling.cli.client import client
 from sanderling.cli.flag_files import listing
+from sanderling.cli.limits import Law, make_limiter
 from sanderling.cli.loop import finishing, stoppable
 from sanderling.cli.options import Options, beside, observed, pace_of, showing
 from sanderling.cli.repos.screen import Screen
@@ -66,6 +67,9 @@ class Asking:
     default_pds_rps: Annotated[float, Parameter(env_var="DEFAULT_PDS_RPS", validator=Number(gt=0, lte=1000))] = 5.0
     """Requests a second to a host of 100 to 999 repos at most; smaller ones get 2, larger ones 10."""
 
+    pace: Law = "governor"
+    """How the pace of a host is found: governor learns what it allows; aimd is the plain law, to compare with."""
+
     skip_pds: Annotated[
         tuple[str, ...], Parameter(env_var="SKIP_PDS", env_var_split=_listed, negative=(), show_default=False)
     ] = ()
@@ -112,7 +116,7 @@ class Asking:
         pace = PaceRules.up_to(most)
         # Not for minutes: who is not well by then is asked again in a later pass.
         breaker = BreakerRules(consecutive=BLOCK_AFTER, unreached=BLOCK_AFTER, longest=LONGEST_OPEN)
-        return Limiter(LimiterRules(pace=pace, breaker=breaker), clock=clock)
+        return make_limiter(LimiterRules(pace=pace, breaker=breaker, strategy=self.pace), clock)
 
 
 @Parameter(name="*")
@@ -219,7 +223,7 @@ async def run_crawl(parts: Opened, tools: Tools, options: Options, *, clock: Clo
         if complete:
             # So that the next run begins at the first DID, and comes by all that is not complete.
             await desk(_clear_cursor, parts)
-        await desk(keep, folder, limiter.save())
+        await desk(keep, folder, list(limiter.saving()))
         view = await desk(parts.progress.view)
     return Ran(last, view, complete, bool(stops))
 

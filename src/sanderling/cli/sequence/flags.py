@@ -16,6 +16,7 @@ from sanderling.apis.numbered import LARGEST_ID, NumberedApi
 from sanderling.cli import CommandError
 from sanderling.cli.client import check_reach, client
 from sanderling.cli.flag_files import read, secret, section
+from sanderling.cli.limits import Law, make_limiter
 from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.memory import Memory
@@ -187,6 +188,9 @@ class Pace:
     max_rps: Annotated[float, Parameter(validator=Number(gt=0, lte=100_000))] = 250.0
     """Requests a second at most; how many the host allows is learned."""
 
+    pace: Law = "governor"
+    """How the pace of a host is found: governor learns what it allows; aimd is the plain law, to compare with."""
+
     dev: Annotated[bool, Parameter(negative=())] = False
     """Ask for some of the ids only, to try things out."""
 
@@ -214,7 +218,7 @@ class Pace:
 
     def limiter(self, clock: Clock) -> Limiter:
         """The limiter that goes with the flags."""
-        return Limiter(limits(PaceRules.up_to(self.max_rps)), clock=clock)
+        return make_limiter(replace(limits(PaceRules.up_to(self.max_rps)), strategy=self.pace), clock)
 
 
 @Parameter(name="*")

@@ -186,7 +186,7 @@ async def run_crawl(
         last = now.status(running=False)
         screen.show(last)
         await desk(write_status, folder, last)
-        await desk(keep, folder, limiter.save())
+        await desk(keep, folder, list(limiter.saving()))
     return Ran(last, tuple(came), complete, () if feed is None else tuple(feed.words()))
 
 

@@ -10,6 +10,7 @@ from sanderling.cli.published_words import line, tell
 from sanderling.cli.sequence.place import USUAL, Place, known_state
 from sanderling.cli.sequence.words import age, answers, kept, missed, position, remark
 from sanderling.clock import SystemClock
+from sanderling.observe.report import paced_by
 from sanderling.sequence.status import DecisionStatus, SequenceStatus, published
 from sanderling.stores.status_file import is_running
 from sanderling.words import count
@@ -72,7 +73,7 @@ def _numbers(now: SequenceStatus, *, running: bool) -> Iterator[str]:
         yield line("gaps", f"{now.gaps:,} skipped, {count(now.skipped, 'id')}")
     yield line("kept", kept(now))
     if now.limiter is not None:
-        yield line("host", f"{now.limiter.rate:,.1f} requests a second: {now.limiter.why}")
+        yield line("host", f"{now.limiter.rate:,.1f} requests a second{paced_by(now.pace)}: {now.limiter.why}")
     for name, trouble in (("queue", now.trouble), ("store", now.store.trouble if now.store else "")):
         if trouble:
             yield line("trouble", f"the {name} takes nothing: {trouble}")

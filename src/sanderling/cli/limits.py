@@ -1,0 +1,15 @@
+"""The limiter of every command that asks hosts: what hosts share is in sanderling.toml, whichever command runs."""
+
+from typing import Literal
+
+from sanderling.cli.config.file import limits_in_force
+from sanderling.clock import Clock
+from sanderling.limit import Limiter, LimiterRules
+
+Law = Literal["governor", "aimd"]  # of those there are, the ones for crawls; `contract` is for what is planned
+
+
+def make_limiter(rules: LimiterRules, clock: Clock | None = None) -> Limiter:
+    """A limiter with these rules, and with the limits of the file."""
+    limits = limits_in_force.get()
+    return Limiter(rules if limits is None else limits.applied(rules), clock=clock)
