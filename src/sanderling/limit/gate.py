@@ -275,10 +275,7 @@ class Gate(Lane):
         if strategy.single or not fresh or not 200 <= feedback.status < 400:
             # Served, which is all it says: too old, a 404, or a probe.
             self.delivered += 1
-            if not (fresh and strategy.probed(self, now)):
-                return False
-            self.ready = max(self.ready, now)  # nothing was saved up meanwhile
-            return True
+            return fresh and strategy.probed(self, now)
         if 0 < feedback.latency < inf:
             self.sample(feedback.latency)
         else:

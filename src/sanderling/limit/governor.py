@@ -139,6 +139,7 @@ class Governor:
         if self.mode is not Mode.DRAIN:
             return False
         ceiling = self._record.resume(self.rate, self.hold, now, lane.delivered)
+        self.hold = now  # nothing was saved up meanwhile
         if ceiling is None:
             self._meeting |= not self._record.bare  # too little to conclude anything from
             self._start_over(lane, now)
