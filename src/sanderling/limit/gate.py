@@ -23,6 +23,7 @@ from sanderling.limit.tombstones import Tombstone
 
 LONGEST_HEADER_WAIT = 3600.0  # seconds to believe a header that says nothing is left
 HALF_OPEN_PAUSE = 1.0  # seconds to ask again while another caller's probe is out; it usually answers sooner
+HANGS = 1.0  # seconds, and twice its usual latency, without an answer from a host that has no room for more
 FEWEST_FAILURES = 4  # in a row, before an item may be given up
 
 
@@ -131,8 +132,8 @@ class Gate(Lane):
             return self.probe_until
         due = self.ready if self.strategy is None else max(self.ready, self.strategy.hold)
         if not self.has_room:
-            # As soon as an answer makes room; or, should they never be reported, when the last has had its time.
-            return max(due, self.ready - self.interval + self._rules.lease)
+            # As soon as an answer makes room. Those that hang, or were never reported, do not block the others for long.
+            return max(due, self.ready - self.interval + HANGS + 2 * self.mean)
         return due
 
     def grant(self, owner: Owner, now: float, cost: float) -> Permit:
