@@ -301,7 +301,7 @@ class Engine(Generic[H, W, R]):
                 self._judge.release(host, now)  # there is nothing else to probe it with, and nothing under way
             self._queues.add(host, now + (PROBE_PAUSE if host.aside else LOOK), now)
         else:
-            host.probing = True
+            host.probing, host.probed_at = True, now
             probe = permit.probe or host.aside or host.is_in_doubt(now)
             permit.probe = True  # also where it is not the limiter that asks: a probe is not waited for as long
             told = Dispatch(work, permit, Class.PROBE, unproven=host.is_unproven, aside=host.aside)
