@@ -212,7 +212,7 @@ class Wire:
         answer = self._world.answer(task.url, self._wall + now)
         try:
             async with asyncio.timeout_at(now + self._rules.total):
-                await self._headers(answer)
+                await self._headers(answer, task.wait)
                 await self._body(task.url, answer)
         except TimeoutError as error:
             raise TimeoutError(str(error) or "total") from None
@@ -221,9 +221,9 @@ class Wire:
         headers = (("Content-Type", answer.kind), ("Content-Length", str(len(answer.body))))
         return Reply(answer.status, headers, answer.body[: task.most], task.url, answer.latency)
 
-    async def _headers(self, answer: Answer) -> None:
+    async def _headers(self, answer: Answer, wait: float | None) -> None:
         if answer.fault is Fault.SILENT:
-            await asyncio.sleep(self._rules.connect + self._rules.first_byte)
+            await asyncio.sleep(min(self._rules.connect + self._rules.first_byte, wait or inf))
             raise TimeoutError("first byte")
         if answer.fault is Fault.REFUSED:
             await asyncio.sleep(0.001)

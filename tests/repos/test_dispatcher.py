@@ -30,13 +30,15 @@ def test_the_size_counts_all_pages() -> None:
     assert large.rate(usual=5) == 10
 
 
-@pytest.mark.parametrize(("failures", "rps"), [(0, 10), (4, 10), (5, 5), (9, 5), (10, 2.5), (15, 1.25), (60, 0.5)])
-def test_failures_halve_it_down_to_a_floor(failures: int, rps: float) -> None:
+@pytest.mark.parametrize(("failures", "rps"), [(0, 10), (4, 10), (5, 5), (9, 5), (10, 10), (60, 10)])
+def test_failures_halve_it_until_it_is_blocked(failures: int, rps: float) -> None:
+    """One that is blocked is probed at the limiter's pace, and has its own rate when it is back."""
     assert host(1000, failures).rate(usual=5) == rps
 
 
-def test_a_usual_rate_below_the_floor_is_kept() -> None:
-    assert host(500, failures=20).rate(usual=0.2) == 0.2
+@pytest.mark.parametrize(("usual", "rps"), [(0.2, 0.2), (0.8, 0.5)])
+def test_there_is_a_floor_and_a_usual_rate_below_it_is_kept(usual: float, rps: float) -> None:
+    assert host(500, failures=5).rate(usual) == rps
 
 
 def test_ten_failures_in_a_row_block_it_and_a_success_restores_everything() -> None:

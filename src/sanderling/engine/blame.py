@@ -61,6 +61,7 @@ class Judge(Generic[H, W, R]):
                 self._failed(host, work, settled, now, probe=probe, dropped=dropped)
             case Standing.REFUSED:
                 host.note_failure(settled.outcome, now)
+                self._vouch(host)
                 host.doubted = now if dropped else host.doubted  # it may be refused for ever itself
                 self._postpone(host, work, settled, now, wait=self._refusal(host, work, now), dropped=dropped)
             case Standing.UNASKED:
@@ -112,12 +113,14 @@ class Judge(Generic[H, W, R]):
             self._postpone(host, work, settled, now, wait=self._rules.pause(1), dropped=dropped)
         else:
             self._blame(host, work, outcome, now)
-        if not self._limiter.is_down(host.name):
-            return
-        if host.answered is not None:
-            self._limiter.vouch(host.name)  # also if that was in an earlier run
-        if host.good is not None and host.doubted is None:
+        self._vouch(host)
+        if host.good is not None and host.doubted is None and self._limiter.is_down(host.name):
             self._limiter.probe_now(host.name)  # with known good work a false alarm costs one request and no time
+
+    def _vouch(self, host: H) -> None:
+        """Let the limiter know that the host has answered before, be it in an earlier run."""
+        if host.answered is not None and self._limiter.is_down(host.name):
+            self._limiter.vouch(host.name)
 
     def _count_bad_probe(self, host: H, now: float) -> None:
         """One is enough where failures are rare: then what failed since the last good answer is the host's fault."""

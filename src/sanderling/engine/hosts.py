@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 from sanderling.engine.classes import Shares
@@ -12,8 +13,8 @@ from sanderling.outcome import Code, Outcome
 # fill an engine.
 FIRST_SLOTS = 2
 DOUBT = 20.0  # seconds without a good answer from a host that was good, until it is asked how it is
-# Seconds from a probe that failed to the next, where the limiter sets no pace; longer for a host that never answered.
-PROBE_PAUSE, STRANGER_PAUSE = 15.0, 60.0
+# Seconds from one probe to the next, where the limiter sets no pace; longer for a host that never answered.
+PROBE_PAUSE, STRANGER_PAUSE = 20.0, 60.0
 
 
 class Failing(NamedTuple):
@@ -39,6 +40,7 @@ class HostState:
     trouble: Outcome | None = None  # the last thing it said instead of a good answer
     aside: bool = False  # without a good answer for too long: only probed
     probing: bool = False  # whether a request is out that is to tell how it is
+    probed_at: float = -inf  # when the last such was sent
     bad_probes: int = 0  # in a row
     good: Any = None  # work that it has answered well: by it the host is probed
     doubted: float | None = None  # when that failed since: it may have gone bad itself
@@ -65,7 +67,9 @@ class HostState:
     @property
     def rests_until(self) -> float:
         """When it may be probed again, where the limiter sets no pace."""
-        return self.failed_at + (STRANGER_PAUSE if self.answered is None else PROBE_PAUSE)
+        if self.answered is None:
+            return max(self.probed_at, self.failed_at) + STRANGER_PAUSE
+        return self.probed_at + PROBE_PAUSE
 
     def note_failure(self, outcome: Outcome, now: float) -> None:
         """No good answer. That we hold back ourselves is no news of the host."""

@@ -113,8 +113,9 @@ class Engine(Generic[H, W, R]):
         now = self.clock.now()
         for host in hosts:
             self._line_up(host, now)
-            if host.turn is not None and not host.aside and (due := self._due(host, now)) is not None:
-                self._queues.hasten(host, max(due, now))
+            if host.turn is not None and not host.aside:
+                due = self._due(host, now, probed=self._queues.is_probed(host, now))
+                self._queues.hasten(host, inf if due is None else max(due, now))
         self.pump()
 
     @property
@@ -136,13 +137,16 @@ class Engine(Generic[H, W, R]):
         if not self._running:
             return
         now = self.clock.now()
-        while (room := self._has_room(now)) and (host := self._queues.next(now, **self._may_probe)) is not None:
+        while (room := self._has_room(now)) and (host := self._next(now)) is not None:
             self._serve(host, now)
         self.writer.hungry = self._is_starving(now)
         self.writer.still = not (self._queues or self.inflight)
         self._arm(now, room=room)
         if self.inflight == 0 and (self.stopped or self._source.enough(0) or self._is_exhausted):
             self._over.set()
+
+    def _next(self, now: float) -> H | None:
+        return self._queues.next(now, probes=self._may_probe, aside=self._may_probe_aside)
 
     def _is_starving(self, now: float) -> bool:
         """Whether nothing can be sent for a while, and not for want of slots: what was found may be needed."""
@@ -167,7 +171,7 @@ class Engine(Generic[H, W, R]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        due = self._queues.due(**self._may_probe)
+        due = self._queues.due(probes=self._may_probe, aside=self._may_probe_aside)
         if due is None or self.stopped or self._over.is_set():
             return
         if self.inflight >= self.slots:
@@ -182,10 +186,14 @@ class Engine(Generic[H, W, R]):
         return bool(self._queues or self._left_alone or self._source.loading)
 
     @property
-    def _may_probe(self) -> dict[str, bool]:
-        """Whether hosts are probed, and those that were set aside: not at the end, since that keeps no crawl alive."""
-        probes = self._probing < max(1, self.slots // PROBES)
-        return {"probes": probes, "aside": probes and (self._waits or self.inflight > self._inflight_aside)}
+    def _may_probe(self) -> bool:
+        """Whether one more host may be probed."""
+        return self._probing < max(1, self.slots // PROBES)
+
+    @property
+    def _may_probe_aside(self) -> bool:
+        """Whether one that was set aside may be: not at the end, since that keeps no crawl alive."""
+        return self._may_probe and (self.inflight > self._inflight_aside or self._waits)
 
     @property
     def _is_exhausted(self) -> bool:
@@ -212,7 +220,7 @@ class Engine(Generic[H, W, R]):
             return
         permit = self.limiter.try_acquire(host.name)
         if permit is None:
-            self._wait_for_leave(host, now)
+            self._wait_for_leave(host, now, probed=probing)
             return
         if probing:
             self._send_probe(host, permit, now, hopeless=hopeless)
@@ -225,15 +233,15 @@ class Engine(Generic[H, W, R]):
         if full:
             self._line_up(host, now)
         elif (due := self._probe_due(host)) > now:
-            self._queues.add(host, due, now)
+            self._queues.add(host, due, probed=True)
         return full or due > now
 
-    def _wait_for_leave(self, host: H, now: float) -> None:
+    def _wait_for_leave(self, host: H, now: float, *, probed: bool) -> None:
         """The host may not be asked now: it may have asked for quiet, for longer than we are prepared to wait."""
         if not host.aside and host.silent_since is None and self._judge.is_hopeless(host, now):
             self._set_aside(host, now)
         else:
-            self._queues.add(host, max(self.limiter.turn_at(host.name), now + SOON), now)
+            self._queues.add(host, max(self.limiter.turn_at(host.name), now + SOON), probed=probed)
 
     def _set_aside(self, host: H, now: float) -> None:
         self._judge.set_aside(host, now)
@@ -299,9 +307,9 @@ class Engine(Generic[H, W, R]):
             permit.release()
             if not host.inflight:
                 self._judge.release(host, now)  # there is nothing else to probe it with, and nothing under way
-            self._queues.add(host, now + (PROBE_PAUSE if host.aside else LOOK), now)
+            self._queues.add(host, now + (PROBE_PAUSE if host.aside else LOOK), probed=True)
         else:
-            host.probing = True
+            host.probing, host.probed_at = True, now
             probe = permit.probe or host.aside or host.is_in_doubt(now)
             permit.probe = True  # also where it is not the limiter that asks: a probe is not waited for as long
             told = Dispatch(work, permit, Class.PROBE, unproven=host.is_unproven, aside=host.aside)
@@ -322,23 +330,24 @@ class Engine(Generic[H, W, R]):
         """Give the host its next turn, if it has something to ask for."""
         if host.aside or host.accused is not None:
             if not host.probing:  # else its answer says what comes next
-                self._queues.add(host, max(now, self._probe_due(host)), now)
+                self._queues.add(host, max(now, self._probe_due(host)), probed=True)
         elif host.inflight < self._slots_of(host):
-            if (due := self._due(host, now)) is not None:
-                self._queues.add(host, max(due, now), now)
+            probed = self._queues.is_probed(host, now)
+            if (due := self._due(host, now, probed=probed)) is not None:
+                self._queues.add(host, max(due, now), probed=probed)
         elif host.turn is None and self._source.due(host, now) is not None:
             if now >= host.look_at:
                 host.look_at = self._cut_slow((host.flights or {}).values(), self._slots_of(host), now)
-            self._queues.add(host, host.look_at, now)
+            self._queues.add(host, host.look_at, probed=self._queues.is_probed(host, now))
 
-    def _due(self, host: H, now: float) -> float | None:
+    def _due(self, host: H, now: float, *, probed: bool) -> float | None:
         """When the host has something to ask for: an item that is due, or how it is."""
         due = self._source.due(host, now)
-        if due is None:
-            return None
-        if self._queues.is_probed(host, now):
-            return self._probe_due(host)
-        doubt = inf if host.silent_since is None else host.silent_since + DOUBT
+        if due is None or probed:
+            return None if due is None else self._probe_due(host)
+        if host.silent_since is None:
+            return due
+        doubt = host.silent_since + DOUBT
         return min(due, doubt) if host.is_in_doubt(doubt) else due
 
     def _probe_due(self, host: H) -> float:
@@ -354,7 +363,7 @@ class Engine(Generic[H, W, R]):
         if due is None or due > now or host.inflight >= self._slots_of(host):
             self._line_up(host, now)
         else:
-            self._queues.add(host, now + LOOK, now)
+            self._queues.add(host, now + LOOK, probed=False)
 
     # Asking.
 

@@ -28,13 +28,18 @@ class HostQueues(Generic[H]):
         """How many hosts that were not set aside have a turn to come."""
         return len(self.work) + len(self._doubt)
 
+    def __bool__(self) -> bool:
+        return bool(self.work or self._doubt)
+
     def is_probed(self, host: H, now: float) -> bool:
         """Whether the host is only to be asked how it is."""
-        return host.aside or host.accused is not None or host.is_in_doubt(now) or self._limiter.is_down(host.name)
+        if host.silent_since is not None and host.is_in_doubt(now):
+            return True
+        return host.aside or host.accused is not None or self._limiter.is_down(host.name)
 
-    def add(self, host: H, due: float, now: float) -> None:
+    def add(self, host: H, due: float, *, probed: bool) -> None:
         """Give the host its place, unless it has one."""
-        self._queue_of(host, now).add(host, due)
+        self._queue_of(host, probed=probed).add(host, due)
 
     def hasten(self, host: H, due: float) -> None:
         """Let a host that has a later place have this one."""
@@ -43,29 +48,29 @@ class HostQueues(Generic[H]):
 
     def leave_others(self, host: H, now: float) -> None:
         """Take the host's place away if it is in another queue than it should be by now."""
-        own = self._queue_of(host, now)
-        for queue in (self.work, self._doubt, self._aside):
-            if queue is not own:
-                queue.remove(host)
+        if host.turn is not None:
+            own = self._queue_of(host, probed=self.is_probed(host, now))
+            for queue in (self.work, self._doubt, self._aside):
+                if queue is not own:
+                    queue.remove(host)
 
     def next(self, now: float, *, probes: bool, aside: bool) -> H | None:
         """The host whose turn it is, also of those that are probed, or were set aside, if they may be."""
-        for queue in self._open(probes=probes, aside=aside):
-            if (host := queue.next(now)) is not None:
-                return host
-        return None
+        host = self._doubt.next(now) if probes and self._doubt else None
+        if host is None and self._aside and aside:
+            host = self._aside.next(now)
+        return self.work.next(now) if host is None else host
 
     def due(self, *, probes: bool, aside: bool) -> float | None:
         """When the next turn is."""
-        dues = (queue.due() for queue in self._open(probes=probes, aside=aside))
-        return min((due for due in dues if due is not None), default=None)
+        due = self.work.due()
+        if probes and (other := self._doubt.due()) is not None:
+            due = other if due is None else min(due, other)
+        if aside and (other := self._aside.due()) is not None:
+            due = other if due is None else min(due, other)
+        return due
 
-    def _open(self, *, probes: bool, aside: bool) -> list[Turns[H]]:
-        if not probes:
-            return [self.work]
-        return [self._doubt, self._aside, self.work] if aside else [self._doubt, self.work]
-
-    def _queue_of(self, host: H, now: float) -> Turns[H]:
+    def _queue_of(self, host: H, *, probed: bool) -> Turns[H]:
         if host.aside:
             return self._aside
-        return self._doubt if self.is_probed(host, now) else self.work
+        return self._doubt if probed else self.work

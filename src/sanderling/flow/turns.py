@@ -29,6 +29,9 @@ class Turns(Generic[P]):
     def __len__(self) -> int:
         return len(self._places)
 
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
     def add(self, host: P, due: float) -> None:
         """Give the host its place, unless it has one."""
         if host.turn is None:

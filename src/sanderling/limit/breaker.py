@@ -124,8 +124,11 @@ class Breaker:
         """Openings in a row by which the next pause is longer than the first."""
         return self.openings - self._short
 
-    def failed(self, now: float, rng: Random, item: Hashable, *, of_host: bool = False) -> bool:
-        """Count a failure of `item`, or `of_host`; whether the state changed."""
+    def failed(self, now: float, rng: Random, item: Hashable, *, of_host: bool = False, single: bool = False) -> bool:
+        """Count a failure of `item`, or `of_host`; whether the state changed.
+
+        While one request at a time is let through (`single`), all that fail are probes, and few of them are enough.
+        """
         self._count(1.0)
         self.failures += 1
         self._unreached += of_host
@@ -133,8 +136,9 @@ class Breaker:
             return self._move(Event.PROBE_FAILED, now, rng)
         if self.state is State.OPEN:
             return False
-        self._items.add(item)
-        tripped = len(self._items) >= self.enough or self._unreached >= self._rules.unreached + self._more
+        self._items.add(object() if single else item)
+        enough = min(self.enough, CLEAN + self._more) if single else self.enough
+        tripped = len(self._items) >= enough or self._unreached >= self._rules.unreached + self._more
         return tripped and self._move(Event.TRIPPED, now, rng)
 
     def succeeded(self, now: float, rng: Random) -> bool:

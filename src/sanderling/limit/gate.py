@@ -295,9 +295,8 @@ class Gate(Lane):
             # It is made at the first failure; what went well before must count too.
             good = self.vouched or self.delivered > 0
             self.breaker = Breaker(self._rules.breaker, now, answers=self.ended - 1, good=good)
-        # While one request at a time is let through, what fails again and again are probes, whatever the item.
-        item = object() if feedback.blame is None or self._single else feedback.blame.item
-        if not self.breaker.failed(now, self._rules.rng, item, of_host=feedback.blames_host):
+        item = object() if feedback.blame is None else feedback.blame.item
+        if not self.breaker.failed(now, self._rules.rng, item, of_host=feedback.blames_host, single=self._single):
             return False
         self.generation = self.serial
         self.probe = 0

@@ -7,22 +7,22 @@ in threads; what bodies hold in memory is bounded.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 
-from sanderling.apis.atproto import TRANSIENT, Category, get_latest_commit, get_repo, latest_rev, why_not
+from sanderling.apis.atproto import Category, get_latest_commit, get_repo, latest_rev, why_not
 from sanderling.clock import Clock, Timer
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
-from sanderling.flow.turns import Turns
 from sanderling.flow.workers import Workers
 from sanderling.ids import HostError, host_of
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code, Outcome
 from sanderling.repos.books import Archived, Books
 from sanderling.repos.directory import Directory
-from sanderling.repos.dispatcher import HostRepos
+from sanderling.repos.dispatcher import HostRepos, HostTurns
+from sanderling.repos.feeding import Feeder
 from sanderling.repos.measures import Measures
 from sanderling.repos.packing import pack
 from sanderling.repos.rules import RepoRules
@@ -36,6 +36,8 @@ NOT_NOW = frozenset({Code.RATE_LIMITED, Code.DEFERRED})
 MOST_DEFERRALS = 20  # of one DID; a host that does nothing but put us off is asked again in the next pass
 FEW_HOSTS = 50  # while fewer have work, more pages are read ahead than usual, up to FAR of them
 AHEAD, FAR = 10, 50  # pages
+MOST_SKIPPED = 1_000_000  # DIDs of hosts that are away, which wait in memory; more wait for the next pass
+PROBES = 4  # the part of all workers that may wait for blocked hosts: one in so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,9 @@ class RepoCrawl:
         self._fetcher = fetcher
         self._hands = hands
         self.clock = clock
-        self._turns: Turns[HostRepos] = Turns()
+        self._turns = HostTurns(rules.workers // PROBES)
         self._deferred: Counter[str] = Counter()  # how often a DID was put off
+        self._skipped = 0  # DIDs that wait until a blocked host answers
         self._timer: Timer | None = None
         self._fed = False  # whether the directory, or what failed before, was read to its end
         self._stopping = False
@@ -85,16 +88,18 @@ class RepoCrawl:
         self._moved = asyncio.Event()  # something has changed for who waits to feed
         self._over = asyncio.Event()
         self._group = Workers()
+        directory, progress, water = stores.directory, stores.progress, stores.books.water
+        self._feeder = Feeder(directory, progress, water, hands.disk, self.measures, rules.page_size)
 
     async def run(self) -> bool:
         """Crawl until every DID was seen to or it was stopped; whether it is complete."""
         async with asyncio.TaskGroup() as keeping:
             keeping.create_task(self._stores.books.write(self._written))
             async with self._group:
-                await self._pass(self._feed_directory)
+                await self._pass(self._feeder.feed_directory(self._room_for_a_page, self._feed))
                 again = self.rules.passes > 1
                 while not self._stopping and (again or self.waiting):
-                    await self._pass(self._feed_failed)
+                    await self._pass(self._feed_failed())
                     again = self._another_pass
             self._stores.books.close()
         return not self._stopping
@@ -121,46 +126,24 @@ class RepoCrawl:
 
     # Feeding.
 
-    async def _pass(self, feed: Callable[[], Awaitable[None]]) -> None:
+    async def _pass(self, feed: Awaitable[None]) -> None:
         """Feed all there is, and return when nothing of it is in flight, or waits for a host that answers."""
         self._fed = False
         self._over.clear()
-        await feed()
+        await feed
         self._fed = True
         self._pump()
         await self._over.wait()
         # What is kept and not written yet would be found among what failed before, and archived a second time.
         await self._stores.books.settled()
 
-    async def _feed_directory(self) -> None:
-        after = await self._hands.disk(self._stores.progress.cursor)
-        while await self._room_for_a_page():
-            page = await self._hands.disk(self._stores.directory.page, after, self.rules.page_size)
-            if not page:
-                return
-            dids = [entry.did for entry in page]
-            pending = set(await self._hands.disk(self._stores.progress.pending, dids))
-            after = dids[-1]
-            self.measures.pages += 1
-            self.measures.page_dids.add(len(pending))
-            self._stores.books.water.begin(after, pending)
-            self._feed([(entry.did, entry.host) for entry in page if entry.did in pending])
-
     async def _feed_failed(self) -> None:
         """What failed and may go otherwise, once more; of hosts that have come to the end of their pass."""
         busy = {url for url, host in self.hosts.items() if not host.may_begin(self.rules.passes)}
         for url in self.hosts.keys() - busy:
+            self._skipped -= len(self.hosts[url].skipped)
             self.hosts[url].begin_pass()
-        after = ""
-        while await self._room_for_a_page():
-            names = [category.value for category in TRANSIENT]
-            failed = await self._hands.disk(self._stores.progress.failed, names, after, self.rules.page_size)
-            if not failed:
-                return
-            dids = [did for did, _ in failed]
-            after = dids[-1]
-            hosts = await self._hands.disk(self._stores.directory.hosts_of, dids)
-            self._feed([(did, hosts[did]) for did in dids if did in hosts and hosts[did] not in busy])
+        await self._feeder.feed_failed(self._room_for_a_page, self._feed, busy)
 
     async def _room_for_a_page(self) -> bool:
         """Return when more may be read; False if nothing more is wanted."""
@@ -257,12 +240,14 @@ class RepoCrawl:
     # Asking.
 
     async def _ask(self, host: HostRepos, did: str, permit: Permit) -> None:
-        started = self.clock.now()
+        started, probe = self.clock.now(), host.blocked
+        self._turns.probing += probe
         if await self._has_changed(host, did, permit):
             fetched = await self._fetcher.fetch(get_repo(host.url, did), permit if permit.live else None)
             await self._settle(host, did, fetched, started)
             self._let_go(fetched)
         self.inflight -= 1
+        self._turns.probing -= probe
         host.asking -= 1
         now = self.clock.now()
         self.measures.durations.add(now - started)
@@ -289,7 +274,7 @@ class RepoCrawl:
             # It has refused others meanwhile. To wait here for the second leave would hold a worker for as long.
             await self._settle(host, did, Fetched(Outcome(Code.DEFERRED), None, 0), asked_at)
             return False
-        host.succeeded()
+        self._welcome(host)
         self._note(did, Category.UNCHANGED)
         return False
 
@@ -300,7 +285,7 @@ class RepoCrawl:
     async def _settle(self, host: HostRepos, did: str, fetched: Fetched, asked_at: float) -> None:
         outcome, reply = fetched.outcome, fetched.reply
         if reply is not None and outcome.code is Code.OK:
-            host.succeeded()
+            self._welcome(host)
             await self._archive(host, did, reply.body)
         elif outcome.code in NOT_NOW and self._deferred[did] < MOST_DEFERRALS:
             self._deferred[did] += 1
@@ -312,14 +297,28 @@ class RepoCrawl:
             if category.blames_host:
                 self._blame(host, category, asked_at)
             elif category is not Category.RATE_LIMITED:
-                host.succeeded()
-            self._note(did, category)
+                self._welcome(host)
+            if host.blocked and host.answered:
+                host.dids.append(did)  # it has not failed, and is the next probe
+                self.waiting += 1
+            else:
+                self._note(did, category)
             self._skip_if_blocked(host)
         self._retime(host)
 
+    def _welcome(self, host: HostRepos) -> None:
+        """It answers: what was skipped while it was away is asked for at once."""
+        host.succeeded()
+        host.dids.extend(host.skipped)
+        self.waiting += len(host.skipped)
+        self._skipped -= len(host.skipped)
+        host.skipped.clear()
+
     def _blame(self, host: HostRepos, category: Category, asked_at: float) -> None:
-        shut_at = self.clock.now() if self._is_shut(host) else None
-        self.measures.blocked += host.failed(category, asked_at=asked_at, shut_at=shut_at)
+        now, shut = self.clock.now(), self._is_shut(host)
+        self.measures.blocked += host.failed(category, now, asked_at=asked_at, shut_at=now if shut else None)
+        if host.answered and self.limiter.is_down(host.name):
+            self.limiter.probe_now(host.name)  # ten that failed in a row may have been ten bad repos
 
     async def _archive(self, host: HostRepos, did: str, car: bytes) -> None:
         at = int(self.clock.wall() * 1e6)
@@ -336,9 +335,7 @@ class RepoCrawl:
         self.ended["archived"] += 1
         self.records += stats.records
         self.dropped.update(missing=stats.missing, bad_record=stats.bad_records, bad_key=stats.bad_keys)
-        self.measures.records.add(stats.records)
-        self.measures.collections.add(packed.collections)
-        self.measures.sizes.add(len(packed.block))
+        self.measures.archived(packed)
         self._stores.books.keep(Archived(did, packed.block))
 
     def _note(self, did: str, category: Category, *, for_good: bool = True) -> None:
@@ -347,9 +344,12 @@ class RepoCrawl:
         self._stores.books.note(did, category, for_good=for_good)
 
     def _skip_if_blocked(self, host: HostRepos) -> None:
-        """What waits for a blocked host is noted as failing like it, and comes back in a later pass."""
+        """What waits for a blocked host is noted as failing like it, and comes back when it answers, or in a pass."""
         if host.blocked:
             probe = host.dids.pop() if host.dids else None
+            if host.answered and self._skipped < MOST_SKIPPED:
+                self._skipped += len(host.dids)
+                host.skipped.extend(host.dids)
             self._leave(host)
             host.dids.extend([] if probe is None else [probe])
 
@@ -363,7 +363,7 @@ class RepoCrawl:
         rest = [host for host in self.hosts.values() if host.dids]
         blocked = [host for host in rest if host.blocked]
         held = [host for host in rest if host.refused_since is not None or str(host.name) in self.wanted.hosts]
-        if len({*blocked, *held}) < len(rest):
+        if len({*blocked, *held}) < len(rest) or any(host.is_awaited(self.rules.patience) for host in blocked):
             return False
         for host in blocked:
             self._leave(host)

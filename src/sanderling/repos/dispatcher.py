@@ -1,8 +1,9 @@
 """Whose repos are asked for, how fast, and how far all of it is done. Pure.
 
 Terms. *Size* of a host: how many of its DIDs were seen so far, in all pages and not only in the last. *Blocked*: it
-failed ten times in a row, or still after the limiter had left it alone; what waits for it is skipped and comes back in
-a later pass, and one DID at a time is asked for to see whether it is well again. *Refusing*: the last thing it did was
+failed ten times in a row, or still after the limiter had left it alone; what waits for it is skipped and comes back
+when it answers, or in a later pass, and one DID at a time is asked for to see whether it is well again. *Awaited*: it
+is blocked, and answered before, for no longer than our patience ago. *Refusing*: the last thing it did was
 to say "not now" (429, Retry-After). *Pass*: each host goes through its DIDs, then through those that failed, at a time
 of its own. *Low water*: the DID up to which everything is settled.
 """
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from sanderling.apis.atproto import Category
+from sanderling.flow.turns import Turns
 from sanderling.ids import Host
 
 # Requests a second by size: a small host is often somebody's own machine, a large one is built for it.
@@ -36,8 +38,12 @@ class HostRepos:
     cap: float = 0.0  # requests a second that the limiter was last told
     shut_at: float = inf  # when the limiter last closed it, if it has not answered since
     refused_since: float | None = None  # the first refusal after the last answer
+    answered: bool = False  # whether it ever has
+    silent_since: float | None = None  # the first failure after the last answer
+    failed_at: float = 0.0  # the last one
     passes: int = 1  # that it has begun
     dids: deque[str] = field(default_factory=deque)
+    skipped: list[str] = field(default_factory=list)  # DIDs that are asked for when it answers again
 
     def feed(self, dids: Iterable[str]) -> None:
         """These wait from now on."""
@@ -48,13 +54,19 @@ class HostRepos:
     def rate(self, usual: float) -> float:
         """Requests a second that it may have, whatever more it would allow; `usual` for hosts of middle size."""
         rps = SMALL_RPS if self.size < SMALL else usual if self.size < LARGE else LARGE_RPS
-        halvings = min(self.failures, BLOCK_AFTER * 10) // HALVE_EVERY  # beyond that the floor was reached long ago
+        # One that is blocked is probed at the limiter's pace, and has its own rate when it is back.
+        halvings = 0 if self.blocked else self.failures // HALVE_EVERY
         return max(min(rps, LEAST_RPS), rps / (1 << halvings))
 
     @property
     def blocked(self) -> bool:
         """Whether it is left alone, but for a probe now and then."""
         return self.failures >= BLOCK_AFTER
+
+    def is_awaited(self, patience: float) -> bool:
+        """Whether it is away, and should be waited for."""
+        silent = self.blocked and self.answered and self.silent_since is not None
+        return silent and self.failed_at - (self.silent_since or 0.0) <= patience
 
     def may_begin(self, most: int) -> bool:
         """Whether it has come to the end of a pass, does not refuse us, and has another pass left of `most`."""
@@ -63,6 +75,7 @@ class HostRepos:
     def succeeded(self) -> None:
         """It answered, be it that there is no such repo."""
         self.failures, self.trouble, self.shut_at, self.refused_since = 0, None, inf, None
+        self.answered, self.silent_since = True, None
 
     def put_back(self, did: str, *, refused_at: float | None) -> None:
         """Let a DID wait again: first of all if we did not ask for it, last if the host refused it.
@@ -75,7 +88,9 @@ class HostRepos:
         self.dids.append(did)
         self.refused_since = refused_at if self.refused_since is None else self.refused_since
 
-    def failed(self, category: Category, *, asked_at: float = 0.0, shut_at: float | None = None) -> bool:
+    def failed(
+        self, category: Category, now: float = 0.0, *, asked_at: float = 0.0, shut_at: float | None = None
+    ) -> bool:
         """It did not, or only with an error of its own; whether that blocks it, and nothing did before.
 
         `shut_at` is now if the limiter will not ask it for a while. Who fails the first question after that is blocked:
@@ -83,7 +98,8 @@ class HostRepos:
         """
         before, probe = self.blocked, asked_at > self.shut_at
         self.failures = max(self.failures + 1, BLOCK_AFTER if probe else 0)
-        self.trouble = category
+        self.trouble, self.failed_at = category, now
+        self.silent_since = now if self.silent_since is None else self.silent_since
         self.shut_at = self.shut_at if shut_at is None else shut_at
         return self.blocked and not before
 
@@ -91,6 +107,38 @@ class HostRepos:
         """Once more: it is no longer blocked, and will be soon if it still fails."""
         self.passes += 1
         self.failures = min(self.failures, HALVE_EVERY)
+        self.skipped.clear()  # they come back with all others that failed
+
+
+class HostTurns:
+    """Whose turn is it. Hosts that are blocked come first, so that their return is seen in time, but only so many."""
+
+    def __init__(self, most_probes: int) -> None:
+        self.probing = 0  # requests in flight at blocked hosts
+        self._most = max(1, most_probes)
+        self._work: Turns[HostRepos] = Turns()
+        self._probes: Turns[HostRepos] = Turns()
+
+    @property
+    def _open(self) -> tuple[Turns[HostRepos], ...]:
+        return (self._probes, self._work) if self.probing < self._most else (self._work,)
+
+    def add(self, host: HostRepos, due: float) -> None:
+        """Give the host its place, unless it has one."""
+        (self._probes if host.blocked else self._work).add(host, due)
+
+    def hasten(self, host: HostRepos, due: float) -> None:
+        """Let a host that has a later place have this one."""
+        for queue in (self._probes, self._work):
+            queue.hasten(host, due)
+
+    def next(self, now: float) -> HostRepos | None:
+        """The host whose turn it is."""
+        return next((host for queue in self._open if (host := queue.next(now)) is not None), None)
+
+    def due(self) -> float | None:
+        """When the next turn is."""
+        return min((due for queue in self._open if (due := queue.due()) is not None), default=None)
 
 
 @dataclass(slots=True, eq=False)

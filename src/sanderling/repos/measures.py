@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import EXPECTED, Sends
 from sanderling.observe.histogram import Histogram
+from sanderling.repos.packing import Packed
 from sanderling.task import Reply, Task
 
 # Bounds from what repos are like: most have under a hundred records and come within a second, a few have half a
@@ -30,6 +31,12 @@ class Measures:
     collections: Histogram = field(default_factory=lambda: Histogram(COLLECTIONS))
     sizes: Histogram = field(default_factory=lambda: Histogram(BYTES))
     page_dids: Histogram = field(default_factory=lambda: Histogram(DIDS))
+
+    def archived(self, packed: Packed) -> None:
+        """Count a repo that was archived."""
+        self.records.add(packed.stats.records)
+        self.collections.add(packed.collections)
+        self.sizes.add(len(packed.block))
 
 
 class Exchanges:

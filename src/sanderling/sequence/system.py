@@ -83,6 +83,8 @@ class SequenceSystem:
         missed.unresolved = failed.unresolved = self._unresolved
         self._lanes = Lanes(self.writer, inquiries, missed, failed, self.availability)
         self.source = SequenceSource(self.host, self._lanes, self.lookout, self.measures, rules.retry, rng)
+        if self.writer.newest is not None:
+            self.source.host.answered = clock.now()  # in an earlier run
         handler = SequenceHandler(
             tools.api, tools.fetcher, tools.memory, clock, self.measures, disabled=self.availability.shut
         )
