@@ -4,7 +4,7 @@ from math import sqrt
 
 SETTLED = 50.0  # seconds between two tests at most
 SPARED = 300.0  # requests between two tests of a host so slow that SETTLED would be fewer
-PRICE = 24.0  # requests served that one refusal is worth
+PRICE = 40.0  # requests served that one refusal is worth
 LASTING = 100.0  # seconds that a limit holds, before anything is known of how this host's changes
 SAME_CHANGE = 15.0  # seconds in which a ceiling that goes on moving is still finding its new place
 MEETING = 60.0  # seconds in which a ceiling that moves is still being found

@@ -119,6 +119,9 @@ class HostTurns:
         self._work: Turns[HostRepos] = Turns()
         self._probes: Turns[HostRepos] = Turns()
 
+    def __len__(self) -> int:
+        return len(self._work) + len(self._probes)
+
     @property
     def _open(self) -> tuple[Turns[HostRepos], ...]:
         return (self._probes, self._work) if self.probing < self._most else (self._work,)
