@@ -112,7 +112,8 @@ def test_a_sequence_goes_on_when_its_host_is_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("trickles", [True, False], ids=["a byte a second", "nothing at all"])
 def test_the_first_ctrl_c_does_not_wait_for_a_page_that_never_comes(tmp_path: Path, *, trickles: bool) -> None:
     """It is asked for by the next run."""
-    never: list[Step] = [answer(Content_Length="1000"), *([b"x", 1.0] * 1000)] if trickles else [1000.0]
+    drops: list[Step] = [b"x", 1.0]
+    never: list[Step] = [answer(Content_Length="1000"), *(drops * 1000)] if trickles else [1000.0]
 
     async def main() -> float:
         script: dict[str, list[bytes | list[Step]]] = {"/": [page("/slow")], "/slow": [never]}

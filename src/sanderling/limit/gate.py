@@ -132,7 +132,7 @@ class Gate(Lane):
             return self.probe_until
         due = self.ready if self.strategy is None else max(self.ready, self.strategy.hold)
         if not self.has_room:
-            # As soon as an answer makes room. Those that hang, or were never reported, do not block the others for long.
+            # As soon as an answer makes room. Those that hang, or were never reported, do not block others for long.
             return max(due, self.ready - self.interval + HANGS + 2 * self.mean)
         return due
 
