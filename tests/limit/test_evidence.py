@@ -26,10 +26,10 @@ def test_at_first_it_knows_nothing_and_grows() -> None:
 
 
 @pytest.mark.parametrize("seconds", [4.6, 5.0, 5.4])
-def test_a_refusal_while_growing_proves_what_was_asked_in_the_second_before(seconds: float) -> None:
+def test_a_refusal_while_growing_proves_most_of_what_was_asked_in_the_second_before(seconds: float) -> None:
     """That lies between the level that passed and the one that was refused."""
     story = Story().serve(seconds)
-    before = story.driven.view().rate
+    passed = story.driven.view().rate / 1.5
 
     story.refuse()
 
@@ -37,8 +37,8 @@ def test_a_refusal_while_growing_proves_what_was_asked_in_the_second_before(seco
     asked = sum(refused_at - 1 < each.at <= refused_at for each in story.asked)
     ceiling = story.driven.view().ceiling or 0
     assert story.why.endswith(learned(Evidence.PASSED))
-    assert before / 1.5 <= ceiling < before
-    assert ceiling == pytest.approx(asked, abs=2)
+    assert asked >= passed
+    assert passed + 0.6 * (asked - passed) - 1 <= ceiling <= asked + 1
 
 
 def test_the_first_refusal_is_chance_where_few_were_served_and_the_host_is_open_again_at_once() -> None:

@@ -97,7 +97,7 @@ def test_17_a_host_that_hangs_does_not_hold_up_a_shared_scope() -> None:
         clock = LoopClock()
         limiter = limiter_on(clock, EVEN)
         await ask_well(limiter, clock, 20)
-        silent = [await limiter.acquire(f"silent{number}.example", [KEY]) for number in range(4)]
+        silent = [await limiter.acquire(f"silent{number}.example", [KEY]) for number in range(8)]
         took = await ask_well(limiter, clock, 20)
         for permit in silent:
             permit.release(sent=True)
