@@ -259,9 +259,12 @@ class Play:
             assert gone or caller.ticket > self.served[caller.ask.host, caller.ask.job], "someone was overtaken"
 
     def check_rates(self) -> None:
+        """Within the bounds; below the slowest only where refusals have proved a ceiling there."""
         pace = self.rules.pace
         for view in views(self.limiter):
-            assert pace.min_rps - 1e-9 <= view.rate <= pace.max_rps + 1e-9
+            proved = view.ceiling if view.rejected and view.ceiling else inf
+            slowest = min(pace.min_rps, 0.98 * proved)  # just below a ceiling, as it cruises
+            assert 0 < slowest - 1e-9 <= view.rate <= pace.max_rps + 1e-9
 
     def check_windows(self) -> None:
         """In any window, no more than its length allows at the highest rate, and what may leave at once."""

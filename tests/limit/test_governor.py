@@ -1,4 +1,4 @@
-"""What the governor learns from a host that does one thing after another, seen through the limiter."""
+"""How the governor grows, probes, cruises and comes back, seen through the limiter."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 from driven import FAST, HOST, Driven, converse
+from story import Story
 
 from sanderling.limit import BreakerRules, LimiterRules, PaceRules
 from sanderling.limit.governor import Mode
@@ -15,139 +16,6 @@ from sanderling.limit.trials import Evidence
 from sanderling.worlds.hosts import Answer, BucketQuota, FixedWindowQuota, Quota, SimulatedHost, steady, steps
 
 CALM = BreakerRules(consecutive=1000)  # keeps out of what the governor learns from failures
-
-
-class Story:
-    """A limiter and a host that is told what to do until something is seen."""
-
-    def __init__(self, pace: PaceRules = FAST) -> None:
-        self.driven = Driven(LimiterRules(pace=pace))
-        self._rng = Random(1)
-
-    @property
-    def why(self) -> str:
-        return self.driven.view().why
-
-    def serve(self, seconds: float = 300.0, until: Mode | None = None) -> "Story":
-        """Serve everything, until it does that."""
-        self._go(self._well, seconds, until)
-        return self
-
-    def serve_until_a_test_passes(self) -> "Story":
-        """Serve, and stop as soon as the ceiling was raised by a test."""
-        self.serve(until=Mode.TEST)
-        ceiling = self.driven.view().ceiling or 0
-        converse(self.driven, self._well, 300, until=lambda: (self.driven.view().ceiling or 0) > ceiling)
-        assert self.why.startswith(Mode.TEST.value)
-        return self
-
-    def refuse(self, seconds: float = 0.0) -> "Story":
-        """Refuse what comes and go on for so long; then serve again, until that is noticed."""
-        self._go(lambda _now: Answer(429, 0.01), 600, until=Mode.DRAIN)
-        opens = self.driven.clock.now() + seconds
-        self._go(lambda now: self._well(now) if now >= opens else Answer(429, 0.01), 600, until=Mode.CRUISE)
-        return self
-
-    def _well(self, _now: float) -> Answer:
-        return Answer(200, 0.1 * self._rng.uniform(0.95, 1.05))
-
-    def _go(self, ask: Callable[[float], Answer], seconds: float, until: Mode | None) -> None:
-        def seen() -> bool:
-            return until is not None and self.why.startswith(until.value)
-
-        converse(self.driven, ask, seconds, until=seen)
-        assert until is None or seen(), f"expected {until}, found {self.why}"
-
-
-def learned(evidence: Evidence) -> str:
-    return f"(learned from {evidence.value})"
-
-
-# What a refusal proves.
-
-
-def test_at_first_it_knows_nothing_and_grows() -> None:
-    story = Story().serve(10)
-
-    assert story.why == Mode.GROW.value
-    assert story.driven.view().ceiling is None
-    assert story.driven.view().rate > 50
-
-
-def test_a_refusal_while_growing_proves_the_last_level_that_passed() -> None:
-    story = Story().serve(5)
-    before = story.driven.view().rate
-
-    story.refuse()
-
-    assert story.why.endswith(learned(Evidence.PASSED))
-    assert story.driven.view().ceiling == pytest.approx(before / 1.5)
-
-
-def test_a_refusal_soon_after_proves_what_was_served_between_the_two() -> None:
-    story = Story().serve(5).refuse().serve(1)
-    before = story.driven.view()
-
-    story.refuse()
-
-    assert story.why.endswith(learned(Evidence.SATURATION))
-    assert before.rate / 2 <= (story.driven.view().ceiling or 0) <= before.rate
-
-
-def test_a_refusal_long_after_proves_that_the_host_allows_less() -> None:
-    story = Story().serve(5).refuse().serve(until=Mode.TEST).refuse().serve(12)
-    before = story.driven.view()
-    assert before.why.startswith(Mode.CRUISE.value)
-
-    story.refuse()
-
-    assert story.why.endswith(learned(Evidence.CRUISE))
-    assert (story.driven.view().ceiling or 0) < before.rate
-
-
-def test_a_refusal_while_testing_proves_the_last_level_that_passed() -> None:
-    story = Story().serve(5).refuse().serve(until=Mode.TEST)
-    before = story.driven.view()
-    assert before.rate > (before.ceiling or 0)
-
-    story.refuse()
-
-    assert story.why.endswith(learned(Evidence.PASSED))
-    assert story.driven.view().ceiling == pytest.approx(before.ceiling)
-
-
-def test_a_long_silence_proves_a_quota_over_a_window() -> None:
-    story = Story().serve(5).refuse(seconds=8)
-
-    assert story.why.endswith(learned(Evidence.WINDOW))
-    assert (story.driven.view().ceiling or 0) < 0.7 * story.driven.view().requests / 5
-
-
-def test_once_fooled_by_saved_up_allowance_a_refused_test_proves_no_more_than_the_ceiling_before() -> None:
-    """A test passes, the next does not, and the level that passed is refused too: the host had saved up for it."""
-    story = Story().serve(5).refuse().serve_until_a_test_passes().refuse().serve(1).refuse()
-    before = story.serve(until=Mode.TEST).driven.view()
-
-    story.refuse()
-
-    assert story.why.endswith(learned(Evidence.DEPTH))
-    assert story.driven.view().ceiling == pytest.approx(before.ceiling, rel=0.1)
-
-
-def test_latency_proves_a_ceiling_too() -> None:
-    driven = Driven(LimiterRules(pace=FAST))
-
-    converse(driven, SimulatedHost(Random(1), network=0.075, service=steady(0.025)).ask, 60)
-
-    assert driven.view().why.endswith(learned(Evidence.QUEUE))
-    assert 25 < (driven.view().ceiling or 0) < 45
-
-
-def test_every_kind_of_evidence_has_a_test_here() -> None:
-    proved = {evidence.name for evidence in Evidence}
-
-    assert proved == {"NOTHING", "PASSED", "SATURATION", "CRUISE", "WINDOW", "DEPTH", "QUEUE"}
-
 
 # The start.
 
@@ -190,11 +58,11 @@ def test_at_its_fastest_there_is_nothing_to_leap_to() -> None:
 
 
 @pytest.mark.parametrize("objection", ["refusal", "failures", "outage", "latency", "ceiling"])
-def test_after_any_objection_it_leaps_no_more(objection: str) -> None:
+def test_after_any_objection_it_leaps_no_further_than_what_held(objection: str) -> None:
     driven = Driven(LimiterRules(pace=PaceRules(initial_rps=2, max_rps=1000)))
     match objection:
         case "refusal":
-            driven = Story(driven.limiter.rules.pace).serve(9).refuse().driven
+            driven = Story(driven.limiter.rules.pace).serve(8).refuse().driven
         case "failures":
             driven = Driven(replace(driven.limiter.rules, breaker=CALM))
             converse(driven, lambda now: Answer(500 if now > 5 else 200, 0.1), 15)
@@ -209,11 +77,13 @@ def test_after_any_objection_it_leaps_no_more(objection: str) -> None:
             other = Story(driven.limiter.rules.pace).serve(9).refuse().driven
             driven.limiter.restore(other.limiter.save())
     assert driven.clock.now() == 0 or driven.view().rate < 16
+    held = driven.view().rate if objection == "refusal" else 0.0
     driven.clock.advance(400)  # so long that it begins anew, gently
 
     seen = rates(driven, lambda _now: Answer(200, 0.1), 60)[1:]
 
-    assert max(after / before for before, after in pairwise(seen)) < 1.6
+    assert max(after for _, after in pairwise(seen)) > 1.01 * held
+    assert max(after / before for before, after in pairwise(seen) if after > 1.01 * held) < 1.6
 
 
 def test_a_first_suspicion_stops_the_growth_and_a_second_ends_it() -> None:
@@ -275,7 +145,7 @@ def test_probes_leave_one_at_a_time_and_ever_more_seldom() -> None:
     left = probes(driven, 5)
 
     gaps = [after - before for before, after in zip([0.0, *left], left, strict=False)]
-    assert gaps == pytest.approx([0.25 * 1.6**k for k in range(5)])
+    assert gaps == pytest.approx([0.25 * 1.8**k for k in range(5)])
 
 
 @pytest.mark.parametrize("window", [10, 60, 600])
@@ -421,8 +291,11 @@ def test_a_drain_that_ends_in_an_outage_is_given_up_at_once() -> None:
     """Bare 503s: the drain goes on until the circuit opens, and would take the outage for a quota."""
     driven = Driven(LimiterRules(pace=FAST))
     converse(driven, lambda _now: Answer(200, 0.1), 10)
+    before = driven.view().rate
 
     driven.trip(status=503)
+    driven.ask()
 
     assert driven.view().ceiling is None
-    assert driven.view().rate <= FAST.initial_rps
+    assert driven.view().rate <= before / 4
+    assert driven.view().why == Mode.GROW.value

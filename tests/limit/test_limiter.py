@@ -5,7 +5,7 @@ from math import inf, nan
 from typing import Literal
 
 import pytest
-from driven import HOST, Driven, converse, prepared
+from driven import HOST, Driven, converse, in_flight, prepared
 
 from sanderling.limit import CircuitOpen, Feedback, Limiter, LimiterRules, PaceRules, Permit, Scope
 from sanderling.testing import FakeClock, LoopClock, run_virtual
@@ -282,7 +282,10 @@ def test_any_served_answer_ends_a_drain() -> None:
 
         driven.limiter.feedback(driven.next(), served)
 
-        assert driven.view().why.startswith("cruising")
+        assert not driven.view().why.startswith("refused")
+        began = driven.clock.now()
+        in_flight(driven, 2)
+        assert driven.clock.now() - began < 2, "not one probe at a time"
 
 
 @pytest.mark.parametrize("latency", [0.0, -1.0, nan, inf])

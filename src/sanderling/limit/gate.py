@@ -15,7 +15,7 @@ from sanderling.limit.breaker import Breaker, BreakerRules, State, improbable
 from sanderling.limit.budget import Budget
 from sanderling.limit.feedback import REFUSALS, Feedback
 from sanderling.limit.hints import LONGEST, Quota
-from sanderling.limit.lane import Lane, Owner, Permit
+from sanderling.limit.lane import AMPLE_ROOM, Lane, Owner, Permit
 from sanderling.limit.line import Line
 from sanderling.limit.pace import Cap, PaceRules
 from sanderling.limit.strategy import MakeStrategy, Strategy
@@ -159,6 +159,8 @@ class Gate(Lane):
     def settle(self) -> None:
         """Say whether the fast path may be taken."""
         single = self._single
+        if "/" in self.host:
+            self.room = AMPLE_ROOM  # what hosts share is no place where requests could wait
         self.plain = not self.line and not single and self.state is State.CLOSED
         self.calm = self.strategy is not None and not single and self.breaker is None
 
