@@ -13,7 +13,7 @@ from sanderling.limit.tombstones import Tombstone, Tombstones
 
 TRIED = 16  # unused hosts of which the one that was asked longest ago goes, when there is no room
 LET_GO = 10  # times as many hosts as in memory, of which something is kept when they are let go
-ABANDONED = 310.0  # seconds after which a permit will neither be reported nor released: no request takes longer
+ABANDONED = 310.0  # seconds after which a permit will hardly be reported or released: few requests take longer
 SWEPT = 4  # hosts looked at, for idleness, each time a new one is met: the sweep outruns the growth
 
 
