@@ -19,7 +19,7 @@ from sanderling.limit.tombstones import Tombstone, Tombstones
 
 TRIED = 8  # hosts looked at when there is no room: of those not in use, the one that was asked longest ago goes
 LET_GO = 10  # times as many hosts as in memory, of which something is kept when they are let go
-ABANDONED = 310.0  # seconds after which a permit will neither be reported nor released: no request takes longer
+ABANDONED = 310.0  # seconds after which a permit will hardly be reported or released: few requests take longer
 SWEPT = 4  # hosts looked at, for idleness, each time a new one is met: the sweep outruns the growth
 CENSUS = 4096  # hosts looked at each time the busiest are asked for
 LEADERS = 1024  # of whom so many are remembered for the next time

@@ -10,7 +10,7 @@ from sanderling.limit import BackoffRules, BreakerRules, LimiterRules, PaceRules
 from sanderling.sequence.retries import Tries
 
 # Ids fail by themselves, up to half of them, and for ever: that the host fails is known when many do in a row.
-# There is no other host to turn to meanwhile: one that is back should be asked within a minute.
+# There is no other host to turn to meanwhile: one that is back should be asked within a minute, also after hours.
 BREAKER = BreakerRules(consecutive=20, longest=45.0)
 
 Said = Answer | bool | None  # of an id an answer; of the API whether it is switched on, None if it does not say
