@@ -132,7 +132,7 @@ class Gate(Lane):
             return self.probe_until
         due = self.ready if self.strategy is None else max(self.ready, self.strategy.hold)
         if not self.has_room:
-            # As soon as an answer makes room. Those that hang, or were never reported, do not block others for long.
+            # As soon as an answer makes room. Those that hang, or were never reported, block the others once.
             return max(due, self.ready - self.interval + HANGS + 2 * self.mean)
         return due
 
@@ -140,6 +140,8 @@ class Gate(Lane):
         """The permit for a request that is due."""
         if self.cap is not None:
             cost = max(1.0, cost)  # who asks for ten seconds between requests counts requests
+        if not self.has_room:
+            self.stragglers = self.inflight
         serial = self.take(now, cost)
         probe = self._single or self.state is State.HALF_OPEN
         if probe:

@@ -60,6 +60,7 @@ class Lane:
         "sent_before",
         "serial",
         "slack",
+        "stragglers",
     )
 
     def __init__(self, ready: float, interval: float, slack: float) -> None:
@@ -69,6 +70,7 @@ class Lane:
         self.serial = self.ended = self.delivered = 0  # permits given, reported or released, answered with "served"
         self.epoch = self.generation = 0  # serials of the last permit before the rate fell, and the breaker moved
         self.room = AMPLE_ROOM  # how many may be in flight: more would only wait at the host
+        self.stragglers = 0  # of those, that were out for so long that they count no more
         self.plain = True
         self.calm = False
         self.mean = 0.0  # latency, smoothed; 0 before the first
@@ -79,12 +81,13 @@ class Lane:
     @property
     def has_room(self) -> bool:
         """Whether one more may be in flight."""
-        return self.serial - self.ended < self.room
+        out = self.serial - self.ended
+        return out - min(self.stragglers, out) < self.room
 
     @property
     def is_plain(self) -> bool:
         """Whether nothing but the pace has a say."""
-        return self.plain and self.serial - self.ended < self.room
+        return self.plain and (self.serial - self.ended < self.room or self.has_room)
 
     def take(self, now: float, cost: float = 1.0) -> int:
         """Book a request that leaves at `now`; its serial number."""

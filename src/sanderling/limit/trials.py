@@ -13,7 +13,7 @@ from enum import Enum
 from math import inf
 from typing import NamedTuple
 
-from sanderling.limit.closures import LONG, PROBE, Closures
+from sanderling.limit.closures import LONG, PROBE, QUOTA_WINDOWS, Closures
 from sanderling.limit.tempo import SETTLED, Tempo
 
 STEP = 0.04  # of the first test above the ceiling; doubled after each test that passes
@@ -272,7 +272,8 @@ class Trials:
     def _weigh_closure(self, rate: float, closed: float, now: float, served: int) -> Finding:
         """It stayed closed while we probed: its window is at least as long as that, if it is a quota."""
         self.closures.close(self._refused_at, self._served)
-        if self.bare and not self.closures.confirmed:
+        # So may a refusal that lasts for more than an hour be a ban; a day's quota shows itself again tomorrow.
+        if (self.bare or closed > QUOTA_WINDOWS[-2]) and not self.closures.confirmed:
             self.closures.reopen(now, served)
             return Finding(None, 0.0, self.evidence)
         if served < FEWEST and closed < LONG_TEST and self.evidence is Evidence.NOTHING:
