@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import closing
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -105,11 +105,11 @@ def crawl(
     return run_virtual(main())
 
 
-KINDS = pytest.mark.parametrize("kind", ["503", "500", "reset", "refused", "silence"])
+KINDS = ("503", "500", "reset", "refused", "silence")
 
 
-@KINDS
-@pytest.mark.parametrize("lasts", [25.0, 300.0, 590.0])
+# A bare 503 for less than a minute may be a quota, which is not for the breaker to say.
+@pytest.mark.parametrize(("kind", "lasts"), [*product(KINDS[1:], [25.0]), *product(KINDS, [300.0, 590.0])])
 def test_the_only_host_is_waited_for_and_all_its_repos_are_asked_for(tmp_path: Path, kind: str, lasts: float) -> None:
     hosts = Hosts(kind, lasts)
 
@@ -123,7 +123,7 @@ def test_the_only_host_is_waited_for_and_all_its_repos_are_asked_for(tmp_path: P
     assert crawling.waiting == 0
 
 
-@KINDS
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_host_that_was_given_up_is_probed_as_long_as_others_are_asked(tmp_path: Path, kind: str) -> None:
     hosts = Hosts(kind, 900.0)
 

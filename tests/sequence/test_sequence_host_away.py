@@ -1,7 +1,7 @@
 """A host that goes away for a while: it is probed every half a minute, and from its return on the lag falls."""
 
 import asyncio
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -48,11 +48,11 @@ class Away(CountingNetwork):
         return max(other - one for one, other in pairwise(self.asked) if START <= one < self.end)
 
 
-KINDS = pytest.mark.parametrize("kind", ["503", "500", "reset", "refused", "silence"])
+KINDS = ("503", "500", "reset", "refused", "silence")
 
 
-@KINDS
-@pytest.mark.parametrize("lasts", [40.0, 600.0])
+# A bare 503 for less than a minute may be a quota, which is not for the breaker to say.
+@pytest.mark.parametrize(("kind", "lasts"), [*product(KINDS[1:], [40.0]), *product(KINDS, [100.0, 600.0])])
 def test_it_is_probed_and_the_lag_falls_from_its_return_on(tmp_path: Path, kind: str, lasts: float) -> None:
     behind: list[float] = []
 
@@ -77,7 +77,7 @@ def test_it_is_probed_and_the_lag_falls_from_its_return_on(tmp_path: Path, kind:
     assert crawled.not_ended(60.0) == []
 
 
-@KINDS
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_restart_in_the_middle_goes_on_probing(tmp_path: Path, kind: str) -> None:
     async def script(crawled: GameCrawl) -> None:
         crawled.network = Away.of(crawled, kind, 300.0)

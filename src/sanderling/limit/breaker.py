@@ -37,6 +37,9 @@ SHOWN = 32  # answers, about, of which people are shown how many fail. No decisi
 IMPROBABLE, MOST_FAILURES = 1e-6, 20
 USUAL_FAILURES = 0.01  # of all requests, before anything is known of a host; as if 20 requests had shown it
 CLEAN = 5  # failures in a row that are improbable where up to one in sixteen requests fails
+# Seconds for which failures may be a quota, as most are counted over a minute at most; and how many such there may be:
+# the governor waits longer before each, and half a minute before the next.
+LONGEST_DRAIN, MOST_DRAINED = 61.0, 12
 RECENT = 128  # answers, about, of which the usual share of failures is made
 
 
@@ -73,6 +76,8 @@ class Breaker:
     __slots__ = (
         "_answers",
         "_cut",
+        "_drained",
+        "_drained_since",
         "_items",
         "_rules",
         "_seen",
@@ -100,6 +105,8 @@ class Breaker:
         self._answers = min(answers, SHOWN)  # that the error rate is made of
         self._items: set[Hashable] = set()  # that failed, with nothing good since
         self._unreached = 0  # failures of the host itself, with nothing good since
+        self._drained = 0  # failures of requests that were let through alone, with nothing good since
+        self._drained_since = inf  # and when the first of them was
         self._cut = False  # whether the first pause in a row was cut short
         self._short = 0  # pauses in a row that were not to grow: one that was cut short, and those at an even pace
         self._seen = min(RECENT, 20 + answers)  # answers that the usual share of failures is made of
@@ -127,7 +134,8 @@ class Breaker:
     def failed(self, now: float, rng: Random, item: Hashable, *, of_host: bool = False, single: bool = False) -> bool:
         """Count a failure of `item`, or `of_host`; whether the state changed.
 
-        While one request at a time is let through (`single`), all that fail are probes, and few of them are enough.
+        Also where it takes many items: who has failed for a minute, while one request at a time is let through
+        (`single`), is down. What lets these through waits ever longer between them.
         """
         self._count(1.0)
         self.failures += 1
@@ -136,9 +144,11 @@ class Breaker:
             return self._move(Event.PROBE_FAILED, now, rng)
         if self.state is State.OPEN:
             return False
-        self._items.add(object() if single else item)
-        enough = min(self.enough, CLEAN + self._more) if single else self.enough
-        tripped = len(self._items) >= enough or self._unreached >= self._rules.unreached + self._more
+        self._items.add(item)
+        self._drained += single
+        self._drained_since = min(self._drained_since, now if single else inf)
+        tripped = len(self._items) >= self.enough or self._unreached >= self._rules.unreached + self._more
+        tripped |= self._drained >= MOST_DRAINED or now - self._drained_since > LONGEST_DRAIN
         return tripped and self._move(Event.TRIPPED, now, rng)
 
     def succeeded(self, now: float, rng: Random) -> bool:
@@ -191,7 +201,8 @@ class Breaker:
         self._usual += (failed - self._usual) / self._seen
 
     def _forget_failures(self) -> None:
-        self.failures = self._unreached = 0
+        self.failures = self._unreached = self._drained = 0
+        self._drained_since = inf
         self._items.clear()
 
     def _move(self, event: Event, now: float, rng: Random) -> bool:
