@@ -84,7 +84,7 @@ def test_good_slow_refused_and_good_again(tmp_path: Path) -> None:
     assert {path: row["status"] for path, row in run.rows.items()} == dict.fromkeys(["/", "/a", "/b", "/c"], 200)
     (host,) = run.snapshot.top
     assert (host.rejected, host.state) == (1, "closed")
-    assert host.rate < 500
+    assert host.rate <= 500  # one refusal after a handful of requests may be chance
     assert verify(tmp_path / "out").ok
 
 

@@ -26,7 +26,7 @@ from sanderling.testing import LoopClock, run_virtual
 SICK, SLOW, GONE = "sick.example", "slow.example", "gone.example"
 EMPTY = write_car([Cid.of(b"\xa0")], [(Cid.of(b"\xa0"), b"\xa0")])  # a CAR without a commit, which is no repo for good
 START = 20.0
-EVERY = 30.0  # seconds between the starts of two probes, at most
+EVERY = 40.0  # seconds between two requests at most: silence is known when the first time out, then 30
 RATE = 10.0  # requests a second to a large host
 LIMITS = LimiterRules(
     pace=PaceRules(initial_rps=RATE, max_rps=RATE), breaker=BreakerRules(consecutive=10, unreached=10)

@@ -224,7 +224,7 @@ def test_limit_5_there_are_as_many_workers_as_rate_and_latency_need(tmp_path: Pa
     assert last.facts.head_rate == pytest.approx(rate, rel=0.1)
     assert last.facts.latency == pytest.approx(latency * factor, rel=0.15)
     assert need < last.decision.plan.workers < 2.2 * need
-    assert crawled.behind() < 10
+    assert crawled.behind() < 20  # slow answers leave little room in flight at first
 
 
 def test_what_is_being_tried_again_is_no_backlog(tmp_path: Path) -> None:
