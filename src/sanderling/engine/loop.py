@@ -20,7 +20,7 @@ from sanderling.engine.queues import PROBES, HostQueues
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.sender import Sender
 from sanderling.engine.writer import Writer
-from sanderling.flow.workers import Workers
+from sanderling.engine.workers import Workers
 from sanderling.limit import Limiter, Permit
 from sanderling.stores.control_file import NOTHING, Control
 

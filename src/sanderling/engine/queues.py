@@ -7,7 +7,7 @@ that many hosts which hang at once cost the others no more than a part of the sl
 from typing import Generic, TypeVar
 
 from sanderling.engine.hosts import HostState
-from sanderling.flow.turns import Turns
+from sanderling.engine.turns import Turns
 from sanderling.limit import Limiter
 
 H = TypeVar("H", bound=HostState)

@@ -1,1 +1,1 @@
-"""How work moves: whose turn it is, and how much of it may be in memory."""
+"""Memory budget and threads: how many bytes may be held at once, and where slow work is done."""

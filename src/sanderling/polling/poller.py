@@ -9,7 +9,7 @@ from collections import defaultdict
 from math import inf
 
 from sanderling.clock import Clock, Timer
-from sanderling.flow.workers import Workers
+from sanderling.engine.workers import Workers
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code, Outcome
 from sanderling.polling.adapting import Adapter

@@ -15,7 +15,7 @@ from sanderling.clock import Clock, Timer
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
-from sanderling.flow.workers import Workers
+from sanderling.engine.workers import Workers
 from sanderling.ids import HostError, host_of
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code, Outcome

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from sanderling.apis.atproto import Category
-from sanderling.flow.turns import Turns
+from sanderling.engine.turns import Turns
 from sanderling.ids import Host
 
 # Requests a second by size: a small host is often somebody's own machine, a large one is built for it.

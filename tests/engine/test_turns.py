@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.flow.turns import Turns
+from sanderling.engine.turns import Turns
 
 
 @dataclass(slots=True, eq=False)

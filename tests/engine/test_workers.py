@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sanderling.flow.workers import Workers
+from sanderling.engine.workers import Workers
 from sanderling.testing import run_virtual
 
 
