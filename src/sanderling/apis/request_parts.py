@@ -14,7 +14,7 @@ import msgspec
 from sanderling.apis.json_paths import UNREADABLE, Path
 from sanderling.ids import host_of
 from sanderling.redact import is_secret
-from sanderling.task import SECRET, Headers, Task
+from sanderling.task import Headers, Task
 
 LONGEST_URL = 8000  # characters; servers take about as many
 FORM = "application/x-www-form-urlencoded"
@@ -123,7 +123,7 @@ def resolve(task: Task, base: str, link: str) -> Task:
     parts = urlsplit(url)
     host = host_of(url)
     if host != task.host:
-        kept = tuple(pair for pair in task.headers if not (pair[0].lower() in SECRET or is_secret(pair[0])))
+        kept = tuple(pair for pair in task.headers if not is_secret(pair[0]))
         return replace(task, url=urlunsplit(parts._replace(fragment="")), headers=kept, attempt=1)
     if task.url[:6].lower() == "https:" and parts.scheme == "http":
         parts = parts._replace(scheme="https", netloc=parts.netloc.removesuffix(":80"))
