@@ -186,13 +186,14 @@ def test_probes_of_many_hosts_that_never_answer_keep_no_crawl_alive() -> None:
     assert set(world.disk.asides) == set(names)
 
 
-def test_a_flawed_answer_is_the_fault_of_its_item_and_shows_that_the_host_is_well() -> None:
+@pytest.mark.parametrize("code", [Code.HTTP_ERROR, Code.TRUNCATED])
+def test_a_flawed_answer_is_the_fault_of_its_item_and_shows_that_the_host_is_well(code: Code) -> None:
     host, told = Place(WELL), Told()
     judge = Judge(told, Limiter(clock=FakeClock()), EngineRules())
     host.note_failure(Outcome(Code.TIMEOUT), 0.0)
 
     for now in range(1, 5):
-        flawed = Settled[None](Outcome(Code.HTTP_ERROR, 200), flawed=True)
+        flawed = Settled[str](Outcome(code, 200), flawed=True)
         judge.settle(host, Item(WELL, "one"), flawed, float(now), probe=False, dropped=False)
 
     assert told.failures == [(1, 3.0), (2, 12.0), (3, 33.0), (4, None)]

@@ -54,7 +54,7 @@ class Judge(Generic[H, W, R]):
 
     def settle(self, host: H, work: W, settled: Settled[R], now: float, *, probe: bool, dropped: bool) -> None:
         """An item was asked for; as a `probe`, or only to know how the host is (`dropped`)."""
-        match standing_of(settled.outcome):
+        match Standing.ANSWERED if settled.flawed else standing_of(settled.outcome):
             case Standing.ANSWERED:
                 self._answered(host, work, settled, now, dropped=dropped)
             case Standing.FAILED:
