@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from sanderling.apis.atproto import Category, get_latest_commit, get_repo, latest_rev, why_not
 from sanderling.clock import Clock, Timer
+from sanderling.engine.workers import Workers
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
-from sanderling.engine.workers import Workers
 from sanderling.ids import HostError, host_of
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code, Outcome
