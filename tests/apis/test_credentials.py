@@ -43,7 +43,7 @@ class World:
 
     async def send(self, task: Task) -> Reply:
         self.sent.append(task)
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(5.0 if "/slow" in task.url else 1.0)
         if task.host == "login.example":
             return self.give_token(task)
         if "/away" in task.url:
@@ -187,6 +187,19 @@ async def test_a_token_that_was_withdrawn_is_replaced_once_for_all() -> None:
     assert codes(await house.ask_many(20)) == {Code.OK}
     assert house.world.asked("login.example") == 2
     house.check_nothing_is_held()
+
+
+@virtual
+async def test_an_old_token_that_is_denied_late_costs_no_new_one() -> None:
+    house = House(OAUTH, World())
+    await house.ask()
+    slow = asyncio.create_task(house.ask("/slow"))
+    await asyncio.sleep(0.5)
+    house.world.good = {"token-none": 0.0}
+    assert (await house.ask()).outcome.ok
+
+    assert (await slow).outcome.ok
+    assert house.world.asked("login.example") == 2
 
 
 @virtual
