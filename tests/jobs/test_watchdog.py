@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,12 +53,16 @@ def script(folder: Path, body: str, call: str = SYNC, longest: float = LONGEST) 
     return path
 
 
-def start(path: Path) -> "subprocess.Popen[str]":
+@contextmanager
+def start(path: Path) -> Iterator["subprocess.Popen[str]"]:
     command = [sys.executable, str(path), str(path.parent)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603 - ours
-    assert child.stdout is not None
-    assert child.stdout.readline() == "begun\n"
-    return child
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:  # noqa: S603
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "begun\n"
+            yield child
+        finally:
+            child.kill()
 
 
 @pytest.mark.parametrize("body", [SPINS, SLEEPS, BACKTRACKS])
@@ -65,7 +71,7 @@ def test_a_call_that_holds_the_loop_ends_the_process_and_is_on_disk(tmp_path: Pa
     path = script(tmp_path, body, call)
 
     with start(path) as child:
-        _, said = child.communicate(timeout=40)
+        _, said = child.communicate(timeout=20)
 
     stuck = read_stuck(tmp_path)["GET /a"]
     line = 1 + path.read_text().splitlines().index(f"    {body}")
@@ -84,7 +90,7 @@ def test_the_second_time_the_item_is_to_be_ended(tmp_path: Path) -> None:
     path = script(tmp_path, SLEEPS)
     for _ in range(2):
         with start(path) as child:
-            _, said = child.communicate(timeout=40)
+            _, said = child.communicate(timeout=20)
 
     found = read_stuck(tmp_path)
 
@@ -101,7 +107,7 @@ def test_a_process_that_was_stopped_is_not_stuck(tmp_path: Path) -> None:
         child.send_signal(signal.SIGSTOP)
         time.sleep(6)
         child.send_signal(signal.SIGCONT)
-        said, _ = child.communicate(timeout=40)
+        said, _ = child.communicate(timeout=20)
 
     assert child.returncode == 0
     assert said == "done\n"
@@ -112,7 +118,7 @@ def test_many_short_calls_and_one_that_waits_are_not_stuck(tmp_path: Path) -> No
     waits = 'await dog.watch("GET /w", asyncio.sleep(1.5))'
     calls = 'end = time.monotonic() + 1.5\n        while time.monotonic() < end: dog.begin("GET /a"); dog.end()'
     with start(script(tmp_path, SLEEPS, f"{waits}\n        {calls}")) as child:
-        said, error = child.communicate(timeout=40)
+        said, error = child.communicate(timeout=20)
 
     assert (child.returncode, said, error) == (0, "done\n", "")
 
@@ -121,7 +127,7 @@ def test_a_person_with_a_debugger_is_not_stuck(tmp_path: Path) -> None:
     (tmp_path / "pydevd.py").write_text("import time\ndef prompt(): time.sleep(1.5)")
 
     with start(script(tmp_path, "import pydevd; pydevd.prompt()")) as child:
-        said, error = child.communicate(timeout=40)
+        said, error = child.communicate(timeout=20)
 
     assert (child.returncode, said, error) == (0, "done\n", "")
 
