@@ -1,10 +1,10 @@
 """Real processes: a call that holds the loop ends its process, and nothing else does."""
 
-import asyncio
 import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,10 +26,6 @@ from sanderling.jobs.watchdog import Watchdog
 def reader():
     {body}
 
-async def stepping():
-    await asyncio.sleep(0.01)
-    {body}
-
 async def main():
     with Watchdog(Path(sys.argv[1]), {longest}) as dog:
         print("begun", flush=True)
@@ -39,15 +35,14 @@ async def main():
 uvloop.run(main())
 """
 
-SYNC = 'dog.begin("GET /a"); reader(); dog.end()'
-STEPS = 'await dog.watch("GET /a", stepping())'
+CALL = 'dog.begin("GET /a"); reader(); dog.end()'
 # What holds the loop: alone, and with the interpreter's lock.
 SPINS = "while True: pass"
 SLEEPS = "time.sleep(600)"
 BACKTRACKS = "re.fullmatch('(a+)+b', 'a' * 60)"
 
 
-def script(folder: Path, body: str, call: str = SYNC, longest: float = LONGEST) -> Path:
+def script(folder: Path, body: str, call: str = CALL, longest: float = LONGEST) -> Path:
     path = folder / "reader.py"
     path.write_text(SCRIPT.format(body=body, call=call, longest=longest))
     return path
@@ -66,19 +61,16 @@ def start(path: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 @pytest.mark.parametrize("body", [SPINS, SLEEPS, BACKTRACKS])
-@pytest.mark.parametrize("call", [SYNC, STEPS])
-def test_a_call_that_holds_the_loop_ends_the_process_and_is_on_disk(tmp_path: Path, body: str, call: str) -> None:
-    path = script(tmp_path, body, call)
+def test_a_call_that_holds_the_loop_ends_the_process_and_is_on_disk(tmp_path: Path, body: str) -> None:
+    path = script(tmp_path, body)
 
     with start(path) as child:
         _, said = child.communicate(timeout=20)
 
     stuck = read_stuck(tmp_path)["GET /a"]
     line = 1 + path.read_text().splitlines().index(f"    {body}")
-    name = "reader" if call is SYNC else "stepping"
-    line += 0 if call is SYNC else path.read_text().splitlines()[line:].index(f"    {body}") + 1
     assert child.returncode == STUCK
-    assert stuck.where == f"{path}:{line} in {name}"
+    assert stuck.where == f"{path}:{line} in reader"
     assert not stuck.ends
     assert said.startswith(f"sanderling: GET /a has held the event loop for 600 ms at {stuck.where}.")
     assert "takes this item last" in said
@@ -114,8 +106,8 @@ def test_a_process_that_was_stopped_is_not_stuck(tmp_path: Path) -> None:
     assert read_stuck(tmp_path) == {}
 
 
-def test_many_short_calls_and_one_that_waits_are_not_stuck(tmp_path: Path) -> None:
-    waits = 'await dog.watch("GET /w", asyncio.sleep(1.5))'
+def test_many_short_calls_and_a_loop_that_waits_are_not_stuck(tmp_path: Path) -> None:
+    waits = "await asyncio.sleep(1.5)"
     calls = 'end = time.monotonic() + 1.5\n        while time.monotonic() < end: dog.begin("GET /a"); dog.end()'
     with start(script(tmp_path, SLEEPS, f"{waits}\n        {calls}")) as child:
         said, error = child.communicate(timeout=20)
@@ -132,29 +124,11 @@ def test_a_person_with_a_debugger_is_not_stuck(tmp_path: Path) -> None:
     assert (child.returncode, said, error) == (0, "done\n", "")
 
 
-def test_a_coroutine_is_stepped_through_as_by_await(tmp_path: Path) -> None:
-    async def reader() -> str:
-        try:
-            await asyncio.sleep(600)
-        except asyncio.CancelledError:
-            await asyncio.sleep(0)
-            return "cancelled"
-        return "slept"
+def test_nothing_is_left_of_it_afterwards(tmp_path: Path) -> None:
+    with Watchdog(tmp_path):
+        assert any(thread.name == "watchdog" for thread in threading.enumerate())
 
-    async def fails() -> None:
-        await asyncio.sleep(0)
-        raise KeyError("x")
-
-    async def main() -> str:
-        with Watchdog(tmp_path) as dog:
-            with pytest.raises(KeyError):
-                await dog.watch("b", fails())
-            task = asyncio.create_task(dog.watch("a", reader()))
-            await asyncio.sleep(0)
-            task.cancel()
-            return await task
-
-    assert asyncio.run(main()) == "cancelled"
+    assert not any(thread.name == "watchdog" for thread in threading.enumerate())
     assert signal.getsignal(signal.SIGVTALRM) is signal.SIG_DFL
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
 

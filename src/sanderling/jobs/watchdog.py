@@ -14,19 +14,17 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable
 from pathlib import Path
 from sysconfig import get_paths
 from types import FrameType, TracebackType
-from typing import Any, NoReturn, Self, TypeVar
+from typing import NoReturn, Self
 
 import msgspec
 
 from sanderling.clock import Clock, SystemClock
 from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
 from sanderling.words import duration, printable
-
-T = TypeVar("T")
 
 FILE = "stuck.json"
 VERSION = 1
@@ -97,7 +95,7 @@ def write_stuck(folder: Path, items: dict[str, Stuck]) -> None:
 class Watchdog:
     """Watches the calls of one event loop: `with Watchdog(folder) as dog: dog.begin(key); call(); dog.end()`.
 
-    Enter it in the thread of the loop. Calls do not nest, and a coroutine is stepped through with `watch`.
+    Enter it in the thread of the loop. Calls do not nest. Of a coroutine, each step is a call: between two of them others have the loop.
     """
 
     def __init__(self, folder: Path, longest: float = LONGEST, clock: Clock | None = None) -> None:
@@ -138,10 +136,6 @@ class Watchdog:
     def end(self) -> None:
         """The call has returned."""
         self._call = None
-
-    async def watch(self, key: str, call: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine returns; each of its steps is a call. Between two of them others have the loop."""
-        return await _Steps(self, key, call)
 
     def _run(self) -> None:
         seen, ticks, tick = None, 0, self._longest / TICKS
@@ -194,31 +188,3 @@ def _is_debugged(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-class _Steps(Generator[Any, Any, T]):
-    """Steps through a coroutine, and tells the watchdog of each step."""
-
-    def __init__(self, dog: Watchdog, key: str, call: Coroutine[Any, Any, T]) -> None:
-        self._dog = dog
-        self._key = key
-        self._call = call
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        return self
-
-    def send(self, value: Any) -> Any:  # noqa: ANN401 - of whatever it waits for
-        """Go on with a value."""
-        self._dog.begin(self._key)
-        try:
-            return self._call.send(value)
-        finally:
-            self._dog.end()
-
-    def throw(self, *error: Any) -> Any:  # noqa: ANN401 - an error, or its three parts
-        """Go on with an error, such as a cancellation."""
-        self._dog.begin(self._key)
-        try:
-            return self._call.throw(*error)
-        finally:
-            self._dog.end()
