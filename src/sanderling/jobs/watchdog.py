@@ -95,7 +95,7 @@ def write_stuck(folder: Path, items: dict[str, Stuck]) -> None:
 class Watchdog:
     """Watches the calls of one event loop: `with Watchdog(folder) as dog: dog.begin(key); call(); dog.end()`.
 
-    Enter it in the thread of the loop. Calls do not nest. Of a coroutine, each step is a call: between two of them others have the loop.
+    Enter it in the thread of the loop. Calls do not nest; of a coroutine, each step is a call.
     """
 
     def __init__(self, folder: Path, longest: float = LONGEST, clock: Clock | None = None) -> None:
