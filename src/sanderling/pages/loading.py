@@ -46,11 +46,13 @@ class Loader:
             self._wanted.clear()
             hosts, self._wants, self._busy = self._wants, [], True
             most = max(FEWEST_PER_HOST, min(MOST_PER_HOST, HELD // max(1, self.sharing)))
-            wants = [(host.name, host.after, most) for host in hosts]
+            # No more than we were told of: what was found while the crawl drains is for the next run.
+            wants = [(host.name, host.after, min(most, host.on_disk)) for host in hosts]
             now, wall = self.clock.now(), self.clock.wall()
-            for host, urls in zip(hosts, await self._desk(self.frontier.take, wants), strict=True):
+            taken = await self._desk(self.frontier.take, wants)
+            for host, urls, (_, _, number) in zip(hosts, taken, wants, strict=True):
                 host.loading = False
-                if len(urls) < most:
+                if len(urls) < number:
                     host.on_disk = len(urls)  # that was all
                 host.put(urls, now, wall, self._longest)
             self._busy = False

@@ -44,6 +44,7 @@ class PageSource:
         self.bytes = 0  # of documents that were read
         self.waiting = 0  # URLs without an end
         self.set_aside = 0  # of those, the ones that are left to the next run
+        self.found_late = 0  # and those that were found while it drained
         self._writer = writer
         self._discovery = discovery
         self._permissions = permissions
@@ -51,6 +52,7 @@ class PageSource:
         self._limiter = limiter
         self._rules = rules
         self._clock = loader.clock
+        self._draining = False
 
     # What is next.
 
@@ -58,6 +60,10 @@ class PageSource:
     def loading(self) -> bool:
         """Whether something is on its way from disk."""
         return not self._loader.idle
+
+    def drain(self) -> None:
+        """Ask for what is known, and leave what is found from now on to the next run."""
+        self._draining = True
 
     def enough(self, inflight: int) -> bool:
         """Whether as many pages as were wanted are fetched, or about to be."""
@@ -172,7 +178,12 @@ class PageSource:
 
     def written(self, result: Mapping[str, int]) -> Iterable[PageHost]:
         """New URLs are on disk, so many for each host."""
-        return [self.add_waiting(name, number) for name, number in result.items()]
+        if not self._draining:
+            return [self.add_waiting(name, number) for name, number in result.items()]
+        found = sum(result.values())
+        self.found_late += found
+        self.waiting += found
+        return ()
 
     def add_waiting(self, name: str, number: int) -> PageHost:
         """So many more URLs wait on disk for a host."""
