@@ -228,6 +228,8 @@ def test_a_body_keeps_what_it_had_and_a_query_too() -> None:
         (NextUrl("next"), [{"next": "?b"}, {"next": "?a"}], "came on an earlier page"),
         (Offset(2), [[1, 2]], "page 2 has the same items as the page before"),
         (PageNumber(), [[1, 2]], "page 2 has the same items as the page before"),
+        (PageNumber(), [[n] for n in range(99)], "page 100 has the same items as the first: they begin anew"),
+        (Offset(1), [[10**400], [2]], "page 3 has the same items as the first"),
         (Cursor("next", param="c", items="d"), [{"d": [1], "next": n} for n in range(1, 9)], "the same items"),
     ],
 )
