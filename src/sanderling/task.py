@@ -56,6 +56,8 @@ class Task:
     most: int | None = None  # bytes of the body that are wanted; the rest is left unread and is no error
     # Seconds until the answer must have begun, and between two pieces of it, where the client would wait longer.
     wait: float | None = field(default=None, compare=False)
+    # Under what name its body takes up memory, where several with the same url are asked at once; else its url.
+    holder: str = field(default="", compare=False)
     # Follows from the url, so it takes no part in comparing; kept because every station of the road asks for it.
     host: Host = field(init=False, compare=False)
 
