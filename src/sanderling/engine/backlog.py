@@ -57,8 +57,11 @@ class BacklogHost(HostState, Generic[Q]):
     _later: list[tuple[float, int, Q]] | None = None
 
     def want(self, most: int) -> tuple[Any, ...]:
-        """What to take from the frontier next."""
-        return self.name, self.after, most
+        """What to take from the frontier next, and last how many: no more than we were told of.
+
+        What was found while a crawl drains is for the next run.
+        """
+        return self.name, self.after, min(most, self.on_disk)
 
     def put(self, items: list[Q], now: float, wall: float, longest: float) -> None:
         """Take in what came from the frontier, in its order; what failed in an earlier run when it is due."""
@@ -179,9 +182,10 @@ class Loader(Generic[H]):
             most = max(FEWEST_PER_HOST, min(MOST_PER_HOST, HELD // max(1, self.sharing)))
             wants = [host.want(most) for host in hosts]
             now, wall = self.clock.now(), self.clock.wall()
-            for host, items in zip(hosts, await self._desk(self._take, wants), strict=True):
+            taken = await self._desk(self._take, wants)
+            for host, want, items in zip(hosts, wants, taken, strict=True):
                 host.loading = False
-                if len(items) < most:
+                if len(items) < want[-1]:
                     host.took_all(len(items))
                 host.put(items, now, wall, self._longest)
                 if not items:
@@ -199,6 +203,8 @@ class Backlog(Generic[H, Q]):
         self.hosts: dict[str, H] = {}
         self.waiting = 0  # items without an end
         self.set_aside = 0  # of those, the ones that are left to the next run
+        self.found_late = 0  # and those that were found while it drained
+        self._draining = False
         self._loader = loader
         self._clock = loader.clock
         self._note = note
@@ -208,6 +214,10 @@ class Backlog(Generic[H, Q]):
     def loading(self) -> bool:
         """Whether something is on its way from disk."""
         return not self._loader.idle
+
+    def drain(self) -> None:
+        """Ask for what is known, and leave what is found from now on to the next run."""
+        self._draining = True
 
     def classes(self, host: H, now: float) -> Sequence[Class]:
         """What is due: items that were not asked for yet, and such as were put off."""
@@ -253,9 +263,14 @@ class Backlog(Generic[H, Q]):
 
     def written(self, result: Mapping[Any, int]) -> Iterable[H]:
         """New items are on disk, so many for each host."""
-        return [self.add_waiting(name, number) for name, number in result.items()]
+        if not self._draining:
+            return [self.add_waiting(name, number) for name, number in result.items()]
+        found = sum(result.values())
+        self.found_late += found
+        self.waiting += found
+        return ()
 
-    def add_waiting(self, name: str, number: int) -> H:
+    def add_waiting(self, name: Any, number: int) -> H:  # noqa: ANN401 - a host, or what the sink tells hosts by
         """So many more items wait on disk for a host."""
         host = self.host(name)
         host.on_disk += number

@@ -71,7 +71,8 @@ class Http:
         clock: Clock | None = None,
         memory: Memory | None = None,
     ) -> None:
-        # What bodies hold of `memory`, under the task's holder or URL, is let go by whoever gets the reply, unless it is a redirect.
+        # What bodies hold of `memory`, under the task's holder or URL, is let go by whoever gets the reply, unless it is
+        # a redirect.
         self._memory = memory
         self._rules = rules or HttpRules()
         self._guard = guard or GuardRules()

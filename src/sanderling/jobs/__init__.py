@@ -1,1 +1,1 @@
-"""The sixth system: a user says where to begin and what an answer means, and the engine does the rest."""
+"""Jobs: crawls that users write in a file of their own."""

@@ -23,7 +23,8 @@ class JobHost(BacklogHost[QueuedRequest]):
     def want(self, most: int) -> tuple[str, int, int, int]:
         """What to take from the frontier next: the highest priority that is there."""
         self.wanted = max(self.on_disk_of, default=0)
-        return self.name, self.wanted, self.after_of.get(self.wanted, 0), most
+        number = min(most, self.on_disk_of.get(self.wanted, 0))
+        return self.name, self.wanted, self.after_of.get(self.wanted, 0), number
 
     def took_all(self, number: int) -> None:
         """All of the priority that waits on disk is these so many, which come next."""

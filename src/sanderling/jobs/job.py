@@ -132,7 +132,7 @@ class Job:
     @staticmethod
     def failed(why: str) -> Outcome:
         """The answer is an error: ask again some times, with pauses."""
-        return Outcome(Code.UNKNOWN_ERROR, detail=why[:200])
+        return Outcome(Code.HOST_UNAVAILABLE, detail=why[:200])  # as a 500: first the fault of the request
 
     @property
     def first_reader(self) -> str:

@@ -78,8 +78,8 @@ class JobRun:
         if self.source.counts[End.LEFT_OUT]:  # the scope may be another
             self.source.counts[End.LEFT_OUT] -= sum(frontier.reopen(End.LEFT_OUT).values())
         frontier.clear_aside()
-        for (name, priority), number in frontier.waiting_by_priority().items():
-            self.source.add_ranked(name, priority, number)
+        for where, number in frontier.waiting_by_priority().items():
+            self.source.add_waiting(where, number)
         await self.engine.run(self._loader.run(self._loaded))
         return not self.source.waiting
 

@@ -1,7 +1,7 @@
 """What a job asks next, within its scope and budget; and what becomes of each request."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -159,14 +159,10 @@ class JobSource(Backlog[JobHost, QueuedRequest]):
         self._wait(host, -1)
         self._writer.add(ended, size)
 
-    def written(self, result: Mapping[tuple[str, int], int]) -> Iterable[JobHost]:
-        """New requests are on disk, so many for each host and priority."""
-        return [self.add_ranked(name, priority, number) for (name, priority), number in result.items()]
-
-    def add_ranked(self, name: str, priority: int, number: int) -> JobHost:
-        """So many more requests of a priority wait on disk for a host."""
-        host = self.host(name)
-        host.wait_on_disk(priority, number)
+    def add_waiting(self, name: tuple[str, int], number: int) -> JobHost:
+        """So many more requests wait on disk, for a host and of a priority."""
+        host = self.host(name[0])
+        host.wait_on_disk(name[1], number)
         self._wait(host, number)
         self._loader.want(host)
         return host

@@ -79,7 +79,8 @@ class Crawl:
         left = self._source.enough(0) and not self.engine.stopped
         if left:
             self.counts[End.LEFT] += await self._desk(self.folder.ledger.leave)
-        return (left or not self.engine.stopped) and not self._sink.unhanded and not self.set_aside
+        unasked = self.set_aside or self._source.found_late or self._sink.unhanded
+        return (left or not self.engine.stopped) and not unasked
 
     def _loaded(self, hosts: list[PageHost]) -> None:
         self.engine.wake(hosts)
@@ -90,7 +91,7 @@ class Crawl:
         self.engine.stop()
 
     def control(self, wanted: Control) -> None:
-        """Pause, or go on; leave some hosts alone, and only those. What is in flight comes to its end."""
+        """Pause, or go on; leave some hosts alone, and only those; stop; drain. See `Engine.control`."""
         self.engine.control(wanted)
 
     @property
