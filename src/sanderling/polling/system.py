@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -25,6 +26,7 @@ from sanderling.polling.poller import Poller
 from sanderling.polling.schedule import Entry, Schedule
 from sanderling.polling.settings import PollingSettings
 from sanderling.polling.subscribers import Subscriber
+from sanderling.stores.control_file import Control
 from sanderling.stores.polling import PollingStore, PollingStoreError
 
 # A kind that is never active by itself is run so many times as often while somebody has it accelerated.
@@ -41,6 +43,7 @@ class Tools:
     memory: Memory
     store: PollingStore
     desk: Desk
+    folder: Path | None = None  # where control.json says whether anything is polled; without one, the database does
 
 
 class PollingSystem:
@@ -53,7 +56,7 @@ class PollingSystem:
         kinds, tables = source.kinds, source.schema.tables
         self.measures = Measures((kind.name for kind in kinds), (table.name for table in tables), clock)
         self.feed = Feed(store, clock, keep=keep)
-        self.live = LiveSettings(store, source.kinds, clock)
+        self.live = LiveSettings(store, source.kinds, clock, tools.folder)
         asker = Asker(source, tools.fetcher, tools.memory, clock, tools.desk)
         self.schedule = Schedule(asker.host, rng)
         self.keeper = Keeper(source, store, self.feed, self.schedule, clock, self.measures)
@@ -87,6 +90,7 @@ class PollingSystem:
         events = {known.found.event for known in await self.tools.store.known() if known.gone is None}
         if len(events) == 1:
             (self.activity.event,) = events
+        await self.live.adopt()
         await self.live.read()
 
     async def run(self, *others: Coroutine[Any, Any, object]) -> None:
@@ -113,6 +117,11 @@ class PollingSystem:
     def stop(self) -> None:
         """Begin nothing more."""
         self.poller.stop()
+
+    def control(self, wanted: Control) -> None:
+        """Stop, or drain. Whether anything is polled, the settings say: they are a view of the same file."""
+        if wanted.ending:
+            self.stop()
 
     # What one part tells another.
 
