@@ -15,13 +15,13 @@ from sanderling.engine.blame import Judge
 from sanderling.engine.classes import Class, Shares
 from sanderling.engine.flights import Dispatch, Flight, cut_slow
 from sanderling.engine.hosts import DOUBT, FIRST_SLOTS, PROBE_PAUSE, HostState
-from sanderling.engine.ports import Handler, Source, Work
+from sanderling.engine.ports import Handler, Permits, Source, Work
 from sanderling.engine.queues import PROBES, HostQueues
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.sender import Sender
-from sanderling.engine.writer import Writer
 from sanderling.engine.workers import Workers
-from sanderling.limit import Limiter, Permit
+from sanderling.engine.writer import Writer
+from sanderling.limit import Permit
 from sanderling.stores.control_file import NOTHING, Control
 
 H = TypeVar("H", bound=HostState)
@@ -41,7 +41,7 @@ class Engine(Generic[H, W, R]):
         source: Source[H, W, R],
         handler: Handler[W, R],
         writer: Writer[Any, Any, Any, Any],
-        limiter: Limiter,
+        limiter: Permits,
         clock: Clock,
         rules: EngineRules | None = None,
     ) -> None:

@@ -7,8 +7,8 @@ that many hosts which hang at once cost the others no more than a part of the sl
 from typing import Generic, TypeVar
 
 from sanderling.engine.hosts import HostState
+from sanderling.engine.ports import Permits
 from sanderling.engine.turns import Turns
-from sanderling.limit import Limiter
 
 H = TypeVar("H", bound=HostState)
 
@@ -18,7 +18,7 @@ PROBES = 4  # the part of all slots that probes may hold: one in so many
 class HostQueues(Generic[H]):
     """Each host has one place in one of three queues, at the time it may next be asked."""
 
-    def __init__(self, limiter: Limiter) -> None:
+    def __init__(self, limiter: Permits) -> None:
         self._limiter = limiter
         self.work: Turns[H] = Turns()
         self._doubt: Turns[H] = Turns()  # of hosts that are probed

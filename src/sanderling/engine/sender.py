@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 from sanderling.clock import Clock, Timer
 from sanderling.engine.flights import LOOK_EVERY, STOPPED, Dispatch, Flight, end_slow
 from sanderling.engine.hosts import HostState
-from sanderling.engine.ports import Handler, Settled, Work
-from sanderling.limit import Feedback, Limiter
+from sanderling.engine.ports import Handler, Permits, Settled, Work
+from sanderling.limit import Feedback
 from sanderling.task import Blame
 
 W = TypeVar("W", bound=Work)
@@ -18,7 +18,7 @@ R = TypeVar("R")
 class Sender(Generic[W, R]):
     """All requests that are in flight."""
 
-    def __init__(self, handler: Handler[W, R], limiter: Limiter, clock: Clock) -> None:
+    def __init__(self, handler: Handler[W, R], limiter: Permits, clock: Clock) -> None:
         self.flights: dict[Flight, None] = {}  # the oldest first
         self.stopped: float | None = None  # when we stopped
         self._handler = handler
