@@ -34,7 +34,8 @@ def test_there_is_no_pace_and_no_end_of_permits_in_one_instant() -> None:
     asked = Asked()
     held = [asked.permits.try_acquire(STORE) for _ in range(10_000)]
     assert all(held)
-    assert asked.permits.ready_at(STORE) == asked.permits.turn_at(STORE) == asked.clock.now()
+    # The clock may have gone on by then: what may be asked now must not seem to come.
+    assert asked.permits.ready_at(STORE) == asked.permits.turn_at(STORE) <= asked.clock.now()
 
 
 def test_one_item_closes_nothing_and_different_ones_do() -> None:

@@ -41,10 +41,8 @@ class Unpaced:
             permit.gate.learn(permit, feedback, self._clock.now())
 
     def ready_at(self, host: str) -> float:
-        """When `try_acquire` may next succeed."""
-        now = self._clock.now()
-        until = self._gate(host).refusal(now)
-        return now if until is None else until
+        """When `try_acquire` may next succeed; 0, which is past, if it may now."""
+        return self._gate(host).refusal(self._clock.now()) or 0.0
 
     def turn_at(self, host: str) -> float:
         """The same: nobody stands in line."""
