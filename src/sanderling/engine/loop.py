@@ -19,8 +19,8 @@ from sanderling.engine.ports import Handler, Source, Work
 from sanderling.engine.queues import PROBES, HostQueues
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.sender import Sender
-from sanderling.engine.writer import Writer
 from sanderling.engine.workers import Workers
+from sanderling.engine.writer import Writer
 from sanderling.limit import Limiter, Permit
 from sanderling.stores.control_file import NOTHING, Control
 
@@ -102,10 +102,14 @@ class Engine(Generic[H, W, R]):
         self.pump()
 
     def control(self, wanted: Control) -> None:
-        """Pause, or go on; leave some hosts alone, and only those. What is in flight comes to its end."""
+        """Pause, or go on; leave some hosts alone, and only those; stop; drain. What is in flight comes to its end."""
         self.wanted = wanted
         for name in [name for name in self._left_alone if name not in wanted.hosts]:
             self._line_up(self._left_alone.pop(name), self.clock.now())
+        if wanted.ending == "drain":
+            self._source.drain()
+        elif wanted.ending == "stop":
+            self._sender.stop()
         self.pump()
 
     def wake(self, hosts: Iterable[H]) -> None:
@@ -183,7 +187,8 @@ class Engine(Generic[H, W, R]):
     @property
     def _waits(self) -> bool:
         """Whether something may be asked for later."""
-        return bool(self._queues or self._left_alone or self._source.loading)
+        left_alone = self._left_alone and self.wanted.ending != "drain"  # else nobody may let them go in time
+        return bool(self._queues or left_alone or self._source.loading)
 
     @property
     def _may_probe(self) -> bool:

@@ -65,6 +65,9 @@ class Source(Protocol[H, W, R]):
     def take_untried(self, host: H, now: float) -> W | None:
         """Work that has not failed, by which a closed host may be probed, away from what may have closed it."""
 
+    def drain(self) -> None:
+        """Take nothing new from outside from now on, and find no end of work: what is known and due is the last."""
+
     def enough(self, inflight: int) -> bool:
         """Whether all is asked for that is wanted, with so many in flight."""
 

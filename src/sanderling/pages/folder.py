@@ -20,6 +20,7 @@ from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import Meta
 from sanderling.stores.frontier_rows import KEPT, Again, End, Ended, Found
 from sanderling.stores.frontier_rows import Failed as FailedUrl
+from sanderling.stores.rows_file import reaches
 
 __all__ = ["CrawlFolder", "FolderError", "Plan", "State"]
 
@@ -118,7 +119,7 @@ class CrawlFolder:
     def _reconciled(self) -> Output:
         """The output, as long as the ledger says; or if it is not, what of it is whole, and the ledger knows."""
         path, watermark = self.path / PAGES, self.ledger.meta.watermark
-        if _reaches(path, watermark):
+        if reaches(path, watermark):
             return Output(self.path, watermark)
         ends = self.ledger.ends()
         length = whole_rows(path, ends)
@@ -207,17 +208,6 @@ def _plan_of(meta: Meta, path: Path) -> Plan:
         return msgspec.json.decode(meta.plan, type=Plan)
     except msgspec.MsgspecError as error:
         raise FolderError(f"{path / LEDGER} is damaged: plan: {error}. Restore it from a copy.") from None
-
-
-def _reaches(path: Path, watermark: int) -> bool:
-    """Whether the rows reach the watermark, and end there."""
-    if watermark == 0:
-        return True
-    if not path.exists() or path.stat().st_size < watermark:
-        return False
-    with path.open("rb") as file:
-        file.seek(watermark - 1)
-        return file.read(1) == b"\n"
 
 
 def failed_row(failed: FailedUrl) -> bytes:

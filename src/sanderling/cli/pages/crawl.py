@@ -46,7 +46,7 @@ from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.status_file import write_status
 
 NO_PARQUET = missing("pyarrow", "Parquet")
-UNFINISHED = 3  # the exit code if hosts did not answer, so that URLs still wait
+UNFINISHED = 3  # the exit code if URLs still wait: their hosts did not answer, or the crawl was drained
 SHOWN = 100  # hosts that a screen chooses from, four times a second
 
 
@@ -166,7 +166,7 @@ def run_crawl(
     screen.end([*words(summary), *ran.onward, *notes], summary.as_json())
     if ran.stopped:
         sys.exit(130)
-    if summary.set_aside:
+    if summary.waiting:
         sys.exit(UNFINISHED)
     if summary.failed or not summary.seeds_fetched:
         sys.exit(1)

@@ -246,7 +246,7 @@ async def _run(now: _Running, until: int | None) -> bool:
         await watched(system.run(), *(() if until is None else (_stop_behind(system, until, now.clock),)))
         complete = until is not None and system.durable.low > until
         if store is not None:
-            if complete:
+            if complete or system.draining:
                 await _stored(now)
             stopping(store.stop, now.feed)()
     return complete
