@@ -3,6 +3,7 @@
 import sys
 from itertools import product
 from pathlib import Path
+from random import Random
 
 from harness import at_most
 from poisoned_table import Part, Table, count, run_all
@@ -53,8 +54,9 @@ def latency(table: Table, folder: Path, seed: int) -> None:
 def outages(table: Table, folder: Path, seed: int) -> None:
     """Nothing is answered for a while."""
     what, interval = "polling, outage", every(seed)
-    cases = list(product(OUTAGES, LASTS))
-    jobs = {f"{kind} for {lasts:g} s": (kind, lasts, LIVE, interval) for kind, lasts in cases}
+    rng = Random(f"outages {seed}")  # since nothing ends in step with an interval
+    cases = [(kind, lasts * rng.uniform(0.9, 1.1)) for kind, lasts in product(OUTAGES, LASTS)]
+    jobs = {f"{kind} for {lasts:.2f} s": (kind, lasts, LIVE, interval) for kind, lasts in cases}
     for (case, run), (_, lasts) in zip(run_all(folder, through_outage, jobs), cases, strict=True):
         end = BEGIN + lasts
         back = run.back_after(end, run.until)
