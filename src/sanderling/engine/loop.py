@@ -15,14 +15,14 @@ from sanderling.engine.blame import Judge
 from sanderling.engine.classes import Class, Shares
 from sanderling.engine.flights import UNANSWERED, Dispatch, Flight, cut_slow
 from sanderling.engine.hosts import DOUBT, PROBE_PAUSE, HostState
-from sanderling.engine.ports import Handler, Source, Work
+from sanderling.engine.ports import Handler, Permits, Source, Work
 from sanderling.engine.queues import HostQueues
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.sender import Sender
 from sanderling.engine.slots import Slots
 from sanderling.engine.workers import Workers
 from sanderling.engine.writer import Writer
-from sanderling.limit import Limiter, Permit
+from sanderling.limit import Permit
 from sanderling.stores.control_file import NOTHING, Control
 
 H = TypeVar("H", bound=HostState)
@@ -42,7 +42,7 @@ class Engine(Generic[H, W, R]):
         source: Source[H, W, R],
         handler: Handler[W, R],
         writer: Writer[Any, Any, Any, Any],
-        limiter: Limiter,
+        limiter: Permits,
         clock: Clock,
         rules: EngineRules | None = None,
     ) -> None:
@@ -98,10 +98,14 @@ class Engine(Generic[H, W, R]):
         self.pump()
 
     def control(self, wanted: Control) -> None:
-        """Pause, or go on; leave some hosts alone, and only those. What is in flight comes to its end."""
+        """Pause, or go on; leave some hosts alone, and only those; stop; drain. What is in flight comes to its end."""
         self.wanted = wanted
         for name in [name for name in self._left_alone if name not in wanted.hosts]:
             self._line_up(self._left_alone.pop(name), self.clock.now())
+        if wanted.ending == "drain":
+            self._source.drain()
+        elif wanted.ending == "stop":
+            self._sender.stop()
         self.pump()
 
     def wake(self, hosts: Iterable[H]) -> None:
@@ -193,7 +197,8 @@ class Engine(Generic[H, W, R]):
     @property
     def _waits(self) -> bool:
         """Whether something may be asked for later."""
-        return bool(self._queues or self._left_alone or self._source.loading)
+        left_alone = self._left_alone and self.wanted.ending != "drain"  # else nobody may let them go in time
+        return bool(self._queues or left_alone or self._source.loading)
 
     @property
     def _may_probe_aside(self) -> bool:

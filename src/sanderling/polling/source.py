@@ -61,6 +61,7 @@ class PollingSource:
     ) -> None:
         self.burst = OFF.burst
         self.paused = True  # until there are settings
+        self._draining = False
         self.wake: Callable[[Iterable[PolledHost]], object] = lambda _: None  # these have something to ask for
         self.measures: Measures = keeper.measures
         self.adapter = Adapter()
@@ -96,8 +97,12 @@ class PollingSource:
         return None
 
     def enough(self, inflight: int) -> bool:  # noqa: ARG002 - the port's
-        """It never is."""
-        return False
+        """It never is, unless it drains: then what is in flight ends, and is written."""
+        return self._draining
+
+    def drain(self) -> None:
+        """Ask for nothing more: all that a target says next is new."""
+        self._draining = True
 
     def _begin(self, entry: Entry, now: float, *, live: bool) -> Run | None:
         """Begin a run, unless the target has to wait for others."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -49,6 +50,7 @@ class Tools:
     memory: Memory
     store: PollingStore
     desk: Desk
+    folder: Path | None = None  # where control.json says whether anything is polled; without one, the database does
 
 
 class PollingSystem:
@@ -61,7 +63,7 @@ class PollingSystem:
         kinds, tables = source.kinds, source.schema.tables
         self.measures = Measures((kind.name for kind in kinds), (table.name for table in tables), clock)
         self.feed = Feed(store, clock, keep=keep)
-        self.live = LiveSettings(store, source.kinds, clock)
+        self.live = LiveSettings(store, source.kinds, clock, tools.folder)
         handler = PollingHandler(source, tools.fetcher, tools.memory, clock, tools.desk)
         self.schedule = Schedule(handler.host, rng)
         self.keeper = Keeper(source, store, self.feed, self.schedule, clock, self.measures)
@@ -101,6 +103,7 @@ class PollingSystem:
         events = {known.found.event for known in await self.tools.store.known() if known.gone is None}
         if len(events) == 1:
             (self.activity.event,) = events
+        await self.live.adopt()
         await self.live.read()
 
     async def run(self, *others: Coroutine[Any, Any, object]) -> None:

@@ -1,0 +1,1 @@
+"""Jobs: crawls that users write in a file of their own."""
