@@ -81,10 +81,10 @@ class Judge(Generic[H, W, R]):
     def _refusal(self, host: H, work: W, now: float) -> float:
         """Seconds until an item that was refused is asked again: soon at first, and behind others from then on.
 
-        Some items are refused for ever, while their host answers all others.
+        Some items are refused for ever, while their host answers all others. One that answers nothing is set aside.
         """
         times, since = host.refuse(work.key, now)
-        if now - since > self._rules.patience:
+        if now - since > self._rules.patience and (host.answered or -inf) > since:
             return inf
         return 0.0 if times == 1 else self._rules.pause(times - 1)
 
