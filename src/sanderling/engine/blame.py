@@ -11,10 +11,9 @@ from math import inf
 from typing import Generic, TypeVar
 
 from sanderling.engine.hosts import HostState
-from sanderling.engine.ports import Settled, Source, Work
+from sanderling.engine.ports import Permits, Settled, Source, Work
 from sanderling.engine.rules import EngineRules
 from sanderling.fetch.classify import retry_soon
-from sanderling.limit import Limiter
 from sanderling.outcome import Code, Outcome
 
 H = TypeVar("H", bound=HostState)
@@ -46,7 +45,7 @@ def standing_of(outcome: Outcome) -> Standing:
 class Judge(Generic[H, W, R]):
     """Tells the source what becomes of each item, and keeps what is known of its host."""
 
-    def __init__(self, source: Source[H, W, R], limiter: Limiter, rules: EngineRules) -> None:
+    def __init__(self, source: Source[H, W, R], limiter: Permits, rules: EngineRules) -> None:
         self._source = source
         self._limiter = limiter
         self._rules = rules
