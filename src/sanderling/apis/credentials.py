@@ -6,7 +6,7 @@ holds no permit. A rotated refresh token is on disk before the new token is used
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Protocol
@@ -30,7 +30,7 @@ FAILED_PAUSE = 5.0  # and one that gave no answer
 LONGEST_DETAIL = 200
 HOLDER = "token"  # under what name the reply takes up memory
 
-Read = Callable[[Reply, Outcome], Outcome]
+Read = Callable[[Reply, Outcome], Outcome | Awaitable[Outcome]]
 
 
 class Fetched(Protocol):
