@@ -2,6 +2,7 @@
 
 import msgspec
 
+from sanderling.engine.host_status import HostStatus
 from sanderling.observe.report import (
     AtFault,
     HostCondition,
@@ -13,7 +14,7 @@ from sanderling.observe.report import (
     paced_by,
     shorten,
 )
-from sanderling.pages.status import HostStatus, Status
+from sanderling.pages.status import Status
 from sanderling.words import count, duration, size
 
 # How URLs end that were asked for.
