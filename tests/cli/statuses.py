@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from sanderling.engine.host_status import HostStatus
+from sanderling.engine.host_report import HostStatus
 from sanderling.limit import HostView
 from sanderling.pages.status import Status
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from small_web import Crawled, crawl, page, web
 from statuses import VIEW, host, status
 
-from sanderling.engine.host_status import HostStatus
+from sanderling.engine.host_report import HostStatus
 from sanderling.observe.report import AtFault, HostCondition, HostReport, Report
 from sanderling.pages.report import PagesFacts, report
 from sanderling.pages.status import Status

@@ -11,7 +11,7 @@ from house_statuses import ALL, EVENTS, HOSTILE, PAGES, POLLING, REPOS, SEQUENCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sanderling.engine.host_status import HostStatus
+from sanderling.engine.host_report import HostStatus
 from sanderling.observe.report import LONGEST, MOST_NAMES, MOST_TROUBLES
 from sanderling.stores.control_file import Control
 from sanderling.web.house import AnyStatus, Found, Said, Stamp

@@ -17,7 +17,7 @@ from sanderling.cli.pages.hosts import mood
 from sanderling.cli.pages.summary import meaning, reasons
 from sanderling.cli.polling.why import polled_in
 from sanderling.clock import SystemClock
-from sanderling.engine.host_status import HostStatus
+from sanderling.engine.host_report import HostStatus
 from sanderling.limit import explain
 from sanderling.limit.sharing import SCOPES
 from sanderling.pages.earlier import LEDGER

@@ -125,7 +125,8 @@ class CachingFetcher(Fetcher):
 
 
 async def _read_by(read: Read, reply: Reply, outcome: Outcome) -> Outcome:
-    return read(reply, outcome)
+    said = read(reply, outcome)
+    return said if isinstance(said, Outcome) else await said
 
 
 def key_of(task: Task) -> str:

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import msgspec
 
-from sanderling.engine.host_status import HostStatus, host_status
+from sanderling.engine.host_report import HostStatus, host_status
 from sanderling.limit.snapshot import HostView
 from sanderling.pages.crawl import Crawl
 from sanderling.stores import status_file
 from sanderling.stores.frontier_rows import End
+
+__all__ = ["FILE", "HostStatus", "Status", "published", "status"]
 
 FILE = status_file.FILE
 
@@ -69,7 +71,7 @@ def status(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = Tru
         inflight=crawl.inflight,
         bytes=crawl.bytes,
         hosts_known=len(crawl.hosts),
-        hosts=tuple(_host(crawl, view) for view in snapshot.top),
+        hosts=tuple(host_status(crawl.hosts.get(view.host), view) for view in snapshot.top),
         shared=snapshot.shared,
         pace=crawl.limiter.rules.strategy,
         running=running,
@@ -77,11 +79,6 @@ def status(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = Tru
         set_aside=crawl.set_aside,
         classes=crawl.engine.given_by_name(),
     )
-
-
-def _host(crawl: Crawl, view: HostView) -> HostStatus:
-    host = crawl.hosts.get(view.host)
-    return host_status(view, host, 0 if host is None else host.waiting)
 
 
 def published(folder: Path) -> Status | None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from statuses import host, status
 
 from sanderling.cli.pages.hosts import Mood, Pace, mood, ranked, words_of
-from sanderling.engine.host_status import HostStatus
+from sanderling.engine.host_report import HostStatus
 
 FAILING = host("failing.example", state="open", trouble="HOST_UNAVAILABLE 500")
 THROTTLED = host("throttled.example", rejected=3, ceiling=4.0, learned="the last level that passed")

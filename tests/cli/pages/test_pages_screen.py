@@ -15,7 +15,7 @@ from test_pages_summary import SUMMARY
 from sanderling.cli.pages.screen import Plain, Screen, Terminal, bar, fitting
 from sanderling.cli.pages.summary import words
 from sanderling.cli.screen import Silent
-from sanderling.engine.host_status import HostStatus
+from sanderling.engine.host_report import HostStatus
 from sanderling.pages.status import Status
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Protocol
 
 from sanderling.cli.host_table import Growth
-from sanderling.engine.host_status import HostStatus
+from sanderling.engine.host_report import HostStatus
 from sanderling.words import printable
 
 RECENT = 5.0  # seconds that requests to a host are counted over: one that just stopped should look like it

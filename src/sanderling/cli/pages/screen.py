@@ -10,7 +10,7 @@ from rich.text import Text
 from sanderling.cli.host_table import STATE, Columns, HostTable, headline, latency, others, progress
 from sanderling.cli.pages.hosts import CrawlStatus, Mood, Pace, mood, ranked, words_of
 from sanderling.cli.screen import Picture, ScreenOf, Window, Wordy, cut, suited
-from sanderling.engine.host_status import HostStatus
+from sanderling.engine.host_report import HostStatus
 from sanderling.words import clock_face, size
 
 COLUMNS = Columns(

@@ -8,7 +8,7 @@ import msgspec
 
 from sanderling.cli.pages.hosts import busy
 from sanderling.cli.polling.words import now, troubles
-from sanderling.engine.host_status import HostStatus
+from sanderling.engine.host_report import HostStatus
 from sanderling.limit import HostView, explain
 from sanderling.polling.status import PollingStatus, published
 from sanderling.stores.status_file import FILE, age, is_running
