@@ -54,6 +54,15 @@ app.command(
     "Exit code 0 if all that is needed works, 1 if something does not.",
     help_epilogue="Example:\n\n    sanderling doctor --check postgresql://db/events --check amqp://broker/",
 )
+app.command(
+    "sanderling.cli.control:control",
+    name="control",
+    help="Pause a system, let it go on, leave hosts alone, stop it or drain it, by its folder.\n\n"
+    "The folder is the one that --out of the system names. What is said is written there, and the process that runs "
+    "hears it within a second. Pausing and hosts outlive the process; stop and drain are for the one that runs.\n\n"
+    "Exit code 0, 1 if it could not be written, 2 if there is no such system or host.",
+    help_epilogue="Example:\n\n    sanderling control example drain",
+)
 app.command(repos.app)
 app.command(sequence.app)
 app.command(polling.app)

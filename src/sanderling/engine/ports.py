@@ -77,7 +77,8 @@ class Source(Protocol[H, W, R]):
     def later(self, host: H, work: W, outcome: Outcome, due: float) -> None:
         """The item was refused, or not asked, or its host was at fault: it has not failed, and is due then.
 
-        At infinity: it was refused for too long, and is left to another run.
+        At infinity: it was refused for too long, and is left to another run. One that needs no slot may have no answer
+        yet (`flights.UNANSWERED`): it may be asked for again, and what comes of this request is told when it comes.
         """
 
     def failed(self, host: H, work: W, outcome: Outcome, failures: int, due: float | None) -> None:

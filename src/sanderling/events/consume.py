@@ -111,6 +111,7 @@ class Consumer:
         self._memory = Memory(self._rules.memory)
         self._numbers = count()  # of messages
         self._stopping = asyncio.Event()
+        self._draining = False  # whether nothing more is taken
         self._troubles: dict[str, str] = {}  # why what is not to be had is not
         self._up = asyncio.Event()  # cleared while there are any
         self._up.set()
@@ -129,8 +130,11 @@ class Consumer:
         return not self._wanted.is_set()
 
     def control(self, wanted: Control) -> None:
-        """Rest, or go on. What is in hand comes to its end."""
-        if wanted.paused and not self._stopping.is_set():
+        """Rest, or go on; drain: take nothing more; stop. What is in hand comes to its end."""
+        self._draining = self._draining or bool(wanted.ending)
+        if wanted.ending == "stop":
+            self.stop()
+        elif wanted.paused and not (self._stopping.is_set() or self._draining):
             self._wanted.clear()
         else:
             self._wanted.set()
@@ -150,7 +154,7 @@ class Consumer:
                 group.create_task(self._work())
 
     async def _work(self) -> None:
-        while not self._stopping.is_set():
+        while not (self._stopping.is_set() or self._draining):
             await self._wanted.wait()
             await self._up.wait()
             for delivery in await self._taken():
@@ -158,14 +162,12 @@ class Consumer:
 
     async def _taken(self) -> list[Delivery]:
         """The next message, if one comes soon; a broker that is away gives none."""
-        if self._stopping.is_set():
+        if self._stopping.is_set() or self._draining:
             return []
         try:
             return await self._had(TAKING, lambda: self._at.queue.take(1, self._rules.wait))
         except StoppedError:
             return []
-
-    # One message.
 
     async def _handle(self, delivery: Delivery) -> None:
         began = self._clock.now()

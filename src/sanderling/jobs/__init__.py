@@ -1,1 +1,6 @@
-"""Jobs: crawls that users write in a file of their own."""
+"""Jobs: crawls that users write in a file of their own. Here are the kinds of things that a job declares."""
+
+from sanderling.apis.answers import Answers
+from sanderling.apis.paging import Cursor, LinkHeader, NextUrl, Offset, PageNumber, Single
+
+__all__ = ["Answers", "Cursor", "LinkHeader", "NextUrl", "Offset", "PageNumber", "Single"]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from sanderling.apis.atproto import Category, get_latest_commit, get_repo, latest_rev, why_not
 from sanderling.clock import Clock, Timer
+from sanderling.engine.workers import Workers
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
-from sanderling.engine.workers import Workers
 from sanderling.ids import HostError, host_of
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Code, Outcome
@@ -84,6 +84,7 @@ class RepoCrawl:
         self._timer: Timer | None = None
         self._fed = False  # whether the directory, or what failed before, was read to its end
         self._stopping = False
+        self._feeds = True  # whether anything more is wanted of the directory, or of what failed
         self.wanted = NOTHING
         self._moved = asyncio.Event()  # something has changed for who waits to feed
         self._over = asyncio.Event()
@@ -98,26 +99,27 @@ class RepoCrawl:
             async with self._group:
                 await self._pass(self._feeder.feed_directory(self._room_for_a_page, self._feed))
                 again = self.rules.passes > 1
-                while not self._stopping and (again or self.waiting):
+                while self._feeds and (again or self.waiting):
                     await self._pass(self._feed_failed())
                     again = self._another_pass
             self._stores.books.close()
-        return not self._stopping
+        return self._feeds
 
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
-        self._stopping = True
+        self._stopping, self._feeds = True, False
         self._written()
 
     def control(self, wanted: Control) -> None:
-        """Pause, or go on; leave some hosts alone, and only those. What is in flight comes to its end."""
+        """Pause, or go on; leave some hosts alone, and only those; stop; drain. What is in flight comes to its end."""
         before, self.wanted = self.wanted, wanted
         rested = before.paused and not wanted.paused
         for host in self.hosts.values():
             if rested or str(host.name) in before.hosts - wanted.hosts:
                 host.refused_since = None  # nobody has asked it meanwhile
                 self._line_up(host, self.clock.now())
-        self._pump()
+        self._stopping, self._feeds = self._stopping or wanted.ending == "stop", self._feeds and not wanted.ending
+        self._written()
 
     def _written(self) -> None:
         """Something has changed: there may be room again, and work to give out."""
@@ -147,10 +149,10 @@ class RepoCrawl:
 
     async def _room_for_a_page(self) -> bool:
         """Return when more may be read; False if nothing more is wanted."""
-        while not self._stopping and self._far_ahead:
+        while self._feeds and self._far_ahead:
             self._moved.clear()
             await self._moved.wait()
-        return not self._stopping
+        return self._feeds
 
     @property
     def _far_ahead(self) -> bool:

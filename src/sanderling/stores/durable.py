@@ -121,13 +121,13 @@ def _write(handle: int, data: bytes) -> int:
     return len(data)
 
 
-def write_new(path: Path, pieces: Iterable[bytes], *, sync: bool = True) -> None:
+def write_new(path: Path, pieces: Iterable[bytes], *, sync: bool = True, mode: int = 0o644) -> None:
     """Make `path` hold `pieces`, all of them or what it held before, however many write it at once.
 
     Its name is durable after `sync_folder`. Without `sync`, a machine that fails may lose all of it.
     """
     draft = draft_of(path)
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         try:
             write_pieces(handle, pieces)
