@@ -6,7 +6,7 @@ holds no permit. A rotated refresh token is on disk before the new token is used
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Protocol
@@ -28,7 +28,7 @@ REJECTED_PAUSE = 60.0  # seconds until a host is asked again for a token that it
 FAILED_PAUSE = 5.0  # and one that gave no answer
 LONGEST_DETAIL = 200
 
-Read = Callable[[Reply, Outcome], Outcome]
+Read = Callable[[Reply, Outcome], Outcome | Awaitable[Outcome]]
 
 
 class Fetched(Protocol):

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from sanderling.apis.credentials import Credentials
 from sanderling.ids import host_of
 from sanderling.jobs.calls import Mistake, UserFunction, Watches
 from sanderling.jobs.job import Job
@@ -23,8 +24,16 @@ NOT_RECORDS = (str, bytes, bytearray, int, float, bool, type(None))
 class JobFunctions:
     """The functions of a job. All that they do wrong is raised as a Mistake."""
 
-    def __init__(self, job: Job, arguments: Mapping[str, Any], hosts: Collection[str], watch: Watches) -> None:
+    def __init__(
+        self,
+        job: Job,
+        arguments: Mapping[str, Any],
+        hosts: Collection[str],
+        credentials: Credentials | None,
+        watch: Watches,
+    ) -> None:
         self.arguments = arguments
+        self.credentials = credentials
         self.answers = job.answers
         self.readers = {name: UserFunction(reader.function, watch) for name, reader in job.readers.items()}
         self.before = [UserFunction(function, watch) for function in job.before_each]
@@ -66,7 +75,7 @@ class JobFunctions:
             raise Mistake(f"read is {name!r}, which is no reader; expected one of {', '.join(self.readers)}")
         paging = request.paging or (self._paging if starts else None)
         try:
-            task = Task(resolve(request.url, base), request.method, request.pairs, request.content)
+            task = Task(self._clean(resolve(request.url, base)), request.method, request.pairs, request.content)
             task = task if paging is None else paging.begin(task)
             walks = request.paging or (starts and self._paging is not None)
             data = pack(Stored(task.method, task.headers, task.body, request.data, walks))
@@ -90,12 +99,16 @@ class JobFunctions:
         where = work.depth + 1, work.reader, work.priority
         if isinstance(following, Outcome):
             return _found(task, own_key(f"after {work.id}"), where, None)._replace(outcome=following)
-        page = following.task
+        page = replace(following.task, url=self._clean(following.task.url))
         known = key_of(page.method, page.url, page.body)
         if (page.url, page.body) == (task.url, task.body):  # what tells it from this page is in a header
             known = key_of(page.method, page.url, msgspec.json.encode((page.headers, page.body)))
         data = pack(Stored(page.method, page.headers, page.body, stored.data, stored.paging, following.chain))
         return _found(page, known, where, data)
+
+    def _clean(self, url: str) -> str:
+        """The address without the secret of the job, which hosts repeat in links."""
+        return url if self.credentials is None else self.credentials.clean(url)
 
 
 def _found(task: Task, key: bytes, where: tuple[int, str, int], data: bytes | None) -> FoundRequest:

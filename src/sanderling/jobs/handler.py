@@ -1,12 +1,11 @@
 """Sends one request of a job and has its reply read by the function that the job names. Nothing here decides when."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
+from sanderling.apis.credentials import Answered
 from sanderling.clock import Clock
 from sanderling.engine.ports import Settled
-from sanderling.fetch.attempts import Fetcher, Sends
+from sanderling.fetch.attempts import Fetched, Fetcher, Read, Sends
 from sanderling.fetch.guard import Refused
 from sanderling.flow.memory import Memory
 from sanderling.jobs.calls import Mistake
@@ -66,7 +65,7 @@ class JobHandler:
         except (Mistake, ValueError) as mistake:
             return Settled(Outcome(Code.PARSE_ERROR, detail=str(mistake)))
         try:
-            fetched = await self._fetcher.fetch(task, permit, self._judging(key, request))
+            fetched = await self._fetch(task, permit, self._judging(key, request))
             if fetched.reply is None or not fetched.outcome.ok:
                 return Settled(fetched.outcome)
             self._reading.add(work.id)
@@ -76,11 +75,16 @@ class JobHandler:
             self._reading.discard(work.id)
             self._memory.release(str(work.id))
 
+    async def _fetch(self, task: Task, permit: Permit, read: Read | None) -> Fetched | Answered:
+        if self._functions.credentials is None:
+            return await self._fetcher.fetch(task, permit, read)
+        return await self._functions.credentials.fetch(self._fetcher, task, permit, read)
+
     def received(self, work: QueuedRequest) -> int | None:
         """Bytes of the answer so far; None while it is read, which sends nothing."""
         return None if work.id in self._reading else self._memory.held(str(work.id))
 
-    def _judging(self, key: str, request: Request) -> Callable[[Reply, Outcome], Any] | None:
+    def _judging(self, key: str, request: Request) -> Read | None:
         """What the job makes of a reply, where it has a word on that."""
         if self._functions.after or self._functions.answers is not None:
             return partial(self._judge, key, request)

@@ -8,6 +8,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 import msgspec
 
 from sanderling.apis.answers import Answers
+from sanderling.apis.auth import Auth
 from sanderling.apis.paging import Paging
 from sanderling.ids import HostError, normalise
 from sanderling.jobs.reply import JobReply
@@ -56,7 +57,7 @@ class Job:
         start: Start,
         read: str | None = None,
         paging: Paging | None = None,
-        auth: Any = None,  # noqa: ANN401 - a kind of `sanderling.apis.auth`
+        auth: Auth | None = None,
         **options: Unpack[JobOptions],
     ) -> None:
         if not _NAME.fullmatch(name):

@@ -4,12 +4,15 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from sanderling.apis.auth import Login, OAuth2
+from sanderling.apis.credentials import Credentials
 from sanderling.clock import Clock
 from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer
 from sanderling.fetch.attempts import Fetcher, Sends
+from sanderling.fetch.cache import Cache, CachingFetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.jobs.calls import Mistake, Unwatched, UserFunction, Watches
@@ -27,6 +30,8 @@ from sanderling.outcome import Code, Outcome
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest
 from sanderling.stores.frontier_rows import End
+from sanderling.stores.token_file import FILE as TOKENS
+from sanderling.stores.token_file import TokenFile
 
 START = "start"  # what the watchdog knows the function by that says where to begin
 BATCH = 5000  # requests that a job starts with, written at once
@@ -42,6 +47,13 @@ class JobTools:
     desk: Desk
     memory: Memory
     watch: Watches = field(default_factory=Unwatched)
+    cache: Cache | None = None  # of answers, for development
+
+    def make_fetcher(self, http: Sends, job: str) -> Fetcher:
+        """What asks. Each try is one request: when the next is due, the engine says."""
+        if self.cache is None:
+            return Fetcher(http, self.limiter, clock=self.clock, job=job, retry=False)
+        return CachingFetcher(http, self.limiter, clock=self.clock, job=job, retry=False, cache=self.cache)
 
 
 class JobRun:
@@ -56,17 +68,17 @@ class JobRun:
         meta = folder.frontier.meta
         self._spent = Spent(meta.requests, meta.records)
         scope = frozenset(hosts)
-        self._functions = JobFunctions(job, folder.arguments, scope, tools.watch)
+        self._credentials = make_credentials(job, folder, scope, tools.clock)
+        self._functions = JobFunctions(job, folder.arguments, scope, self._credentials, tools.watch)
         self._start = start_function(job, tools.watch)
         writer: JobWriter = Writer(JobSink(folder, tools.desk), lambda: self._spent.requests, tools.clock)
         self._loader: Loader[JobHost] = Loader(folder.frontier.take_requests, tools.desk, tools.clock, rules.again[-1])
         bounds = Bounds(frozenset(job.readers), scope, job.max_requests, job.max_records, rules.patience)
         self.source = JobSource(writer, self._loader, bounds, self._spent)
         self.source.counts.update(folder.frontier.counts())
-        within = ScopedSender(tools.http, scope, self._spent)
-        # Each try is one request: when the next is due, the engine says.
-        fetcher = Fetcher(within, tools.limiter, clock=tools.clock, job=job.name, retry=False)
-        handler = JobHandler(fetcher, self._functions, tools.memory, tools.clock)
+        tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login) else set()
+        within = ScopedSender(tools.http, scope | tokens, self._spent)
+        handler = JobHandler(tools.make_fetcher(within, job.name), self._functions, tools.memory, tools.clock)
         self.engine = Engine(self.source, handler, writer, tools.limiter, tools.clock, rules)
 
     async def run(self) -> bool:
@@ -83,7 +95,11 @@ class JobRun:
         frontier.clear_aside()
         for where, number in frontier.waiting_by_priority().items():
             self.source.add_waiting(where, number)
-        await self.engine.run(self._loader.run(self._loaded))
+        try:
+            await self.engine.run(self._loader.run(self._loaded))
+        finally:
+            if self._credentials is not None:
+                await self._credentials.close()
         return not self.source.waiting
 
     def _heed_stuck(self) -> None:
@@ -159,6 +175,16 @@ class JobRun:
     def records(self) -> int:
         """Records that were kept, in all runs."""
         return self._spent.records
+
+
+def make_credentials(job: Job, folder: JobFolder, hosts: frozenset[str], clock: Clock) -> Credentials | None:
+    """What lets the job in. Raises JobError for a secret that is not there."""
+    if job.auth is None:
+        return None
+    try:
+        return Credentials(job.auth, hosts, clock, TokenFile(folder.path / TOKENS))
+    except ValueError as error:
+        raise JobError(f"auth of {job.name}: {error}") from None
 
 
 def start_function(job: Job, watch: Watches) -> UserFunction:
