@@ -74,8 +74,8 @@ class Asking:
 USUAL = Asking()
 
 
-class Gear(NamedTuple):
-    """What a job is run with, beside its folder."""
+class Network(NamedTuple):
+    """What hosts are asked with, and by which rules."""
 
     http: Http
     memory: Memory
@@ -92,7 +92,7 @@ class Ran(NamedTuple):
     stopped: bool
 
 
-def run(
+def run(  # noqa: PLR0913 - a flag each
     file: Annotated[str, Parameter(help="The file of the job, as in posts.py; posts.py:NAME if it has several.")],
     /,
     *,
@@ -127,13 +127,14 @@ def run(
     if out is None:
         raise CommandError(f"no folder is given; expected --out DIR, as in: {again('run', file, '--out', job.name)}", 2)
     flags = [each for pair in set for each in ("--set", pair)]
+    network = make_network(job, asking)
     with open_folder(out, job, given) as folder:
         if retry:
             folder.frontier.reopen(End.FAILED)
         go_on = again("run", file, "--out", out, *flags, asking, options)
         screen = fitting(json=json, words=RECORDS)
         with event_loop.ending(go_on, (FolderError, JobError)):
-            ran = event_loop.run(run_folder(job, folder, asking, options, screen))
+            ran = event_loop.run(run_folder(job, folder, network, options, screen))
         once_more = again("run", file, "--out", out, *flags, "--retry", asking, options)
         summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, retry=once_more)
     screen.end(words(summary), summary.as_json())
@@ -163,7 +164,7 @@ def open_folder(out: Path, job: Job, given: Mapping[str, str]) -> Iterator[JobFo
         yield folder
 
 
-def make_gear(job: Job, asking: Asking) -> Gear:
+def make_network(job: Job, asking: Asking) -> Network:
     """The client, the limiter and the rules that go with the job and the flags. Raises CommandError."""
     most = asking.rps or job.rps or RPS
     per_host = min(64, max(8, ceil(most)))
@@ -173,7 +174,7 @@ def make_gear(job: Job, asking: Asking) -> Gear:
         cache = None if asking.cache is None else Cache(asking.cache)
     except FolderError as error:
         raise CommandError(f"--cache: {error}", code=2) from None
-    return Gear(
+    return Network(
         http=client(rules, asking.contact, private=asking.private, memory=memory),
         memory=memory,
         limiter=make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=asking.pace)),
@@ -182,22 +183,22 @@ def make_gear(job: Job, asking: Asking) -> Gear:
     )
 
 
-async def run_folder(job: Job, folder: JobFolder, asking: Asking, options: Options, screen: Screen) -> Ran:
+async def run_folder(job: Job, folder: JobFolder, network: Network, options: Options, screen: Screen) -> Ran:
     """Run until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
-    gear, clock = make_gear(job, asking), SystemClock()
-    recall(gear.limiter, folder.path)
+    clock = SystemClock()
+    recall(network.limiter, folder.path)
     with ThreadPoolExecutor(1, "folder") as thread, Watchdog(folder.path, LONGEST) as dog:
         desk = desk_in(thread)
-        tools = JobTools(gear.http, gear.limiter, clock, desk, gear.memory, dog, gear.cache)
-        job_run = JobRun(job, folder, hosts_of(job), tools, gear.rules)
-        ran = await _run(job_run, gear, options, screen, desk)
+        tools = JobTools(network.http, network.limiter, clock, desk, network.memory, dog, network.cache)
+        job_run = JobRun(job, folder, hosts_of(job), tools, network.rules)
+        ran = await _run(job_run, network, options, screen, desk)
         await desk(folder.finish, clock.wall(), ran.complete)
         await desk(write_status, folder.path, ran.last)
-        await desk(keep, folder.path, list(gear.limiter.saving()))
+        await desk(keep, folder.path, list(network.limiter.saving()))
     return ran
 
 
-async def _run(job_run: JobRun, gear: Gear, options: Options, screen: Screen, desk: Desk) -> Ran:
+async def _run(job_run: JobRun, network: Network, options: Options, screen: Screen, desk: Desk) -> Ran:
     """Run the job, and show how it goes, until it ends or somebody stops it."""
     clock, path = job_run.clock, job_run.folder.path
     started = clock.now()
@@ -206,9 +207,9 @@ async def _run(job_run: JobRun, gear: Gear, options: Options, screen: Screen, de
         return status(job_run, clock.now() - started, top)
 
     async with (
-        observed(options, pace_of(gear.limiter), showing(JobMetrics, partial(now, 0)), say=screen.note),
+        observed(options, pace_of(network.limiter), showing(JobMetrics, partial(now, 0)), say=screen.note),
         beside(options, path, screen.note),
-        gear.http,
+        network.http,
     ):
         finishing = partial(_finishing, job_run)
         with event_loop.stoppable(job_run.stop, screen.note, finishing) as stops, screen:
@@ -216,7 +217,7 @@ async def _run(job_run: JobRun, gear: Gear, options: Options, screen: Screen, de
                 job_run.run(),
                 drawn(screen, partial(now, SHOWN)),
                 told(path, now, desk),
-                kept(gear.limiter, path, desk),
+                kept(network.limiter, path, desk),
                 obey(path, job_run.control, screen.note),
             )
             last = status(job_run, clock.now() - started, running=False)
