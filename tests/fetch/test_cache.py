@@ -1,22 +1,18 @@
 """What is kept, what is asked again, and that no secret reaches a file."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from sanderling.clock import SystemClock
 from sanderling.fetch.attempts import Fetched
-from sanderling.fetch.cache import MOST, Cache, CachingFetcher, key_of
+from sanderling.fetch.cache import Cache, CachingFetcher
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.outcome import Code, Outcome
-from sanderling.stores.durable import FolderError
 from sanderling.task import Reply, Task
-from sanderling.testing.scripted import ScriptedServer, answer
+from sanderling.testing.scripted import ScriptedServer
 
 OWN = GuardRules(private=True, raw_addresses=True)
 SLOW = LimiterRules(pace=PaceRules(initial_rps=1, max_rps=1))
