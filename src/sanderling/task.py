@@ -53,6 +53,8 @@ class Task:
     most: int | None = None  # bytes of the body that are wanted; the rest is left unread and is no error
     # Seconds until the answer must have begun, and between two pieces of it, where the client would wait longer.
     wait: float | None = field(default=None, compare=False)
+    # Under what name its body takes up memory, where several with the same url are asked at once; else its url.
+    holder: str = field(default="", compare=False)
     # Names of headers and parameters, in lower case, that hold secrets though they do not sound like it. Where any are
     # named, the body is taken for one as well: no redirect takes it to another host.
     secrets: frozenset[str] = field(default=frozenset(), compare=False)

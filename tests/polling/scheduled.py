@@ -2,7 +2,8 @@
 
 from random import Random
 
-from sanderling.polling.schedule import Entry, Schedule
+from sanderling.polling.entries import Entry
+from sanderling.polling.schedule import Schedule
 from sanderling.stores.polling import Target
 
 
@@ -37,11 +38,12 @@ def schedule(*entries: Entry, lane: str = "host") -> Schedule:
 
 def take(made: Schedule, now: float, *, live: bool = False, lane: str = "host") -> Entry | None:
     """The next one that is due, started."""
-    while made.wake(now):
-        pass
-    if lane not in made.lanes:
+    if lane not in made.hosts:
         return None
-    found = made.lanes[lane].pick(now, live=live)
+    host = made.hosts[lane]
+    found = host.live.pick(now)
+    if found is None and not live:
+        found = host.usual.pick(now)
     if found is not None:
         made.started(found)
     return found

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scheduled import entry, schedule, take
 
 from sanderling.polling.cadence import next_point, phase
-from sanderling.polling.schedule import Entry, Schedule
+from sanderling.polling.entries import Entry
+from sanderling.polling.schedule import Schedule
 
 
 def run(made: Schedule, each: Entry, until: float, took: float = 0.0, **how: float) -> list[float]:

@@ -5,7 +5,7 @@ longer comes back as an outcome with a time, for whoever schedules: a worker is 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit, urlunsplit
@@ -32,7 +32,7 @@ EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, TooLarg
 PROBE_WAIT, SLOWEST = 10.0, 3.0
 
 # What an API makes of a reply whose status and headers mean this much: some say "not found" with a 500.
-Read = Callable[[Reply, Outcome], Outcome]
+Read = Callable[[Reply, Outcome], Outcome | Awaitable[Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,8 @@ class Fetcher:
                 self._limiter.locate(permit, reply.address)
             outcome = of_reply(reply.status, reply.headers, wall=self._clock.wall())
             if read is not None and not moves(reply):
-                outcome = read(reply, outcome)
+                said = read(reply, outcome)
+                outcome = said if isinstance(said, Outcome) else await said
         except EXPECTED as error:
             outcome = of_error(error)
         except BaseException:

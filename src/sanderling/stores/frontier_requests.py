@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from sanderling.stores import frontier_reading
 from sanderling.stores.durable import plainly
 from sanderling.stores.frontier import Frontier

@@ -159,7 +159,7 @@ async def running(given: Given, gear: Gear, options: Options, clock: Clock, scre
 
 
 def _ending(system: PollingSystem) -> str:
-    return finishing(system.poller.inflight) if system.poller.inflight else "stopping"
+    return finishing(system.engine.inflight) if system.engine.inflight else "stopping"
 
 
 async def _claim(system: PollingSystem, gear: Gear) -> None:
