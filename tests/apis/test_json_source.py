@@ -154,7 +154,7 @@ def test_a_kind_has_the_intervals_of_its_section() -> None:
         (ABOUT_MATCH, None, "match m1: . is null, expected an object"),
         (ABOUT_MATCH, [7, {}], "match m1: .[0] is 7, expected an object"),
         (ABOUT_MATCH, {}, "match m1: id of . is null, expected a number, or up to 128 printable characters"),
-        (ABOUT_MATCH, {"id": True}, "id of . is True"),
+        (ABOUT_MATCH, {"id": True}, "id of . is true"),
         (ABOUT_MATCH, {"id": "a\nb"}, "id of . is 'a\\nb'"),
         (ABOUT_MATCH, {"id": "x" * 129}, "id of . is 'xxx"),
         (ABOUT_MATCH, {"id": []}, "id of . is a list"),

@@ -5,7 +5,7 @@ from math import inf
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from machines import TIMEOUT, Memory, Place, play
 from shapes import Shape, check, make, shapes
@@ -83,6 +83,7 @@ def test_where_failures_are_usual_a_bad_item_is_asked_twenty_times_at_most(
         assert all(end.code in (CODES[fault], Code.HOST_UNAVAILABLE) for end in ends)
 
 
+@example(lasts=1062.1369193313967, fault=Fault.BUSY_FOR, start=17.87351574464197, seed=3779)
 @settings(max_examples=20)
 @given(st.floats(20, 1500), st.sampled_from((*OUTAGES, Fault.BUSY_FOR)), st.floats(1, 20), st.integers(0, 2**32))
 def test_a_host_that_comes_back_is_taken_up_again_and_no_item_has_failed(

@@ -18,10 +18,11 @@ from sanderling.cli.pages.summary import meaning, reasons
 from sanderling.cli.polling.why import polled_in
 from sanderling.cli.repos.why import repos_in
 from sanderling.clock import SystemClock
+from sanderling.engine.host_report import HostStatus
 from sanderling.limit import explain
 from sanderling.limit.sharing import SCOPES
 from sanderling.pages.earlier import LEDGER
-from sanderling.pages.status import FILE, HostStatus, Status, published
+from sanderling.pages.status import FILE, Status, published
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_reading import HostWaits

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from sanderling.clock import Clock
+from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer, WriterRules
@@ -16,7 +17,6 @@ from sanderling.pages.discovery import Discovery
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.handler import PageHandler
 from sanderling.pages.hosts import PageHost
-from sanderling.pages.loading import Loader
 from sanderling.pages.permissions import Permissions
 from sanderling.pages.robots import LONGEST_DELAY
 from sanderling.pages.rules import CrawlRules
@@ -57,8 +57,9 @@ class Crawl:
         # Each try is one request: when the next is due, the engine says.
         follower = Fetcher(http, limiter, clock=clock, retry=False)
         self.permissions = Permissions(follower, ledger, desk, memory, clock, rules.robots_held)
-        self._loader = Loader(ledger, desk, clock, rules.again[-1])
+        self._loader: Loader[PageHost] = Loader(ledger.take, desk, clock, rules.again[-1])
         self._source = PageSource(writer, self._discovery, self.permissions, self._loader, limiter, rules)
+        self._source.counts.update(ledger.counts())
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
         handler = PageHandler(once, self.permissions, self._discovery, memory, desk, clock)
         self.engine = Engine(self._source, handler, writer, limiter, clock, engine_rules(rules))

@@ -6,13 +6,12 @@ killed in between asks for it again, and hands it on again.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from sanderling.flow.desk import Desk
 from sanderling.ids import host_of
-from sanderling.outcome import Outcome
 from sanderling.pages.folder import CrawlFolder, failed_row
-from sanderling.stores.frontier_rows import Again, End, Ended, Found, failed_as
+from sanderling.stores.frontier_rows import Again, End, Ended, Found, HostNote, failed_as
 
 
 class Onward(Protocol):
@@ -20,14 +19,6 @@ class Onward(Protocol):
 
     async def hand(self, rows: Sequence[bytes]) -> bool:
         """Return when these rows of pages.jsonl and failed.jsonl are safe; False if we end, and they are not."""
-
-
-class HostNote(NamedTuple):
-    """A host was set aside for this reason until then; without a reason, it answers again."""
-
-    host: str
-    outcome: Outcome | None
-    due: float = 0.0  # seconds since 1970
 
 
 Note = Ended | Again | HostNote
@@ -83,9 +74,5 @@ def _commit(
             links = folder.ledger.remembered_links(each.url)
             follow.extend(Found(link, host_of(link), each.depth + 1) for link in links)
     new = folder.commit(ended, follow, again)
-    for note in notes:
-        if note.outcome is None:
-            folder.ledger.clear_aside(note.host)
-        else:
-            folder.ledger.set_aside(note.host, note.outcome, note.due)
+    folder.ledger.note_hosts(notes)
     return new

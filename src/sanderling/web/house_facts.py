@@ -56,6 +56,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     system: str
     running: bool
     paused: bool
+    ending: str = ""  # what the process was told, if it runs: stop, or drain
     age: float
     pid: int
     started: float
@@ -130,6 +131,7 @@ class Track:
             system=found.system,
             running=running,
             paused=paused,
+            ending=found.control.ending if running else "",
             age=round(found.age(wall), 1),
             pid=said.pid,
             started=said.started,

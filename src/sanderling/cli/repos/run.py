@@ -18,7 +18,7 @@ from sanderling.cli.loop import finishing, stoppable
 from sanderling.cli.options import Options, beside, observed, pace_of, showing
 from sanderling.cli.repos.progress import HOSTS_SHOWN, Kept
 from sanderling.cli.repos.screen import Screen
-from sanderling.cli.watching import drawn, kept, told, watched
+from sanderling.cli.watching import drawn, kept, obey, told, watched
 from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.desk import desk_in
@@ -36,7 +36,6 @@ from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.repos.since import EarlierRevs
 from sanderling.repos.status import RepoStatus, Watched
-from sanderling.stores.control_file import LiveControl
 from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.ports import Progress, ProgressView
 from sanderling.stores.status_file import write_status
@@ -209,7 +208,7 @@ async def run_crawl(parts: Opened, tools: Tools, options: Options, *, clock: Clo
                     drawn(screen, lambda: now.status(clock.now() - started)),
                     told(folder, lambda: now.status(clock.now() - started, PUBLISHED), desk),
                     kept(limiter, folder, desk),
-                    LiveControl(folder, crawl.control, clock).run(),
+                    obey(folder, crawl.control, screen.note),
                 )
                 last = now.status(clock.now() - started, running=False)
                 screen.show(last)
