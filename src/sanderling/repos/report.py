@@ -3,22 +3,14 @@
 import msgspec
 
 from sanderling.apis.atproto import PERMANENT
-from sanderling.observe.report import (
-    AtFault,
-    HostCondition,
-    HostReport,
-    Report,
-    WorkCounts,
-    largest,
-    paced_by,
-    shorten,
-)
+from sanderling.engine.host_report import TROUBLED, report_host
+from sanderling.engine.host_report import HostStatus as EngineHostStatus
+from sanderling.observe.report import HostReport, Report, WorkCounts, largest, paced_by
 from sanderling.repos.source import ARCHIVED
 from sanderling.repos.status import HostStatus, RepoStatus
 from sanderling.words import count, duration, size
 
 SETTLED = frozenset({ARCHIVED, *PERMANENT})
-TROUBLED = (HostCondition.FAILING, HostCondition.SET_ASIDE)
 
 
 class ReposFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +37,7 @@ def report(status: RepoStatus) -> Report[ReposFacts]:
     left = max(0, status.known - done)
     rate = settled / status.seconds if status.seconds > 0 else 0.0
     eta = left / rate if rate > 0 else None
-    hosts = tuple(map(_host, status.hosts))
+    hosts = tuple(map(report_one, status.hosts))
     return Report(
         system=status.system,
         doing=_doing(status, left, eta),
@@ -92,39 +84,9 @@ def _numbers(status: RepoStatus, left: int, eta: float | None) -> tuple[tuple[st
     )
 
 
-def _host(host: HostStatus) -> HostReport:
-    state = condition_of(host)
-    trouble, at_fault = _trouble(host, state)
-    return HostReport(
-        host=host.view.host,
-        state=state,
-        waiting=host.waiting,
-        in_flight=host.view.inflight,
-        trouble=shorten(trouble),
-        at_fault=at_fault,
-    )
-
-
-def _trouble(host: HostStatus, state: HostCondition) -> tuple[str, AtFault | None]:
-    """Say what is wrong with a host, and who caused it."""
-    if state in TROUBLED:
-        return host.trouble or host.view.why, AtFault.HOST
-    if state is HostCondition.THROTTLED:
-        return host.view.why, None
-    # A failure is that of the repo until the circuit opens.
-    return (host.trouble, AtFault.ITEMS) if host.trouble else ("", None)
-
-
-def condition_of(host: HostStatus) -> HostCondition:
-    """How a host stands."""
-    view = host.view
-    if host.blocked and host.waiting:
-        return HostCondition.SET_ASIDE
-    if view.state != "closed":
-        return HostCondition.FAILING
-    if not (host.waiting or view.inflight or view.waiting):
-        return HostCondition.DONE
-    return HostCondition.THROTTLED if view.not_before > 0 else HostCondition.GOING
+def report_one(host: HostStatus) -> HostReport:
+    """Make the report of a host."""
+    return report_host(EngineHostStatus(host.view, host.waiting, host.trouble or None, host.blocked))
 
 
 def _doing(status: RepoStatus, left: int, eta: float | None) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from sanderling.cli.repos.progress import PROGRESS, describe
 from sanderling.limit import explain
-from sanderling.repos.report import condition_of
+from sanderling.repos.report import report_one
 from sanderling.repos.status import HostStatus, RepoStatus, published
 from sanderling.stores.ports import HostAside, ProgressError
 from sanderling.stores.sqlite_progress import SqliteProgress
@@ -36,7 +36,7 @@ class RepoHosts(NamedTuple):
     def words(self, host: str, wall: float) -> Iterator[str]:
         """How a host is, in sentences."""
         found, then, where = self.hosts[host], f"{duration(age(self.status, wall))} ago", self.folder.absolute()
-        state = condition_of(found).value
+        state = report_one(found).state.value
         if is_running(self.status, wall):
             yield f"{host} is {state}: {then}, in the crawl in {where} (process {self.status.pid})."
         else:
@@ -55,7 +55,7 @@ class RepoHosts(NamedTuple):
         found, aside = self.hosts[host], self._aside(host)
         return {
             "host": host,
-            "state": condition_of(found).value,
+            "state": report_one(found).state.value,
             "why": explain(found.view),
             "pace": self.status.pace,
             "queued": found.waiting,
