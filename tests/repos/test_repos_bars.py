@@ -44,7 +44,9 @@ class Sick:
             raise ConnectionRefusedError
         if self._kind == "half" and self._chance.random() < 0.5:
             return await self._network.send(task)
-        return Reply(*((429, (("Retry-After", "60"),)) if self._kind == "429" else (500, ())), b"", task.url, 0.05)
+        if self._kind == "429":
+            return Reply(429, (("Retry-After", "60"),), b"", task.url, 0.05)
+        return Reply(500, (), b"", task.url, 0.05)
 
 
 def crawled(folder: Path, fleet: Fleet, sick: Sick) -> Crawled:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ def crawl(
             stores, hands = Stores(Listed(directory), progress, segments), Hands(inline, inline, Memory(1000))
             crawling = RepoCrawl(stores, network, Limiter(LIMITS, clock=clock), hands, rules=RULES, clock=clock)
             for at, what in (look or {}).items():
-                clock.call_later(at, lambda what=what: what(crawling, progress))
+                clock.call_later(at, partial(what, crawling, progress))
             complete = await crawling.run()
             return complete, progress.view(), crawling
 

@@ -12,7 +12,7 @@ import msgspec
 
 from sanderling.formats.parsed import Kind, RepoError
 from sanderling.outcome import Code, Outcome
-from sanderling.task import Reply, Task
+from sanderling.task import Blame, Reply, Task
 
 CAR = (("Accept", "application/vnd.ipld.car"),)
 JSON = (("Accept", "application/json"),)
@@ -122,14 +122,14 @@ BY_KIND = {
 }
 
 
-def get_repo(host: str, did: str) -> Task:
+def get_repo(host: str, did: str, blame: Blame | None = None) -> Task:
     """All of a repo, as a CAR. `host` is like https://host.example."""
-    return Task(_address(host, "com.atproto.sync.getRepo", did=did), headers=CAR)
+    return Task(_address(host, "com.atproto.sync.getRepo", did=did), headers=CAR, blame=blame)
 
 
-def get_latest_commit(host: str, did: str) -> Task:
+def get_latest_commit(host: str, did: str, blame: Blame | None = None) -> Task:
     """The revision of a repo."""
-    return Task(_address(host, "com.atproto.sync.getLatestCommit", did=did), headers=JSON)
+    return Task(_address(host, "com.atproto.sync.getLatestCommit", did=did), headers=JSON, blame=blame)
 
 
 def list_repos(host: str, cursor: str = "", limit: int = 1000) -> Task:
@@ -148,8 +148,8 @@ def export(plc: str, after: str, count: int = 1000) -> Task:
 
 
 def _address(host: str, method: str, **values: str) -> str:
-    given = {name: value for name, value in values.items() if value}
-    return f"{host.rstrip('/')}/xrpc/{method}?{urlencode(given, quote_via=quote, safe=':')}"
+    given = "&".join(f"{name}={quote(value, safe=':')}" for name, value in values.items() if value)
+    return f"{host.rstrip('/')}/xrpc/{method}?{given}"
 
 
 class LatestCommit(msgspec.Struct):

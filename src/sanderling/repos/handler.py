@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from sanderling.apis.atproto import Category, get_latest_commit, get_repo, latest_rev, why_not
 from sanderling.clock import Clock
 from sanderling.engine.ports import Settled
-from sanderling.fetch.attempts import Fetcher
+from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, Permit
@@ -16,7 +16,7 @@ from sanderling.repos.measures import SECONDS, Exchanges
 from sanderling.repos.packing import Packed, pack
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.since import EarlierRevs
-from sanderling.task import Blame, Reply, Task
+from sanderling.task import Blame, Reply
 
 # How often a repo may lack records before it is archived without them: it may be written to while it is sent.
 MOST_PARTIAL = 2
@@ -65,57 +65,58 @@ class RepoHandler:
     async def __call__(self, work: Ask, permit: Permit, blame: Blame) -> Settled[Understood]:
         """What came of it."""
         started = self._clock.now()
-        settled = await self._unless_changed(work, permit, blame)
+        settled = None if self._earlier is None else await self._unless_changed(self._earlier, work, permit, blame)
         if settled is None:
-            settled = await self._fetch(work, permit, blame)
+            fetched = await self._fetcher.fetch(get_repo(work.url, work.key, blame), permit, _read)
+            try:
+                settled = await self._understand(work, fetched, blame)
+            finally:
+                if fetched.reply is not None:
+                    self._memory.release(fetched.reply.url)
         self.durations.add(self._clock.now() - started)
         return settled
 
     def received(self, work: Ask) -> int | None:
         """Bytes of the answer so far; None while nothing is on its way, since it waits for leave or is packed."""
-        url = self._exchanges.urls.get(work.did)
+        url = self._exchanges.urls.get(work.key)
         return None if url is None else self._memory.held(url)
 
-    async def _unless_changed(self, work: Ask, permit: Permit, blame: Blame) -> Settled[Understood] | None:
-        """What came of asking for the revision; None if the repo must be asked for. Only if there is an archive."""
-        rev = "" if self._earlier is None else await self._cores(self._earlier.rev, work.did)
+    async def _unless_changed(
+        self, earlier: EarlierRevs, work: Ask, permit: Permit, blame: Blame
+    ) -> Settled[Understood] | None:
+        """What came of asking for the revision; None if the repo must be asked for."""
+        rev = await self._cores(earlier.rev, work.key)
         if not rev:
             return None
-        outcome, reply = await self._ask(get_latest_commit(work.url, work.did), permit, blame)
+        fetched = await self._fetcher.fetch(get_latest_commit(work.url, work.key, blame), permit, _read)
+        outcome, reply = fetched.outcome, fetched.reply
         if reply is None or outcome.code is Code.RATE_LIMITED:
-            return Settled(outcome)  # who does not answer that will not give us a repo either
+            return Settled(_of_host(fetched))  # who does not answer that will not give us a repo either
         self._memory.release(reply.url)
         same = outcome.code is Code.OK and latest_rev(reply.body) == rev
         return Settled(outcome, Category.UNCHANGED, size=len(reply.body)) if same else None
 
-    async def _ask(self, task: Task, permit: Permit, blame: Blame) -> tuple[Outcome, Reply | None]:
-        fetched = await self._fetcher.fetch(replace(task, blame=blame), permit, _read)
-        # Where a redirect leads to a host that cannot be reached, the host that was asked is not at fault.
-        elsewhere = fetched.outcome.unsent and fetched.requests > 1
-        return replace(fetched.outcome, unsent=False) if elsewhere else fetched.outcome, fetched.reply
-
-    async def _fetch(self, work: Ask, permit: Permit, blame: Blame) -> Settled[Understood]:
-        outcome, reply = await self._ask(get_repo(work.url, work.did), permit, blame)
-        if reply is None:
-            return Settled(outcome, flawed=why_not(outcome, None) is Category.HTTP_ERROR)
-        try:
-            if outcome.code is Code.OK:
-                return await self._pack(work, outcome, reply, blame)
-        finally:
-            self._memory.release(reply.url)
-        category = why_not(outcome, reply)
-        return Settled(outcome, category, flawed=category is Category.HTTP_ERROR, size=len(reply.body))
-
-    async def _pack(self, work: Ask, outcome: Outcome, reply: Reply, blame: Blame) -> Settled[Understood]:
+    async def _understand(self, work: Ask, fetched: Fetched, blame: Blame) -> Settled[Understood]:
+        outcome, reply = fetched.outcome, fetched.reply
+        if reply is None or outcome.code is not Code.OK:
+            outcome = _of_host(fetched)
+            category = why_not(outcome, reply)
+            result = None if reply is None else category
+            return Settled(outcome, result, flawed=category is Category.HTTP_ERROR)
         at, size = int(self._clock.wall() * 1e6), len(reply.body)
-        packed = await self._cores(pack, reply.body, work.did, work.url, at, self._rules)
+        packed = await self._cores(pack, reply.body, work.key, work.url, at, self._rules)
         if isinstance(packed, Packed):
             if packed.stats.missing and blame.failures < MOST_PARTIAL:
                 return _flawed(Category.INCOMPLETE, outcome, f"lacks {packed.stats.missing} records", size)
-            return Settled(outcome, packed, size=size)
-        if packed.permanent:
-            return Settled(outcome, packed, size=size)
-        return _flawed(packed, outcome, "is no repo, or not all of it", size)
+        elif not packed.permanent:
+            return _flawed(packed, outcome, "is no repo, or not all of it", size)
+        return Settled(outcome, packed, size=size)
+
+
+def _of_host(fetched: Fetched) -> Outcome:
+    """The outcome. Where a redirect leads to a host that cannot be reached, the one that was asked is not at fault."""
+    elsewhere = fetched.outcome.unsent and fetched.requests > 1
+    return replace(fetched.outcome, unsent=False) if elsewhere else fetched.outcome
 
 
 def _flawed(category: Category, outcome: Outcome, detail: str, size: int) -> Settled[Understood]:
@@ -132,6 +133,5 @@ def category_of(outcome: Outcome) -> Category:
 
 def _read(reply: Reply, outcome: Outcome) -> Outcome:
     """An error that says by its name what is the matter means that, whatever its status is."""
-    category = why_not(outcome, reply)
-    code = None if outcome.ok else CODES.get(category)
+    code = None if outcome.code is Code.OK else CODES.get(why_not(outcome, reply))
     return outcome if code is None else replace(outcome, code=code)

@@ -20,13 +20,8 @@ HALVE_EVERY, CLOSE_AFTER = 5, 10  # different repos that fail in a row
 class Ask(NamedTuple):
     """A repo to ask for, at the address of its host."""
 
-    did: str
+    key: str  # its DID
     url: str
-
-    @property
-    def key(self) -> str:
-        """What tells it from others."""
-        return self.did
 
 
 class Queued(NamedTuple):

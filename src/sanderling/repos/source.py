@@ -174,32 +174,32 @@ class RepoSource:
         """The host answered."""
         del now
         if isinstance(settled.result, Packed):
-            self._archive(work.did, settled.result)
+            self._archive(work.key, settled.result)
         else:
             category = settled.result or category_of(settled.outcome)
-            self._end(work.did, category, host.failures(work.did) + 1)
+            self._end(work.key, category, host.failures(work.key) + 1)
         self._retime(host)
 
     def later(self, host: RepoHost, work: Ask, outcome: Outcome, due: float) -> None:
         """It has not failed."""
         if due == inf:
             self.refused += 1
-            host.forget(work.did)
-            self._schedule(work.did, category_of(outcome), 0, self._rules.patience)
+            host.forget(work.key)
+            self._schedule(work.key, category_of(outcome), 0, self._rules.patience)
         elif host.aside:
-            self._store(host, work.did)
+            self._store(host, work.key)
         else:
-            self._put_off(host, work.did, due)
+            self._put_off(host, work.key, due)
 
     def failed(self, host: RepoHost, work: Ask, outcome: Outcome, failures: int, due: float | None) -> None:
         """It failed so many times in a row; without a due time, for this run."""
         if due is None:
-            self._end(work.did, category_of(outcome), failures)
+            self._end(work.key, category_of(outcome), failures)
         elif host.aside:
-            self._store(host, work.did)
+            self._store(host, work.key)
         else:
-            self._put_off(host, work.did, due)
-            self._schedule(work.did, category_of(outcome), failures, due - self._clock.now(), leaves=False)
+            self._put_off(host, work.key, due)
+            self._schedule(work.key, category_of(outcome), failures, due - self._clock.now(), leaves=False)
         self._retime(host)
 
     def leave(self, host: RepoHost, outcome: Outcome, due: float) -> None:
@@ -255,7 +255,8 @@ class RepoSource:
         stats = packed.stats
         self.ended[ARCHIVED] += 1
         self.records += stats.records
-        self.dropped.update(missing=stats.missing, bad_record=stats.bad_records, bad_key=stats.bad_keys)
+        if stats.missing or stats.bad_records or stats.bad_keys:
+            self.dropped.update(missing=stats.missing, bad_record=stats.bad_records, bad_key=stats.bad_keys)
         self._measures.archived(packed)
         self._water.settle(did)
         self._writer.add(Archived(did, packed.block), len(packed.block))
