@@ -68,7 +68,7 @@ class JobRun:
         meta = folder.frontier.meta
         self._spent = Spent(meta.requests, meta.records)
         scope = frozenset(hosts)
-        self._credentials = make_credentials(job, folder, scope, tools.clock)
+        self._credentials = make_credentials(job, folder, scope, tools)
         self._functions = JobFunctions(job, folder.arguments, scope, self._credentials, tools.watch)
         self._start = start_function(job, tools.watch)
         writer: JobWriter = Writer(JobSink(folder, tools.desk), lambda: self._spent.requests, tools.clock)
@@ -177,12 +177,12 @@ class JobRun:
         return self._spent.records
 
 
-def make_credentials(job: Job, folder: JobFolder, hosts: frozenset[str], clock: Clock) -> Credentials | None:
+def make_credentials(job: Job, folder: JobFolder, hosts: frozenset[str], tools: JobTools) -> Credentials | None:
     """What lets the job in. Raises JobError for a secret that is not there."""
     if job.auth is None:
         return None
     try:
-        return Credentials(job.auth, hosts, clock, TokenFile(folder.path / TOKENS))
+        return Credentials(job.auth, hosts, tools.clock, TokenFile(folder.path / TOKENS), tools.memory)
     except ValueError as error:
         raise JobError(f"auth of {job.name}: {error}") from None
 
