@@ -8,6 +8,7 @@ import pytest
 
 from sanderling import Job, JobReply, run_job
 from sanderling.jobs import ApiKey, NextUrl, OAuth2
+from sanderling.jobs.job import JobError
 from sanderling.testing.scripted import ScriptedServer, Step, answer
 
 SECRETS = ("hunter2", "token-1", "token-2", "refresh-1", "refresh-2")
@@ -78,3 +79,20 @@ def test_a_key_that_the_host_repeats_in_its_links_is_stored_nowhere(
     assert asyncio.run(asyncio.wait_for(main(), 30)) == 2
     assert "hunter2" not in written(tmp_path / "out")
     assert "hunter2" not in caplog.text
+
+
+def test_a_denied_token_ends_the_run_and_no_item(tmp_path: Path) -> None:
+    script: dict[str, list[bytes | list[Step]]] = {
+        "/token": [say({"error": "invalid_client"}, 400)],
+        "/posts": [say({"data": [1], "next": None})],
+    }
+
+    async def main() -> int:
+        async with ScriptedServer(script) as server:
+            auth = OAuth2(server.url("/token"), "me", "hunter2")
+            with pytest.raises(JobError, match=r"HTTP 400 \(invalid_client\)\. Nothing is lost: put the secret right"):
+                await run_job(make_job(server, auth), tmp_path / "out", private=True)
+            server.script["/token"] = [token(1)]
+            return (await run_job(make_job(server, auth), tmp_path / "out", private=True)).kept
+
+    assert asyncio.run(asyncio.wait_for(main(), 30)) == 1

@@ -78,13 +78,15 @@ class JobRun:
         self.source.counts.update(folder.frontier.counts())
         tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login) else set()
         within = ScopedSender(tools.http, scope | tokens, self._spent)
-        handler = JobHandler(tools.make_fetcher(within, job.name), self._functions, tools.memory, tools.clock)
+        handler = JobHandler(
+            tools.make_fetcher(within, job.name), self._functions, tools.memory, tools.clock, self.stop
+        )
         self.engine = Engine(self.source, handler, writer, tools.limiter, tools.clock, rules)
 
     async def run(self) -> bool:
         """Ask until nothing waits, the budget is spent, or it was stopped; whether all is decided.
 
-        Raises JobError if the job cannot say where to begin.
+        Raises JobError if the job cannot say where to begin, or is not let in.
         """
         frontier = self.folder.frontier
         self._heed_stuck()
@@ -100,6 +102,8 @@ class JobRun:
         finally:
             if self._credentials is not None:
                 await self._credentials.close()
+        if self._credentials is not None and (why := self._credentials.denied):
+            raise JobError(f"auth of {self.job.name}: {why}. Nothing is lost: put the secret right and run again.")
         return not self.source.waiting
 
     def _heed_stuck(self) -> None:
