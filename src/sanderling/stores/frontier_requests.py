@@ -124,7 +124,7 @@ class RequestFrontier(Frontier):
             JOIN host ON host.id = url.host WHERE url.id = ? AND url.end = 0"""
         with plainly(self._path):
             row = self._db.execute(sql, (number,)).fetchone()
-        return None if row is None else QueuedRequest._make(row)
+        return None if row is None else QueuedRequest(*row)
 
     def put_last(self, queued: QueuedRequest) -> None:
         """Ask for it after everything else of its host, from the next start on."""
