@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError
 
 from sanderling.cli import config, demos, events, pages, polling, repos, sequence, worlds
 from sanderling.cli.everywhere import taken
+from sanderling.cli.replaced import explain
 from sanderling.extras import MissingExtraError
 
 app = App(
@@ -145,7 +146,7 @@ def _run() -> NoReturn:
         app(words, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         command = " ".join(("sanderling", *(error.command_chain or ())))
-        _exit(2, f"{error}\nSee: {command} --help")
+        _exit(2, f"{explain(error)}\nSee: {command} --help")
     except CommandError as error:
         _exit(error.code, str(error))
     except MissingExtraError as error:

@@ -16,6 +16,7 @@ from sanderling.cli import CommandError
 from sanderling.cli.pages.hosts import mood
 from sanderling.cli.pages.summary import meaning, reasons
 from sanderling.cli.polling.why import polled_in
+from sanderling.cli.repos.why import repos_in
 from sanderling.clock import SystemClock
 from sanderling.engine.host_report import HostStatus
 from sanderling.jobs import status as jobs_status
@@ -35,7 +36,7 @@ NEAREST = 5  # names offered for one that is not known
 
 
 class Knows(Protocol):
-    """Whoever asks hosts, and says how each is: a crawl of pages, or polling."""
+    """Whoever asks hosts, and says how each is: a crawl of pages or repos, or polling."""
 
     @property
     def wall(self) -> float:
@@ -110,7 +111,7 @@ def why(
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, and nothing else.")] = False,
 ) -> None:
     """Find who knows the host, and say what they say."""
-    found: list[Knows] = [*crawls_in(out), *polled_in(out)]
+    found: list[Knows] = [*crawls_in(out), *repos_in(out), *polled_in(out)]
     if not found:
         where = f"in {out}" if out else "here or in the folders directly below; say --out DIR"
         raise CommandError(f"nothing was crawled or polled {where}: there is no {FILE}", code=2)

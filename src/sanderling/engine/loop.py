@@ -15,14 +15,14 @@ from sanderling.engine.blame import Judge
 from sanderling.engine.classes import Class, Shares
 from sanderling.engine.flights import UNANSWERED, Dispatch, Flight, cut_slow
 from sanderling.engine.hosts import DOUBT, PROBE_PAUSE, HostState
-from sanderling.engine.ports import Handler, Source, Work
+from sanderling.engine.ports import Handler, Permits, Source, Work
 from sanderling.engine.queues import HostQueues
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.sender import Sender
 from sanderling.engine.slots import Slots
 from sanderling.engine.workers import Workers
 from sanderling.engine.writer import Writer
-from sanderling.limit import Limiter, Permit
+from sanderling.limit import Permit
 from sanderling.stores.control_file import NOTHING, Control
 
 H = TypeVar("H", bound=HostState)
@@ -42,7 +42,7 @@ class Engine(Generic[H, W, R]):
         source: Source[H, W, R],
         handler: Handler[W, R],
         writer: Writer[Any, Any, Any, Any],
-        limiter: Limiter,
+        limiter: Permits,
         clock: Clock,
         rules: EngineRules | None = None,
     ) -> None:

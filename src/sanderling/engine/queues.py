@@ -7,8 +7,8 @@ that many hosts which hang at once cost the others no more than a part of the sl
 from typing import Generic, TypeVar
 
 from sanderling.engine.hosts import HostState
+from sanderling.engine.ports import Permits
 from sanderling.engine.turns import Turns
-from sanderling.limit import Limiter
 
 H = TypeVar("H", bound=HostState)
 
@@ -16,7 +16,7 @@ H = TypeVar("H", bound=HostState)
 class HostQueues(Generic[H]):
     """Each host has one place in one of three queues, at the time it may next be asked."""
 
-    def __init__(self, limiter: Limiter, *, contract: bool) -> None:
+    def __init__(self, limiter: Permits, *, contract: bool) -> None:
         self._limiter = limiter
         self._contract = contract  # no host is only probed
         self.work: Turns[H] = Turns()

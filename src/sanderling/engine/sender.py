@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 from sanderling.clock import Clock, Timer
 from sanderling.engine.flights import LOOK_EVERY, SUPERSEDED, Dispatch, Flight, end_slow
 from sanderling.engine.hosts import HostState
-from sanderling.engine.ports import Handler, Settled, Work
+from sanderling.engine.ports import Handler, Permits, Settled, Work
 from sanderling.engine.rules import EngineRules
-from sanderling.limit import Feedback, Limiter
+from sanderling.limit import Feedback
 from sanderling.outcome import Code
 from sanderling.task import Blame
 
@@ -26,7 +26,7 @@ class Sender(Generic[H, W, R]):
     def __init__(
         self,
         handler: Handler[W, R],
-        limiter: Limiter,
+        limiter: Permits,
         clock: Clock,
         rules: EngineRules,
         let_go: Callable[[H, W], object],

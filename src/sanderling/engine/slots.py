@@ -3,8 +3,8 @@
 from sanderling.engine.classes import Class
 from sanderling.engine.flights import Dispatch
 from sanderling.engine.hosts import FIRST_SLOTS, HostState
+from sanderling.engine.ports import Permits
 from sanderling.engine.rules import EngineRules
-from sanderling.limit import Limiter
 
 PROBES = 4  # the part of all slots that probes may hold: one in so many
 
@@ -12,7 +12,7 @@ PROBES = 4  # the part of all slots that probes may hold: one in so many
 class Slots:
     """Counts what is in flight. No step looks at all of it."""
 
-    def __init__(self, rules: EngineRules, limiter: Limiter) -> None:
+    def __init__(self, rules: EngineRules, limiter: Permits) -> None:
         # Who learns how many these should be may set them.
         self.most, self.per_host = rules.slots, rules.per_host
         self.inflight = 0

@@ -71,7 +71,7 @@ class Http:
         clock: Clock | None = None,
         memory: Memory | None = None,
     ) -> None:
-        # What bodies hold of `memory`, under the task's holder or URL, is let go by whoever gets the reply, unless it is
+        # What bodies hold of `memory`, under the task's holder or URL, whoever gets the reply lets go, unless it is
         # a redirect.
         self._memory = memory
         self._rules = rules or HttpRules()

@@ -61,7 +61,7 @@ class PollingSource:
     ) -> None:
         self.burst = OFF.burst
         self.paused = True  # until there are settings
-        self._draining = False
+        self._until = inf  # while it drains: when what is asked for fell due at the latest
         self.wake: Callable[[Iterable[PolledHost]], object] = lambda _: None  # these have something to ask for
         self.measures: Measures = keeper.measures
         self.adapter = Adapter()
@@ -90,6 +90,10 @@ class PollingSource:
     def take(self, host: PolledHost, of: Class, now: float) -> Run | None:
         """The most urgent one; None if it has to wait for another."""
         entry = host.pick(of, now)
+        if entry is not None and entry.at > self._until and entry.id not in self._asked:
+            self._schedule.started(entry)
+            self._schedule.finish(entry, now)  # for the next process
+            return None
         return None if entry is None else self._begin(entry, now, live=of is Class.LIVE)
 
     def take_untried(self, host: PolledHost, now: float) -> Run | None:  # noqa: ARG002 - the port's
@@ -97,12 +101,15 @@ class PollingSource:
         return None
 
     def enough(self, inflight: int) -> bool:  # noqa: ARG002 - the port's
-        """It never is, unless it drains: then what is in flight ends, and is written."""
-        return self._draining
+        """It never is, unless it drains: then what is due now is the last, and all documents are written."""
+        if self._until == inf or not self._writer.idle:
+            return False
+        now, hosts = self._clock.now(), self._schedule.hosts.values()
+        return not any(min(each.live.due(now), each.usual.due(now)) <= now for each in hosts if each.name != NOWHERE)
 
     def drain(self) -> None:
-        """Ask for nothing more: all that a target says next is new."""
-        self._draining = True
+        """Ask for what is due once more, and for nothing that falls due later."""
+        self._until = min(self._until, self._clock.now())
 
     def _begin(self, entry: Entry, now: float, *, live: bool) -> Run | None:
         """Begin a run, unless the target has to wait for others."""

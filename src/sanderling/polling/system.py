@@ -133,11 +133,12 @@ class PollingSystem:
         self.engine.stop()
 
     def control(self, wanted: Control) -> None:
-        """Pause, or go on; leave some hosts alone. The setting that switches polling off pauses it as well."""
+        """Pause, go on; leave hosts alone; stop; drain. The setting that switches polling off pauses as well."""
         self._wanted = wanted
         settings = self.live.now
         paused = wanted.paused or settings is None or not settings.enabled
-        self.source.paused = self.discovery.paused = paused
+        self.source.paused = paused
+        self.discovery.paused = paused or wanted.ending != ""
         self.engine.control(msgspec.structs.replace(wanted, paused=paused))
         self.source.look()
 

@@ -20,8 +20,8 @@ from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.cli.watching import PUBLISH_EVERY, drawn, every, obey
 from sanderling.clock import Clock, SystemClock
 from sanderling.events.analysis.analyse import Analyser
-from sanderling.events.consume import Stations
 from sanderling.events.modes import LiveModes, modes_from
+from sanderling.events.stations import Stations
 from sanderling.events.status import EventsStatus
 from sanderling.events.system import EventsSystem
 from sanderling.events.watch import EventsControl, EventsWatch
@@ -167,7 +167,7 @@ async def run_events(
             now.watch.run(),
             drawn(screen, now.watch.status),
             every(PUBLISH_EVERY, lambda: now.desk(now.file.write, now.watch.status())),
-            obey(given.folder.out, now.system.consumer.control, screen.note, alone=now.file.alone),
+            obey(given.folder.out, now.system.control, screen.note, alone=now.file.alone),
             stop_then(),
         )
         await now.watch.look()
