@@ -287,7 +287,7 @@ async def test_the_dashboard_is_opened_as_a_whole(tmp_path: Path) -> None:
         writer.close()
 
     assert answer.startswith(b"HTTP/1.1 200 OK")
-    assert len(msgspec.json.decode(answer.partition(b"\r\n\r\n")[2])["systems"]) == 5
+    assert len(msgspec.json.decode(answer.partition(b"\r\n\r\n")[2])["systems"]) == len(ALL)
 
 
 @in_loop
