@@ -7,6 +7,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from sanderling.events.status import EventsStatus
+from sanderling.jobs import report as jobs_report
+from sanderling.jobs.status import JobStatus
 from sanderling.observe.report import (
     ALLOWED,
     ASKED,
@@ -82,6 +84,7 @@ NO_EXTRA = Extra()
 
 _REPORTS: Mapping[type, Callable[[Any], AnyReport]] = {
     PagesStatus: pages_report.report,
+    JobStatus: jobs_report.report,
     RepoStatus: repos_report.report,
     SequenceStatus: sequence_report.report,
     PollingStatus: polling_report,
