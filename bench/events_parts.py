@@ -20,10 +20,10 @@ import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a mark
 
 from sanderling.clock import SystemClock
 from sanderling.events.analysis.analyse import Analyser
-from sanderling.events.consume import Stations
 from sanderling.events.envelopes import read_envelope
 from sanderling.events.modes import LiveModes, Modes
 from sanderling.events.rules import ConsumeRules
+from sanderling.events.stations import Stations
 from sanderling.events.system import EventsSystem
 from sanderling.flow.desk import desk_in
 from sanderling.stores.analytics import AnalyticsStore
@@ -136,7 +136,7 @@ class Place:
     async def _timed(self, system: EventsSystem, items: int, wanted: int) -> Cost:
         """Run it; the clock stops when the last batch is committed."""
         all_done = asyncio.Event()
-        measures, done = system.consumer.measures, 0
+        measures, done = system.measures, 0
         count_it, ended = measures.processed, (0.0, 0.0)
 
         def processed(platform: str, seconds: float) -> None:

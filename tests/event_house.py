@@ -13,9 +13,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from sanderling.clock import Clock, SystemClock
 from sanderling.events.analysis.analyse import Analyser
-from sanderling.events.consume import Stations
 from sanderling.events.modes import LiveModes, Modes
 from sanderling.events.rules import ConsumeRules
+from sanderling.events.stations import Stations
 from sanderling.events.system import EventsSystem
 from sanderling.flow.desk import Desk, desk_in
 from sanderling.observe.alerts import Alert
@@ -28,7 +28,15 @@ from sanderling.stores.topic import QueueTopic
 from sanderling.testing import LoopClock
 from sanderling.worlds.social import Social
 
-QUICK = ConsumeRules(wait=0.05, first_delay=0.01, longest_delay=0.02, most_tries=2, switched_off=0.1, first_pause=0.02)
+QUICK = ConsumeRules(
+    wait=0.05,
+    first_delay=0.01,
+    longest_delay=0.02,
+    most_tries=2,
+    switched_off=0.1,
+    again=(0.02, 0.05, 0.1),
+    probe_every=0.02,
+)
 ANALYSER = Analyser()
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import random
 from fake_events import batch, fields
 
 from sanderling.events.alarms import EVERY, AlarmRules, EventAlarms
-from sanderling.events.consume import Watches
+from sanderling.events.source import Watches
 from sanderling.observe.alerts import Alert, Alerts, Fate, Receipt
 from sanderling.testing import FakeClock, LoopClock, run_virtual
 

@@ -67,7 +67,7 @@ async def test_a_store_that_comes_back_without_the_object_holds_up_nobody(tmp_pa
 
         assert await batches(here) == 3
         assert [each.key for each in await here.queue.dead(10)] == ["missing"]
-        assert here.system.consumer.trouble == ""
+        assert here.system.trouble == ""
 
 
 @awaited
@@ -87,7 +87,7 @@ async def test_what_the_queue_did_not_hear_is_said_to_it_again(tmp_path: Path) -
         (dead,) = await here.queue.dead(10)
         assert (dead.key, dead.tries) == ("missing", QUICK.most_tries)
         assert (laters, burials, dones) == ([QUICK.most_tries + 2], [3], [4])
-        assert here.system.consumer.measures.counts().duplicates == 0
+        assert here.system.measures.counts().duplicates == 0
 
 
 @awaited
@@ -100,7 +100,7 @@ async def test_a_queue_that_refuses_us_is_a_trouble_until_it_does_not(tmp_path: 
 
         async def watch() -> None:
             while True:
-                troubles.add(here.system.consumer.trouble)
+                troubles.add(here.system.trouble)
                 await asyncio.sleep(0.005)
 
         async with asyncio.TaskGroup() as group:
@@ -146,12 +146,12 @@ async def test_while_one_thing_is_away_nothing_more_is_taken_though_all_else_wor
         await here.publish(stored, stored + 1)
 
         async def back() -> None:
-            await until(lambda: asked[0] == 1)
+            await until(lambda: asked[0])
             await here.queue.publish([Letter(f"{number}", here.social.envelope(number)) for number in inline])
             await until(lambda: asked[0] > 8)
             # The other one may have been asking for a message just then.
-            assert here.system.consumer.measures.counts().received <= 2
-            assert here.system.consumer.trouble == "nobody answers"
+            assert here.system.measures.counts().received <= 2
+            assert here.system.trouble == "nobody answers"
             gone.set()
 
         async with asyncio.TaskGroup() as group:
@@ -181,7 +181,7 @@ def test_a_wall_clock_that_is_set_back_changes_nothing(tmp_path: Path, monkeypat
             await here.publish(0, 20, again=True)
 
             async def set_back() -> None:
-                await until(lambda: sum(here.system.consumer.measures.counts().modes.values()) >= 5)
+                await until(lambda: sum(here.system.measures.counts().modes.values()) >= 5)
                 clock.back = 3600.0
 
             async with asyncio.TaskGroup() as group:
@@ -218,8 +218,8 @@ async def test_to_stop_during_an_outage_counts_as_no_try_of_the_message(tmp_path
             raise AnalyticsError("the server is gone")
 
         here.store.keep = down  # type: ignore[method-assign, assignment]
-        await stopped_when(here, lambda: here.system.consumer.trouble)
-        counts = here.system.consumer.measures.counts()
+        await stopped_when(here, lambda: here.system.trouble)
+        counts = here.system.measures.counts()
         assert (counts.received, counts.postponed, counts.failed) == (1, 1, 0)
     async with house(tmp_path, Social(1, demo())) as again:
         (found,) = await again.queue.take(1, 1.0)
@@ -235,8 +235,8 @@ async def test_to_stop_while_something_is_buried_during_an_outage_leaves_it_in_t
             raise AnalyticsError("the server is gone")
 
         here.store.add = down  # type: ignore[method-assign, assignment]
-        await stopped_when(here, lambda: here.system.consumer.trouble)
-        counts = here.system.consumer.measures.counts()
+        await stopped_when(here, lambda: here.system.trouble)
+        counts = here.system.measures.counts()
         assert (counts.postponed, counts.failed) == (1, 0)
         assert not here.alerts, "it is not buried"
     async with house(tmp_path, Social(1, demo())) as again:

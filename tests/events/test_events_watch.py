@@ -75,7 +75,7 @@ async def test_modes_that_are_set_are_in_force_at_once_and_on_disk(tmp_path: Pat
 async def test_while_it_is_paused_nothing_is_taken_and_afterwards_everything(tmp_path: Path) -> None:
     async with house(tmp_path, Social(1, demo())) as at:
         watch = EventsWatch(at.system, SystemClock(), 7)
-        at.system.consumer.control(Control(paused=True))
+        at.system.control(Control(paused=True))
         await at.publish(0, BATCHES)
         resting: list[EventsStatus] = []
 
@@ -83,8 +83,8 @@ async def test_while_it_is_paused_nothing_is_taken_and_afterwards_everything(tmp
             await asyncio.sleep(0.3)  # six times as long as a worker waits for a message
             await watch.look()
             resting.append(watch.status())
-            at.system.consumer.control(NOTHING)
-            while at.system.consumer.measures.counts().received < BATCHES or watch.status().active:  # noqa: ASYNC110
+            at.system.control(NOTHING)
+            while at.system.measures.counts().received < BATCHES or watch.status().active:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
             at.system.stop()
 
@@ -102,7 +102,7 @@ async def test_while_it_is_paused_nothing_is_taken_and_afterwards_everything(tmp
 @awaited
 async def test_one_that_is_paused_ends_when_it_is_stopped(tmp_path: Path) -> None:
     async with house(tmp_path, Social(1, demo())) as at:
-        at.system.consumer.control(Control(paused=True))
+        at.system.control(Control(paused=True))
 
         async def stop() -> None:
             at.system.stop()

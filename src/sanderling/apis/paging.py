@@ -95,8 +95,8 @@ class Single(_Kind, frozen=True, tag="single"):
 class Cursor(_Kind, frozen=True, tag="cursor"):
     """Each page has a token that asks for the next: at `path`, which may be header.x-name or that of the last item.
 
-    It goes into a query parameter, a path of the body (or field of a form) or a header. The end is a token that is
-    null, "", 0 or false, or a page for which the condition `has_more` does not hold.
+    It goes into a query parameter, a path of the body (or field of a form) or a header. The end is a page for which the
+    condition `has_more` does not hold or, without one, a token that is null, "", 0 or false.
     """
 
     path: str
@@ -116,15 +116,18 @@ class Cursor(_Kind, frozen=True, tag="cursor"):
 
     def _next(self, task: Task, reply: JsonReply, chain: Chain, hosts: Collection[str]) -> Following:  # noqa: ARG002
         token = _value(self.path, reply)
-        at_end = token is None or token is False or token in ("", 0)
         if self.has_more and not _condition(self.has_more).holds(reply):
             return None
         if self.stop_after_empty_page and chain.empty:
             return None
-        if at_end and self.has_more:
-            raise ValueError(f"{self.path} is {_shown(token, reply)} though {self.has_more} holds, expected a token")
-        if at_end:
+        if token is None or token is False or token == "":
+            if self.has_more:
+                raise ValueError(
+                    f"{self.path} is {_shown(token, reply)} though {self.has_more} holds, expected a token"
+                )
             return None
+        if token == 0 and not self.has_more:
+            return None  # some write the end so
         if not isinstance(token, str | int | float) or isinstance(token, bool):
             raise ValueError(f"{self.path} is {_shown(token, reply)}, expected a text or a number")  # noqa: TRY004
         if len(str(token)) > LONGEST_TOKEN:

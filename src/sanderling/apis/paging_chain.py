@@ -18,6 +18,7 @@ class Chain(msgspec.Struct, frozen=True, omit_defaults=True):
     recent: str = ""  # digests of the last tokens or addresses
     mark: str = ""  # digest of an earlier one, by which circles of any length are found
     items: str = ""  # digest of the last page's items
+    start: str = ""  # and of the first page's
     empty: int = 0  # pages without items, in a row
     total: int = 0  # the largest that was seen
 
@@ -47,11 +48,10 @@ class Chain(msgspec.Struct, frozen=True, omit_defaults=True):
             digest = digest_of(msgspec.json.encode(items))
         except (*UNREADABLE, OverflowError):  # numbers too large to be written
             digest = digest_of(body)
-        if digest == self.items:
-            raise ValueError(
-                f"page {self.page + 1} has the same items as the page before: the host ignores where we are"
-            )
-        return msgspec.structs.replace(self, items=digest, empty=0)
+        if digest in (self.items, self.start):
+            which = "page before: the host ignores where we are" if digest == self.items else "first: they begin anew"
+            raise ValueError(f"page {self.page + 1} has the same items as the {which}")
+        return msgspec.structs.replace(self, items=digest, start=self.start or digest, empty=0)
 
 
 def digest_of(data: bytes) -> str:

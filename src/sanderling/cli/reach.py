@@ -9,7 +9,7 @@ from sanderling.clock import SystemClock
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.durable import FolderError
 from sanderling.stores.instances import InstancesError
-from sanderling.stores.objects import Fault, ObjectError
+from sanderling.stores.objects import ObjectError
 from sanderling.stores.polling import PollingStoreError
 from sanderling.stores.queue import QueueError
 from sanderling.words import printable
@@ -53,7 +53,7 @@ def _is_final(error: Exception) -> bool:
         case AnalyticsError() | InstancesError() | PollingStoreError():
             return not error.transient
         case ObjectError():
-            return error.fault is not Fault.DOWN
+            return not error.unavailable
     return False
 
 

@@ -57,8 +57,11 @@ class BacklogHost(HostState, Generic[Q]):
     _later: list[tuple[float, int, Q]] | None = None
 
     def want(self, most: int) -> tuple[Any, ...]:
-        """What to take from the frontier next."""
-        return self.name, self.after, most
+        """What to take from the frontier next, and last how many: no more than we were told of.
+
+        What was found while a crawl drains is for the next run.
+        """
+        return self.name, self.after, min(most, self.on_disk)
 
     def put(self, items: list[Q], now: float, wall: float, longest: float) -> None:
         """Take in what came from the frontier, in its order; what failed in an earlier run when it is due."""
@@ -177,14 +180,12 @@ class Loader(Generic[H]):
             self._wanted.clear()
             hosts, self._wants, self._busy = self._wants, [], True
             most = max(FEWEST_PER_HOST, min(MOST_PER_HOST, HELD // max(1, self.sharing)))
-            # No more than we were told of: what was found while the crawl drains is for the next run.
-            numbers = [min(most, host.on_disk) for host in hosts]
-            wants = [host.want(number) for host, number in zip(hosts, numbers, strict=True)]
+            wants = [host.want(most) for host in hosts]
             now, wall = self.clock.now(), self.clock.wall()
             taken = await self._desk(self._take, wants)
-            for host, number, items in zip(hosts, numbers, taken, strict=True):
+            for host, want, items in zip(hosts, wants, taken, strict=True):
                 host.loading = False
-                if len(items) < number:
+                if len(items) < want[-1]:
                     host.took_all(len(items))
                 host.put(items, now, wall, self._longest)
                 if not items:
@@ -269,7 +270,7 @@ class Backlog(Generic[H, Q]):
         self.waiting += found
         return ()
 
-    def add_waiting(self, name: str, number: int) -> H:
+    def add_waiting(self, name: Any, number: int) -> H:  # noqa: ANN401 - a host, or what the sink tells hosts by
         """So many more items wait on disk for a host."""
         host = self.host(name)
         host.on_disk += number

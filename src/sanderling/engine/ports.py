@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from sanderling.engine.classes import Class
 from sanderling.engine.hosts import HostState
-from sanderling.limit import Permit
+from sanderling.limit import Feedback, Permit
 from sanderling.outcome import Outcome
 from sanderling.task import Blame
 
@@ -43,6 +43,7 @@ class Settled(Generic[R]):
     result: R | None = None  # what the handler made of the answer, for the source
     decided: bool = False  # the source schedules the item itself, also where it failed: the engine only blames
     size: int = 0  # bytes of the answer
+    flawed: bool = False  # the host answered, and not with what was asked for: the item has failed, its host has not
     of_host: bool = False  # of a document of the host's own, like robots.txt, which is no item
 
 
@@ -77,7 +78,8 @@ class Source(Protocol[H, W, R]):
     def later(self, host: H, work: W, outcome: Outcome, due: float) -> None:
         """The item was refused, or not asked, or its host was at fault: it has not failed, and is due then.
 
-        At infinity: it was refused for too long, and is left to another run.
+        At infinity: it was refused for too long, and is left to another run. One that needs no slot may have no answer
+        yet (`flights.UNANSWERED`): it may be asked for again, and what comes of this request is told when it comes.
         """
 
     def failed(self, host: H, work: W, outcome: Outcome, failures: int, due: float | None) -> None:
@@ -91,6 +93,34 @@ class Source(Protocol[H, W, R]):
 
     def written(self, result: Any) -> Iterable[H]:  # noqa: ANN401 - what the sink returns
         """A group is on disk; the hosts for which something came of it."""
+
+
+class Permits(Protocol):
+    """What the engine asks of a limiter: `limit.Limiter`, or `limit.Unpaced` where nothing has a pace."""
+
+    def try_acquire(self, host: str, /) -> Permit | None:
+        """A permit if the host may be asked this instant; else None, and nothing is taken."""
+
+    def feedback(self, permit: Permit, feedback: Feedback, /) -> None:
+        """Learn how the permit's request went."""
+
+    def ready_at(self, host: str, /) -> float:
+        """When `try_acquire` may next succeed."""
+
+    def turn_at(self, host: str, /) -> float:
+        """When it is likely to succeed, where others stand in line."""
+
+    def is_down(self, host: str, /) -> bool:
+        """Whether the circuit of the host has opened, and no probe has closed it yet."""
+
+    def most_failures(self, host: str, /) -> int:
+        """How many failures in a row of one item are improbable there."""
+
+    def probe_now(self, host: str, /) -> bool:
+        """Let the first probe of a circuit that has just opened leave at once; whether that was done."""
+
+    def vouch(self, host: str, /) -> None:
+        """Say that the host has answered before."""
 
 
 class Handler(Protocol[W_contra, R]):

@@ -72,15 +72,23 @@ class OutboxSender:
     """`run` until `stop`."""
 
     def __init__(
-        self, outbox: Outbox, topic: Topic, clock: Clock, rng: random.Random, rules: OutboxRules | None = None
+        self,
+        outbox: Outbox,
+        topic: Topic,
+        clock: Clock,
+        rng: random.Random,
+        rules: OutboxRules | None = None,
+        *,
+        arrived: Callable[[str, int], object] = lambda _key, _count: None,
     ) -> None:
+        """Call `arrived` with the key and number of what has gone out."""
         self.tally = OutboxTally()
-        self.arrived: Callable[[str, int], object] = lambda _key, _count: None  # called for what has gone out, by key
         self._outbox = outbox
         self._topic = topic
         self._clock = clock
         self._rng = rng
         self._rules = rules or OutboxRules()
+        self._arrived = arrived
         self._stopping = False
         self._news, self._end = asyncio.Event(), asyncio.Event()
         self._failed = 0  # times in a row
@@ -200,7 +208,7 @@ class OutboxSender:
         self.tally.sent += arrived
         self.tally.dropped += len(gone) - arrived.total()
         for key, count in arrived.items():
-            self.arrived(key, count)
+            self._arrived(key, count)
 
     def _left_lying(self) -> str:
         if not self.tally.left:

@@ -266,7 +266,7 @@ class BatchSink:
         try:
             return (await self._objects.get(self._source.bucket, key, len(body))).body == body
         except ObjectError as error:
-            if error.fault is Fault.DOWN:
+            if error.unavailable:
                 raise
             # Who may write and not read cannot know, and takes a name that only this batch has.
             return error.fault is Fault.MISSING

@@ -17,13 +17,13 @@ class ConsumeRules:
     most: int = 32 * 2**20  # of it once unpacked: fifty items of 600 kB
     limits: Limits = USUAL  # of what is in it
     memory: int = 256 * 2**20  # that all batches in hand may take, as estimated
-    wait: float = 1.0  # for a message, and so how long a worker may take to notice that it should stop
+    wait: float = 1.0  # for a message
     most_tries: int = 10  # of a batch that is not there
     first_delay: float = 5.0  # doubled with each try
     longest_delay: float = 1_800.0
     switched_off: float = 30.0
-    first_pause: float = 0.5  # while something is not to be had; doubled each time
-    longest_pause: float = 30.0
+    again: tuple[float, ...] = (2.0, 10.0, 30.0)  # until a message comes back at which a store has failed
+    probe_every: float = 1.0  # while a store or the queue is away
 
     def delay(self, tries: int) -> float:
         """Seconds until a message comes back that has failed so many times."""

@@ -45,7 +45,7 @@ class EventsWatch:
         """Ask the queue and the database; what does not answer is not known."""
         stations = self.system.stations
         self._queue = await self._depth()
-        self.system.consumer.measures.connected(ok=self._queue is not None)
+        self.system.measures.connected(ok=self._queue is not None)
         self._outbox = await _answer(stations.store.depth)
 
     async def _depth(self) -> Depth | None:
@@ -79,8 +79,8 @@ class EventsWatch:
             started=self._started,
             modes=modes.now,
             modes_trouble=modes.trouble,
-            paused=system.consumer.paused,
-            trouble=system.consumer.trouble,
+            paused=system.wanted.paused,
+            trouble=system.trouble,
             queue=self._queue,
             outbox=self._outbox,
             outbox_trouble=system.sender.tally.trouble,
@@ -89,11 +89,11 @@ class EventsWatch:
 
     def status(self, *, running: bool = True) -> EventsStatus:
         """How it stands."""
-        return status_of(self.system.consumer.measures, self.standing(running=running))
+        return status_of(self.system.measures, self.standing(running=running))
 
     def readings(self) -> EventsReadings:
         """The same for Prometheus."""
-        return readings_of(self.system.consumer.measures, self.standing())
+        return readings_of(self.system.measures, self.standing())
 
 
 class EventsControl:

@@ -5,7 +5,7 @@ longer comes back as an outcome with a time, for whoever schedules: a worker is 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit, urlunsplit
@@ -20,7 +20,7 @@ from sanderling.ids import HostError
 from sanderling.limit import CircuitOpen, Feedback, Limiter, Permit, hints
 from sanderling.outcome import Code, Outcome
 from sanderling.redact import is_secret
-from sanderling.task import Blame, Reply, Task
+from sanderling.task import SECRET_BODY, Blame, Reply, Task
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_HOPS = 10  # as browsers have it, halved
@@ -32,7 +32,7 @@ EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, TooLarg
 PROBE_WAIT, SLOWEST = 10.0, 3.0
 
 # What an API makes of a reply whose status and headers mean this much: some say "not found" with a 500.
-Read = Callable[[Reply, Outcome], Outcome]
+Read = Callable[[Reply, Outcome], Outcome | Awaitable[Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,8 @@ class Fetcher:
                 self._limiter.locate(permit, reply.address)
             outcome = of_reply(reply.status, reply.headers, wall=self._clock.wall())
             if read is not None and not moves(reply):
-                outcome = read(reply, outcome)
+                said = read(reply, outcome)
+                outcome = said if isinstance(said, Outcome) else await said
         except EXPECTED as error:
             outcome = of_error(error)
         except BaseException:
@@ -247,7 +248,7 @@ def _next_hop(task: Task, reply: Reply) -> Task:
     following = replace(task, url=target, method=method, body=body, attempt=1)
     if following.host == task.host and not _opens(task.url, target):
         return following
-    if task.secrets and body is not None:
+    if SECRET_BODY in task.secrets and body is not None:
         raise Refused(f"redirect of a request with secrets from {task.host} to {following.host}")
     # Secrets were meant for the first host only.
     kept = tuple(pair for pair in task.headers if not is_secret(pair[0]) and pair[0].lower() not in task.secrets)

@@ -8,6 +8,8 @@ one account. Requests that send a password or a token in their body, and answers
 """
 
 import hashlib
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -19,8 +21,8 @@ from sanderling.fetch.classify import of_reply
 from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Outcome
 from sanderling.redact import is_secret, redact_url
-from sanderling.stores.durable import FolderError, plainly, write_new
-from sanderling.task import SECRET, Headers, Reply, Task
+from sanderling.stores.durable import plainly, write_new
+from sanderling.task import SECRET_BODY, Headers, Reply, Task
 
 VERSION = 1
 MOST = 16 * 2**20  # bytes of a body that is kept
@@ -29,8 +31,8 @@ VOLATILE = frozenset(
     ("date", "user-agent", "x-request-id", "x-correlation-id", "traceparent", "tracestate", "idempotency-key")
 )
 # Fields of a body by which it lets somebody in. Few and exact: many an API calls a place in its list a token.
-LETS_IN = frozenset(
-    "accesstoken apikey clientsecret idtoken jwt passphrase passwd password refreshtoken secret sessiontoken token".split()
+LETS_IN = re.compile(
+    r"(api_?key|jwt|pass(word|wd|phrase)|(client_?)?secret|((access|id|refresh|session)_?)?token)", re.IGNORECASE
 )
 
 
@@ -76,14 +78,15 @@ class Cache:
     def keep(self, task: Task, reply: Reply) -> None:
         """Keep a good answer, unless it is too large or holds a secret."""
         moved = None if reply.url == task.url else reply.url
-        if len(reply.body) > MOST or sends_secret(task) or (moved is not None and redact_url(moved) != moved):
+        tells = moved is not None and redact_url(moved, task.secrets) != moved
+        if len(reply.body) > MOST or sends_secret(task) or tells:
             return
         head = _Head(
             version=VERSION,
             method=task.method,
-            url=redact_url(task.url),
+            url=redact_url(task.url, task.secrets),
             status=reply.status,
-            headers=tuple(pair for pair in reply.headers if not _is_private(pair[0])),
+            headers=tuple(_public(reply.headers, task)),
             size=len(reply.body),
             digest=_digest(reply.body),
             moved=moved,
@@ -122,20 +125,21 @@ class CachingFetcher(Fetcher):
 
 
 async def _read_by(read: Read, reply: Reply, outcome: Outcome) -> Outcome:
-    return read(reply, outcome)
+    said = read(reply, outcome)
+    return said if isinstance(said, Outcome) else await said
 
 
 def key_of(task: Task) -> str:
     """By what a question is known: method, URL, body, and the headers that may change its answer."""
-    headers = sorted((name.lower(), value) for name, value in task.headers if not _is_ignored(name))
+    headers = sorted((name.lower(), value) for name, value in task.headers if not _is_ignored(name, task))
     body = None if task.body is None else _digest(task.body)
     return _digest(msgspec.json.encode((VERSION, task.method, task.url, headers, body, task.most)))
 
 
 def sends_secret(task: Task) -> bool:
     """Whether the body of a request holds what lets somebody in: a log-in, or a token that is to be refreshed."""
-    if not task.body:
-        return False
+    if not task.body or SECRET_BODY in task.secrets:
+        return bool(task.body)
     try:
         fields = msgspec.json.decode(task.body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -144,15 +148,22 @@ def sends_secret(task: Task) -> bool:
 
 
 def _is_letting_in(name: object) -> bool:
-    return isinstance(name, str) and name.lower().replace("_", "").replace("-", "") in LETS_IN
+    return isinstance(name, str) and LETS_IN.fullmatch(name.replace("-", "_")) is not None
 
 
-def _is_private(name: str) -> bool:
-    return name.lower() in SECRET or is_secret(name)
+def _public(headers: Headers, task: Task) -> Iterator[tuple[str, str]]:
+    """The headers of an answer that hold no secret, and are text."""
+    for name, value in headers:
+        if not _is_private(name, task) and value.isprintable():
+            yield str(name), value  # the client's own kind of text is no JSON
 
 
-def _is_ignored(name: str) -> bool:
-    return _is_private(name) or name.lower() in VOLATILE or name.lower().endswith(("timestamp", "nonce"))
+def _is_private(name: str, task: Task) -> bool:
+    return is_secret(name) or name.lower() in task.secrets
+
+
+def _is_ignored(name: str, task: Task) -> bool:
+    return _is_private(name, task) or name.lower() in VOLATILE or name.lower().endswith(("timestamp", "nonce"))
 
 
 def _digest(data: bytes) -> str:

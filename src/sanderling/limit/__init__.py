@@ -24,6 +24,7 @@ from sanderling.limit.rules import LimiterRules
 from sanderling.limit.sharing import Scope, Shared
 from sanderling.limit.snapshot import HostView, Snapshot, explain
 from sanderling.limit.turnstile import CircuitOpen
+from sanderling.limit.unpaced import Unpaced
 
 __all__ = [
     "Attempt",
@@ -41,5 +42,6 @@ __all__ = [
     "Scope",
     "Shared",
     "Snapshot",
+    "Unpaced",
     "explain",
 ]

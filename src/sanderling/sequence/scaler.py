@@ -7,6 +7,7 @@ from typing import Protocol
 
 from sanderling.engine.hosts import HostState
 from sanderling.engine.loop import Engine
+from sanderling.limit import Limiter
 from sanderling.sequence import messages
 from sanderling.sequence.asking import Said
 from sanderling.sequence.cursor import Cursor
@@ -45,6 +46,7 @@ class Crawl:
     """What is scaled, and what says how it goes."""
 
     engine: Engine[HostState, SequenceWork, Said]
+    limiter: Limiter
     cursor: Cursor
     lookout: Lookout
     measures: Measures
@@ -59,6 +61,7 @@ class Scaler:
         self.made: deque[Made] = deque(maxlen=KEPT)
         self._guard = guard
         self._engine = crawl.engine
+        self._limiter = crawl.limiter
         self._cursor = crawl.cursor
         self._lookout = crawl.lookout
         self._measures = crawl.measures
@@ -118,4 +121,4 @@ class Scaler:
         )
 
     def _permitted(self) -> float:
-        return self._engine.limiter.snapshot().permitted
+        return self._limiter.snapshot().permitted

@@ -93,7 +93,7 @@ class SequenceSystem:
         )
         self.source.wake = inquiries.wake = self._wake
         guard = Guard(AtlasPolicy(rules.scale), rules.guard, rules.scale)
-        crawl = Crawl(self.engine, self.cursor, self.lookout, self.measures)
+        crawl = Crawl(self.engine, tools.limiter, self.cursor, self.lookout, self.measures)
         self.scaler = Scaler(guard, rules.scale.first_plan(), crawl, say)
         self.missed: Mapping[str, int] = {}
         self._say = say

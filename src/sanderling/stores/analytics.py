@@ -33,9 +33,10 @@ EXPECTED = "expected sqlite:PATH or postgresql://user@host:5432/database"
 class AnalyticsError(Exception):
     """The database cannot be used, or not now; nothing was written. The message says where, and what was found."""
 
-    def __init__(self, message: str, *, transient: bool = True) -> None:
+    def __init__(self, message: str, *, transient: bool = True, answered: bool = False) -> None:
         super().__init__(message)
         self.transient = transient  # whether the same may go well later; otherwise it is the data's fault, or a setting
+        self.answered = answered  # whether it can be reached, and fails at this: that may be about the data alone
 
 
 class PostRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -276,6 +277,9 @@ class Batches(Protocol):
 
     async def keep(self, batch: Batch) -> Kept:
         """Write all of it in one transaction, durably; nothing if the event was processed and is not replayed."""
+
+    async def rehearse(self, batch: Batch) -> None:
+        """Write a batch under ids of its own and take it back: whether batches can be kept now."""
 
     async def processed(self, event_id: str) -> Processed | None:
         """The event, if it is in the rows: unless it is replayed, its batch need not be fetched."""

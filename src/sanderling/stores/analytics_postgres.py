@@ -8,7 +8,7 @@ the same batch can be kept again and finds itself.
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from itertools import count
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from sanderling.stores.analytics_open import READERS, WRITERS
 from sanderling.stores.analytics_postgres_tables import address_of, plainly, prepare
 from sanderling.stores.analytics_questions import Dialect, Question, Row, bounded, meant_events, next_to_replay
 from sanderling.stores.analytics_reading import AnalyticsReading, Budget
-from sanderling.stores.analytics_rows import UNWRITABLE, RefusedError
+from sanderling.stores.analytics_rows import UNWRITABLE, RefusedError, RehearsedError, rehearsal
 from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, CROSSED, Address
 from sanderling.stores.postgres_server import SETTINGS as USUAL
 
@@ -71,6 +71,16 @@ class PostgresAnalytics(AnalyticsReading):
             return await self._change(partial(writing.keep, batch=batch))
         except RefusedError:
             return await self._change(partial(writing.keep_carefully, batch=batch))
+
+    async def rehearse(self, batch: Batch) -> None:
+        """Write it under ids of its own and take it back: whether batches can be kept now."""
+
+        async def work(db: Any) -> None:  # noqa: ANN401 - no types
+            await writing.keep(db, rehearsal(batch))
+            raise RehearsedError
+
+        with suppress(RehearsedError, RefusedError):
+            await self._change(work)
 
     async def replay(self, chosen: EventFilter, *, exchange: str, routing_key: str, most: int = 1_000) -> int:
         """Mark events and put their messages into the outbox, in one transaction; how many. Others may do so, too."""

@@ -20,7 +20,8 @@ def raised(message: str, trouble: Trouble) -> AnalyticsError:
     """The error of the port."""
     if trouble is Trouble.REFUSED:
         return RefusedError(message[:LONGEST_MESSAGE])
-    return AnalyticsError(message[:LONGEST_MESSAGE], transient=trouble in (Trouble.BUSY, Trouble.AWAY))
+    answered = trouble in (Trouble.BUSY, Trouble.FAILED)
+    return AnalyticsError(message[:LONGEST_MESSAGE], transient=answered or trouble is Trouble.AWAY, answered=answered)
 
 
 def plainly(place: str) -> AbstractContextManager[None]:

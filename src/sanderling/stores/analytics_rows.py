@@ -69,6 +69,18 @@ def event_values(batch: Batch) -> tuple[object, ...]:
     return (*names, *numbers, batch.message or None)
 
 
+class RehearsedError(Exception):
+    """What was written is to be taken back."""
+
+
+def rehearsal(batch: Batch) -> Batch:
+    """The batch under ids that no event and no post has, and without messages."""
+    posts = [msgspec.structs.replace(each, post_id=f"~{each.post_id}"[:LONGEST_CONTENT]) for each in batch.posts]
+    event = f"~{batch.event_id}"[:LONGEST_EVENT]
+    errors = [msgspec.structs.replace(each, event_id=event) for each in batch.errors]
+    return msgspec.structs.replace(batch, event_id=event, posts=posts, errors=errors, outbox=())
+
+
 def key_of(row: PostRow) -> Key:
     """What tells posts apart."""
     return row.project_id or "", row.platform, row.post_id

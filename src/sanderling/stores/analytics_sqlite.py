@@ -10,7 +10,7 @@ Tricky bits:
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -18,7 +18,7 @@ from sanderling.stores import analytics_sqlite_writing as writing
 from sanderling.stores.analytics import Batch, EventFilter, Kept, OutboxMessage
 from sanderling.stores.analytics_questions import Dialect, Question, Row, bounded, meant_events, next_to_replay
 from sanderling.stores.analytics_reading import AnalyticsReading, Budget
-from sanderling.stores.analytics_rows import RefusedError
+from sanderling.stores.analytics_rows import RefusedError, RehearsedError, rehearsal
 from sanderling.stores.analytics_sqlite_tables import open_tables, plainly
 from sanderling.stores.durable import FolderError, Lock
 from sanderling.stores.sqlite_file import BUSY_SECONDS, transaction
@@ -67,6 +67,10 @@ class SqliteAnalytics(AnalyticsReading):
     async def keep(self, batch: Batch) -> Kept:
         """Write all of it in one transaction, durably; nothing if the event was processed and is not replayed."""
         return await self._desk(self._keep, batch)
+
+    async def rehearse(self, batch: Batch) -> None:
+        """Write it under ids of its own and take it back: whether batches can be kept now."""
+        await self._desk(self._rehearse, rehearsal(batch))
 
     async def replay(self, chosen: EventFilter, *, exchange: str, routing_key: str, most: int = 1_000) -> int:
         """Mark events and put their messages into the outbox, in one transaction; how many. Others may do so, too."""
@@ -130,6 +134,14 @@ class SqliteAnalytics(AnalyticsReading):
             return self._changed("FULL", writing.keep, batch)
         except RefusedError:
             return self._changed("FULL", writing.keep_carefully, batch)
+
+    def _rehearse(self, batch: Batch) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            writing.keep(db, batch)
+            raise RehearsedError
+
+        with suppress(RehearsedError, RefusedError):
+            self._changed("FULL", work)
 
     def _changed(self, synchronous: str, work: Callable[..., T], *args: object) -> T:
         with self._writing, plainly(self._path):

@@ -17,6 +17,8 @@ OLDEST = (3, 35, 0)  # the first that gives back what it has inserted, and remov
 ANALYTICS = Kind("store of analytics", 0x53414E41, VERSION, ())  # "SANA"
 # What passes by itself, or when somebody makes room.
 PASSING = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+# What may be about one page of the file, or one statement.
+PARTIAL = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOMEM}
 
 
 def open_tables(path: Path) -> sqlite3.Connection:
@@ -77,7 +79,8 @@ def plainly(path: Path) -> Iterator[None]:
         with plainly_of_disk(path), _refusals(path):
             yield
     except FolderError as error:
-        raise AnalyticsError(str(error), transient=_passes(error.__cause__)) from error
+        code = _code(error.__cause__)
+        raise AnalyticsError(str(error), transient=code in PASSING, answered=code in PARTIAL) from error
 
 
 @contextmanager
@@ -88,8 +91,8 @@ def _refusals(path: Path) -> Iterator[None]:
         raise RefusedError(f"{path} refuses it: {error}") from error
 
 
-def _passes(cause: BaseException | None) -> bool:
-    """Whether the same may go well later."""
+def _code(cause: BaseException | None) -> int:
+    """What went wrong, as SQLite counts it; 0 if that is nothing of SQLite's."""
     if isinstance(cause, OSError):
-        return cause.errno in FULL
-    return getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in PASSING
+        return sqlite3.SQLITE_FULL if cause.errno in FULL else 0
+    return getattr(cause, "sqlite_errorcode", 0) & 0xFF

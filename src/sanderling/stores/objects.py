@@ -9,8 +9,9 @@
 Tricky bits:
 
 - Buckets and keys come from messages, and so from strangers. A name that could lead anywhere else is `UNUSABLE`.
-- Faults are told apart by whom they concern. `DOWN` concerns everybody, and waiting is all there is to do; the others
-  concern one object. Keys that the server does not know are `DOWN`: with them, nobody gets anything.
+- Faults are told apart by whom they concern. `DOWN` concerns everybody, and waiting is all there is to do; `FAILED` may
+  concern everybody or this object; the others concern this object. Keys that the server does not know are `DOWN`: with
+  them, nobody gets anything.
 - Threads do the work, since neither disks nor the S3 client of ours can be waited for otherwise. Nobody waits for a
   thread longer than PATIENCE.
 """
@@ -57,6 +58,7 @@ class Fault(Enum):
     TOO_LARGE = "too large"
     UNUSABLE = "unusable"  # its name or its metadata: nothing of the kind will ever be had
     REFUSED = "refused"  # we may not have this one
+    FAILED = "failed"  # an error of the store's own, or silence: whether others fare better is not known
     DOWN = "down"  # the store gives nothing to anybody now
 
 
@@ -70,7 +72,12 @@ class ObjectError(Exception):
     @property
     def transient(self) -> bool:
         """Whether the same may go well later, without anybody changing anything about the object."""
-        return self.fault in (Fault.MISSING, Fault.DOWN)
+        return self.fault is Fault.MISSING or self.unavailable
+
+    @property
+    def unavailable(self) -> bool:
+        """Whether the store has not answered for the object: nothing is known of it."""
+        return self.fault in (Fault.FAILED, Fault.DOWN)
 
 
 class Fetched(NamedTuple):
@@ -179,13 +186,13 @@ class Hands:
         self._seconds = seconds
 
     async def __call__(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `work` returns. After so many seconds it is left alone, and said to be DOWN."""
+        """What `work` returns. After so many seconds it is left alone, and has FAILED."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await asyncio.wrap_future(self._threads.submit(work, *args, **kwargs))
         except TimeoutError:
             message = f"{self._place} does not answer within {self._seconds:g} s"
-            raise ObjectError(message, fault=Fault.DOWN) from None
+            raise ObjectError(message, fault=Fault.FAILED) from None
 
     def let_go(self) -> None:
         """Take no more work. What was begun or waits comes to its end by itself."""

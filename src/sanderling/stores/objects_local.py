@@ -53,6 +53,7 @@ FAULTS = {
     errno.ENXIO: Fault.UNUSABLE,  # a socket
     errno.EACCES: Fault.REFUSED,
     errno.EPERM: Fault.REFUSED,
+    errno.EIO: Fault.FAILED,  # one sector, or the disk
 }
 
 

@@ -176,7 +176,7 @@ class S3Objects:
             # Nobody has to make that bucket. That there is none, or none for us, is an answer to one who is known.
             await self.get("sanderling-ping", PING, 0)
         except ObjectError as error:
-            if error.fault is Fault.DOWN:
+            if error.unavailable:
                 raise
 
     async def close(self) -> None:
@@ -193,7 +193,7 @@ class S3Objects:
             obstore.get(self._bucket(bucket), PING)
         except (BaseError, OSError) as error:
             told = _plain(where, error)
-            if told.fault in (Fault.DOWN, Fault.UNUSABLE):
+            if told.unavailable or told.fault is Fault.UNUSABLE:
                 raise told from None
             if _first(_CODE, str(error)) != "NoSuchBucket":
                 return  # it is there; whoever puts something into it is told whether we may
@@ -281,7 +281,8 @@ def _plain(where: str, error: Exception) -> ObjectError:
         return ObjectError(f"{where}{found}", fault=Fault.MISSING)
     if _ODD_METADATA in said:
         return ObjectError(f"{where} has metadata that are not ASCII", fault=Fault.UNUSABLE)
-    reason = code or _first(_STATUS, said) or _first(_KIND, said) or type(error).__name__
+    status = _first(_STATUS, said)
+    reason = code or status or _first(_KIND, said) or type(error).__name__
     if code in LOCKED_OUT:
         message = f"{where}: the server does not know our keys, or not now ({code}); see AWS_SECRET_ACCESS_KEY"
         return ObjectError(message, fault=Fault.DOWN)
@@ -289,7 +290,9 @@ def _plain(where: str, error: Exception) -> ObjectError:
         return ObjectError(f"{where} cannot be ({code})", fault=Fault.UNUSABLE)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
         return ObjectError(f"{where} is not for us ({reason})", fault=Fault.REFUSED)
-    return ObjectError(f"{where} is not to be had now ({reason})", fault=Fault.DOWN)
+    # With a status the server has answered, with an error that may be about this object alone.
+    fault = Fault.FAILED if code or status else Fault.DOWN
+    return ObjectError(f"{where} is not to be had now ({reason})", fault=fault)
 
 
 def _first(pattern: re.Pattern[str], said: str) -> str:

@@ -44,6 +44,7 @@ FAULTS = {
     Trouble.REFUSED: Fault.REFUSED,
     Trouble.BUSY: Fault.BUSY,
     Trouble.AWAY: Fault.DOWN,
+    Trouble.FAILED: Fault.DOWN,
     Trouble.AMISS: Fault.DOWN,
 }
 

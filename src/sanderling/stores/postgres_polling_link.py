@@ -31,6 +31,7 @@ Work = Callable[[Any], Awaitable[T]]  # what is done with a connection within a 
 
 CONNECTIONS = 4
 TRIES = 3
+PASSING = (Trouble.BUSY, Trouble.AWAY, Trouble.FAILED)
 LONGEST_MESSAGE = 500  # characters: some quote what they were given
 # Whoever polls must not stand still because an admin has gone for lunch in the middle of a transaction. And a process
 # that was killed has let go of its lock within that time, even if the server is slow to notice.
@@ -55,7 +56,7 @@ OURSELVES = "SELECT pid, extract(epoch FROM backend_start)::float8 FROM pg_stat_
 
 def raised(message: str, trouble: Trouble) -> PollingStoreError:
     """The error of the port."""
-    return PollingStoreError(message[:LONGEST_MESSAGE], transient=trouble in (Trouble.BUSY, Trouble.AWAY))
+    return PollingStoreError(message[:LONGEST_MESSAGE], transient=trouble in PASSING)
 
 
 class Link:
@@ -116,7 +117,7 @@ class Link:
         return done
 
     def _raised(self, message: str, trouble: Trouble) -> PollingStoreError:
-        unsure = self._ending and trouble is Trouble.AWAY
+        unsure = self._ending and trouble in (Trouble.AWAY, Trouble.FAILED)
         end = "; whether it was written shows when it is read again" if unsure else ""
         return raised(message[: LONGEST_MESSAGE - len(end)] + end, trouble)
 

@@ -23,6 +23,9 @@ SETTINGS = {"application_name": "sanderling", "idle_in_transaction_session_timeo
 DATA = ("22", "23", "54")
 CROSSED = ("40001", "40P01", "55P03", "57014")
 AMISS = ("28", "3D", "3F", "42")
+# Of connections, read-only servers, resources and shutdowns; but a connection that is lost during a statement may be
+# lost by that statement.
+AWAY, LOST = ("08", "25", "53", "57"), "08003"
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 RELATIONS = "SELECT relname FROM pg_class JOIN pg_namespace AS its ON relnamespace = its.oid WHERE nspname = $1"
 NONE = "the URL of the PostgreSQL is none"
@@ -34,6 +37,7 @@ class Trouble(Enum):
     REFUSED = auto()  # that data will not be taken, now or later
     BUSY = auto()  # others were in the way
     AWAY = auto()  # it cannot be reached, or is not ready
+    FAILED = auto()  # it fails at this one, for a reason that may be its own
     AMISS = auto()  # somebody must do something first
 
 
@@ -88,7 +92,11 @@ def plainly(place: str, raised: Raised) -> Iterator[None]:
             raise raised(f"{place} refuses it: {error}", Trouble.REFUSED) from error
         if state in CROSSED:
             raise raised(f"{place} is busy: {error}", Trouble.BUSY) from error
-        trouble = Trouble.AMISS if state.startswith(AMISS) else Trouble.AWAY
+        trouble = Trouble.FAILED
+        if state.startswith(AMISS):
+            trouble = Trouble.AMISS
+        elif state.startswith(AWAY) and state != LOST:
+            trouble = Trouble.AWAY
         raise raised(f"{place} cannot be used now: {error}", trouble) from error
     except asyncpg.exceptions.ClientConfigurationError as error:
         raise raised(f"{place} cannot be reached: {error}", Trouble.AMISS) from error

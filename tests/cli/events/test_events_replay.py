@@ -274,7 +274,7 @@ async def consume(folder: Path, publish: int = 0) -> tuple[int, int]:
     async with house(folder, Social(1, demo())) as here:
         await here.publish(0, publish)
         await here.consume()
-        counts = here.system.consumer.measures.counts()
+        counts = here.system.measures.counts()
         return counts.received, counts.duplicates
 
 

@@ -20,6 +20,7 @@ def _raised(message: str, trouble: Trouble) -> Exception:
         Trouble.AMISS: "look at user, password, database and schema in the URL, and at what that user may do",
         Trouble.AWAY: "is it up, and is that its address?",
         Trouble.BUSY: "try again",
+        Trouble.FAILED: "look at its log",
     }
     return CheckError(message, advice.get(trouble, ""))
 

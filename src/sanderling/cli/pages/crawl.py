@@ -23,7 +23,7 @@ from sanderling.cli.loop import ending, finishing, run, stoppable
 from sanderling.cli.options import WATCHED, Options, Watched, beside, observed, pace_of, showing
 from sanderling.cli.pages.screen import Screen, fitting
 from sanderling.cli.pages.summary import summarise, words
-from sanderling.cli.watching import drawn, kept, told, watched
+from sanderling.cli.watching import drawn, kept, obey, told, watched
 from sanderling.clock import Clock, SystemClock
 from sanderling.extras import missing
 from sanderling.fetch.http import Http, HttpRules
@@ -39,7 +39,6 @@ from sanderling.pages.parquet import have_parquet
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.status import Status, status
 from sanderling.pages.urls import Scope, UrlError, normalise, read_seeds
-from sanderling.stores.control_file import LiveControl
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.limiter_file import keep, recall
@@ -216,7 +215,7 @@ async def _run(
                 drawn(screen, partial(now, SHOWN)),
                 told(path, now, desk),
                 kept(crawl.limiter, path, desk),
-                LiveControl(path, crawl.control, clock).run(),
+                obey(path, crawl.control, screen.note),
             )
             last = status(crawl, clock.now() - started, running=False)
             screen.show(last)
