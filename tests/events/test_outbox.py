@@ -33,10 +33,18 @@ class Play:
         self.topic = MemoryTopic(*keys)
         self.clock = LoopClock()
         self.rules = rules
+        self.arrived: Counter[str] = Counter()
         self.sender = self.restart()
 
     def restart(self) -> OutboxSender:
-        self.sender = OutboxSender(self.outbox, self.topic, self.clock, random.Random(1), self.rules)
+        self.sender = OutboxSender(
+            self.outbox,
+            self.topic,
+            self.clock,
+            random.Random(1),
+            self.rules,
+            arrived=lambda key, count: self.arrived.update({key: count}),
+        )
         return self.sender
 
     def run(self, act: Callable[[], Awaitable[None]]) -> None:
@@ -57,8 +65,6 @@ def numbered(count: int, key: str = RETRY) -> list[str]:
 def test_what_waits_is_sent_in_order_and_forgotten() -> None:
     play = Play(RETRY, rules=OutboxRules(batch=7))
     play.outbox.put(*(message(text) for text in numbered(50)))
-    seen: Counter[str] = Counter()
-    play.sender.arrived = lambda key, count: seen.update({key: count})
 
     async def act() -> None:
         await asyncio.sleep(0.5)
