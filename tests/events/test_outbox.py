@@ -72,7 +72,7 @@ def test_what_waits_is_sent_in_order_and_forgotten() -> None:
         assert play.outbox.rows == {}
 
     play.run(act)
-    assert play.sender.tally.sent == seen == {RETRY: 50}
+    assert play.sender.tally.sent == play.arrived == {RETRY: 50}
     assert (play.sender.tally.dropped, play.sender.tally.failures, play.sender.tally.trouble) == (0, 0, "")
 
 
@@ -167,6 +167,18 @@ def test_while_another_sends_nothing_is_sent_and_a_second_after_it_is_gone_all_i
 
     play.run(act)
     assert play.topic.texts == numbered(3)
+
+
+def test_what_is_added_through_it_is_sent_at_once() -> None:
+    play = Play(RETRY)
+
+    async def act() -> None:
+        await asyncio.sleep(10.5)
+        await play.sender.add([message("late")])
+        await asyncio.sleep(0.01)
+        assert play.topic.texts == ["late"]
+
+    play.run(act)
 
 
 def test_what_may_not_have_arrived_is_sent_again() -> None:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from memory_queue import MemoryQueue
 
 from sanderling.clock import Clock
-from sanderling.sequence.store import Onward, StoreRules, StoreWorkers
+from sanderling.engine.handover import HandOver
+from sanderling.formats.instance import Message
+from sanderling.sequence.store import StoreRules, StoreWorkers
 from sanderling.stores.instances import Counts, Fault, InstancesError, Kept, RawRow, Rows
 from sanderling.stores.queue import Letter
 from sanderling.testing.virtual import LoopClock
@@ -78,12 +80,14 @@ class MemoryRaw:
 class Bench:
     """A queue, a store and workers between them, under virtual time."""
 
-    def __init__(self, rules: StoreRules | None = None, *, raw: bool = False, onward: Onward | None = None) -> None:
+    def __init__(
+        self, rules: StoreRules | None = None, *, raw: bool = False, hand_over: HandOver[Message] | None = None
+    ) -> None:
         self.clock = LoopClock()
         self.queue = MemoryQueue(self.clock)
         self.store = MemoryInstances(self.clock)
         self.raw = MemoryRaw(self.clock) if raw else None
-        self.workers = StoreWorkers(self.queue, self.store, self.raw, self.clock, rules, onward)
+        self.workers = StoreWorkers(self.queue, self.store, self.raw, self.clock, rules, hand_over)
         self.tally = self.workers.tally
 
     @asynccontextmanager
