@@ -15,7 +15,8 @@ NOT_BENCHMARKS = {
     *("car_server.py", "repos_work.py"),
     *("sequence_bare.py", "sequence_drive.py"),
     *("polling_parts.py", "polling_order.py"),
-    *("poisoned_drive.py", "poisoned_worlds.py"),
+    *("poisoned_drive.py", "poisoned_table.py", "poisoned_worlds.py"),
+    *("poisoned_events.py", "poisoned_polling.py", "poisoned_repos.py"),
     *("events_parts.py", "events_rival.py", "events_soak.py", "events_stages.py"),
 }
 

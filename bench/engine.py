@@ -89,6 +89,9 @@ class Known:
         """The next; none has failed."""
         return self.take(host, Class.NEW, now) if self.classes(host, now) else None
 
+    def drain(self) -> None:
+        """Nothing comes from outside."""
+
     def enough(self, inflight: int) -> bool:  # noqa: ARG002
         """When the busy host is done."""
         return self.ended >= ANSWERS

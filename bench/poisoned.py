@@ -1,8 +1,9 @@
 """Do bad items and bad hosts cost only themselves? Hostile worlds, in virtual time and with the real command.
 
 Some pages of a site are cut, late or never there; hosts hang, go away or come back; ids that were missed are overdue
-by the thousand beside new ones. `--only WORD` runs the parts that have the word in their name (sites, hanging, gone,
-patience, ids, restart, command), `--seed N` makes other worlds.
+by the thousand beside new ones. Hosts of repos refuse everything, are dead or fail half; an upstream that is polled is
+slow or away, or the store is; three objects of a thousand are bad. `--only WORD` runs the parts that have the word in
+their name (sites, hanging, gone, patience, ids, restart, command, repos, polling, events), `--seed N` makes others.
 """
 
 import argparse
@@ -10,14 +11,14 @@ import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import chain, pairwise, product
 from math import inf, isfinite
 from pathlib import Path
 
-from harness import Bar, Report, at_least, at_most
+from harness import Report, at_least, at_most
 from poisoned_drive import (
     EPOCH,
     FIRST_ID,
@@ -31,6 +32,10 @@ from poisoned_drive import (
     read_rows,
     run_command,
 )
+from poisoned_events import EVENTS
+from poisoned_polling import POLLING
+from poisoned_repos import REPOS
+from poisoned_table import Part, Table, count
 from poisoned_worlds import (
     FAULTS,
     FITTING,
@@ -50,35 +55,6 @@ PAUSE = 19.5  # seconds; the longest that a breaker stays open at first, which d
 QUOTAS = (1.2, 1.5, 3.0)  # times RATE: what the head needs is one request for each new id
 OVERDUE = 20_000
 MISSED_THAT_EXIST = {0: "none", 3: "a third"}  # by every how-manieth
-
-
-class Table:
-    """Lines for people, and for each bar the worst of its cases."""
-
-    def __init__(self, report: Report) -> None:
-        self.report = report
-        self._worst: dict[str, tuple[Bar, int, int]] = {}
-
-    def judge(self, case: str, *bars: Bar) -> None:
-        """Note the bars of one case; say which of them it falls short of."""
-        for bar in bars:
-            worst, cases, short = self._worst.get(bar.what, (bar, 0, 0))
-            # Of two that are good or bad alike, the one that is further on the wrong side.
-            worse = bar.got < worst.got if bar.need.startswith(">") else bar.got > worst.got
-            self._worst[bar.what] = (bar if worse else worst, cases + 1, short + (not bar.ok))
-        said = "; ".join(f"{bar.what.partition(': ')[2]} {bar.got:g} ({bar.need})" for bar in bars if not bar.ok)
-        print(f"  {'SHORT' if said else 'ok   '} {case}{': ' if said else ''}{said}", flush=True)
-
-    def finish(self) -> None:
-        """Hand the worst of each bar to the report."""
-        for bar, cases, short in self._worst.values():
-            what = f"{bar.what} ({short} of {cases} cases short)" if cases > 1 else bar.what
-            self.report.bars.append(Bar(what, bar.need, bar.got if isfinite(bar.got) else 1e9, bar.ok))
-
-
-def count(what: str, items: Iterable[object], most: int = 0) -> Bar:
-    """A bar of how many there are at most."""
-    return at_most(what, most, sum(1 for _ in items))
 
 
 def sites(table: Table, folder: Path, seed: int) -> None:
@@ -339,9 +315,6 @@ async def follow(out: Path, seed: int, missed: int) -> IdsRun:
     return IdsRun(ended.seconds, world.lags, new=world.sent[True], missed=world.sent[False])
 
 
-Part = Callable[[Table, Path, int], None]
-
-
 def in_real_time(part: Callable[[Table, Path, int], Coroutine[None, None, None]]) -> Part:
     """A part that has sockets, as one that can be called."""
     return lambda table, folder, seed: asyncio.run(part(table, folder, seed))
@@ -357,6 +330,9 @@ PARTS: dict[str, Part] = {
     "command, cut": in_real_time(command_cut),
     "command, hanging": in_real_time(command_hanging),
     "command, ids": in_real_time(command_ids),
+    **REPOS,
+    **POLLING,
+    **EVENTS,
 }
 
 

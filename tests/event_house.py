@@ -9,21 +9,23 @@ from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from random import Random
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
-from sanderling.clock import SystemClock
+from sanderling.clock import Clock, SystemClock
 from sanderling.events.analysis.analyse import Analyser
 from sanderling.events.modes import LiveModes, Modes
 from sanderling.events.rules import ConsumeRules
 from sanderling.events.stations import Stations
 from sanderling.events.system import EventsSystem
-from sanderling.flow.desk import desk_in
+from sanderling.flow.desk import Desk, desk_in
 from sanderling.observe.alerts import Alert
 from sanderling.stores.analytics import AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
 from sanderling.stores.objects import Objects, open_objects
 from sanderling.stores.queue import Letter, WholeQueue, open_queue
+from sanderling.stores.sqlite_queue import SqliteQueue
 from sanderling.stores.topic import QueueTopic
+from sanderling.testing import LoopClock
 from sanderling.worlds.social import Social
 
 QUICK = ConsumeRules(
@@ -37,6 +39,7 @@ QUICK = ConsumeRules(
 )
 ANALYSER = Analyser()
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -70,8 +73,8 @@ class House:
             bucket, _, key = batch.path.removeprefix("minio://").lstrip("/").partition("/")
             await self.objects.put(bucket, key, batch.body, batch.metadata)
 
-    async def consume(self, seconds: float = 300.0) -> None:
-        """Until nothing is left to do."""
+    async def consume(self, seconds: float = 300.0, every: float = 0.02) -> None:
+        """Until nothing is left to do, which is looked for every so many seconds."""
 
         async def watch() -> None:
             while True:
@@ -79,7 +82,7 @@ class House:
                 if not (depth.ready or depth.taken or depth.delayed):
                     self.system.stop()
                     return
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(every)
 
         async with asyncio.timeout(seconds):
             await self.system.run(watch())
@@ -91,15 +94,23 @@ class House:
 
 
 @asynccontextmanager
-async def house(folder: Path, social: Social, rules: ConsumeRules = QUICK) -> AsyncIterator[House]:
-    """Open everything."""
-    clock = SystemClock()
+async def house(
+    folder: Path, social: Social, rules: ConsumeRules = QUICK, *, virtual: Objects | None = None
+) -> AsyncIterator[House]:
+    """Open everything; with objects that need no threads, under `virtual` time."""
+    clock: Clock = LoopClock() if virtual else SystemClock()
     async with AsyncExitStack() as stack:
-        desk = desk_in(stack.enter_context(ThreadPoolExecutor(2, "work")))
-        queues = [open_queue(f"sqlite:{folder}", name, clock) for name in ("data.collected", "results", "retries")]
+        desk: Desk = at_once if virtual else desk_in(stack.enter_context(ThreadPoolExecutor(2, "work")))
+        names = ("data.collected", "results", "retries")
+        queues: list[WholeQueue] = [
+            SqliteQueue(folder / f"{name}.queue", clock, desk)
+            if virtual
+            else open_queue(f"sqlite:{folder}", name, clock)
+            for name in names
+        ]
         for queue in queues:
             stack.push_async_callback(queue.close)
-        objects = open_objects(f"file:{folder / 'objects'}")
+        objects = virtual or open_objects(f"file:{folder / 'objects'}")
         stack.push_async_callback(objects.close)
         store = await open_analytics(f"sqlite:{folder / 'events.db'}", desk)
         stack.push_async_callback(store.close)
@@ -109,6 +120,11 @@ async def house(folder: Path, social: Social, rules: ConsumeRules = QUICK) -> As
         said: list[Alert] = []
         system = EventsSystem(stations, topic, say=said.append, clock=clock, rng=Random(1), rules=rules)
         yield House(folder, social, queues[0], objects, store, queues[1], queues[2], system, said)
+
+
+async def at_once(work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - whatever `work` takes
+    """A desk without threads: under virtual time nothing may happen elsewhere."""
+    return work(*args)
 
 
 async def everything(queue: WholeQueue) -> list[bytes]:

@@ -5,8 +5,9 @@ Whoever adds one says why it runs less than once a minute, or why it reads only 
 
 # Tables that have a row, or as many as there are kinds of something, whatever is known, waits or was missed.
 SMALL = {
-    "meta": "pages: one row for each fact of the crawl",
-    "code": "pages: one row for each reason",
+    "meta": "pages, jobs: one row for each fact of the crawl",
+    "code": "pages, jobs: one row for each reason",
+    "reader": "jobs: one row for each function that reads replies",
     "book": "queue: one row",
     "letter_tally": "queue: one row for each state",
     "missed_tally": "sequence: one row for each reason",
@@ -43,6 +44,8 @@ MAY_READ_ALL = {
     r"FROM earlier.remembered": START,
     r"DELETE FROM failure WHERE id IN \(SELECT id FROM url WHERE end = \?\)": START,
     r"UPDATE url SET end = 0, code = 0 WHERE end = \?": START,
+    r"INSERT OR IGNORE INTO ranked SELECT url.host": START,
+    r"FROM ranked GROUP BY host, priority": START,
     r"UPDATE url SET end = 6 WHERE end = 0": END,
     r"FROM failure JOIN url": END,
     r"FROM aside JOIN host": END,
@@ -54,7 +57,11 @@ MAY_READ_ALL = {
     r"INSERT INTO \w+_tally SELECT": START + ", if it is of a version that had no such counts",
     r"FROM missed WHERE low > \? AND coalesce": ASKED,
     r"FROM missed WHERE low >= coalesce\(\(SELECT max\(low\)": "reads at most one range in vain",
-    r"FROM did INDEXED BY did_failed": "a later pass goes once through all that failed, a page at a time",
+    r"FROM did INDEXED BY did_due WHERE .* ORDER BY due, failures, did LIMIT": OWN_INDEX,
+    r"^SELECT count\(\*\) FROM aside$": ASKED + ", or a crawl of repos begins or ends",
+    r"FROM aside ORDER BY due, host LIMIT": OWN_INDEX,
+    r"^UPDATE did SET due = 0 WHERE complete = 0$": START + ", if it is of a version that had passes",
+    r"SELECT coalesce\(sum\(dids\), 0\) FROM tally": START + ", if it is of a version that had passes",
     r"FROM missed WHERE coalesce\(\?, reason\) = reason": ASKED,
     r"FROM part ORDER BY low$": ASKED + " to import ids",
     r"\(SELECT count\(\*\) FROM instance\)": ASKED,

@@ -37,6 +37,7 @@ FLOORS: dict[str, float] = {
     "repos": 4,
     "polling": 4,
     "events": 4,
+    "jobs": 4,
     ROOT: ASIDE,
     "worlds": ASIDE,
     "testing": ASIDE,

@@ -72,6 +72,13 @@ def test_a_repr_never_shows_a_secret(name: str) -> None:
         assert "Accept: 'text/plain'" in shown
 
 
+def test_a_repr_never_shows_what_is_said_to_be_secret() -> None:
+    task = Task(f"{URL}&k=hunter2&page=3", headers=(("Who", "hunter2"),), secrets=frozenset({"who", "k"}))
+
+    assert "hunter2" not in repr(task)
+    assert "page=3" in repr(task)
+
+
 def test_a_repr_says_how_long_a_body_is_and_not_what_is_in_it() -> None:
     assert repr(Task(URL, method="POST", body=b"password=x")) == f"<Task POST {URL} attempt=1 body=10B>"
     assert repr(Task(URL)) == f"<Task GET {URL} attempt=1>"

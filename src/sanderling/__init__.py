@@ -5,7 +5,7 @@ The map, from the ground up; imports only point down (`tests/test_floors.py` see
 - `ids`, `outcome`, `task`, `clock`: the words everyone speaks.
 - `limit`: may we call this host now?  `formats`, `flow`, `stores`, `observe`: bytes, work, disks, metrics.
 - `fetch`: ask the network, safely, and say in one word how it went.  `apis`: what answers mean.
-- `pages`, `sequence`, `repos`, `polling`, `events`: a system each.
+- `pages`, `sequence`, `repos`, `polling`, `events`, `jobs`: a system each.
 - `web`, `cli`: what people touch.
 - aside: `worlds` are simulated upstreams, `testing` holds fakes and virtual time.
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from sanderling.formats.rca_reader import RcaReader
     from sanderling.formats.repo import parse_repo
     from sanderling.ids import host_of
+    from sanderling.jobs.job import Job
+    from sanderling.jobs.reply import JobReply
+    from sanderling.jobs.request import Request
+    from sanderling.jobs.running import run_job
     from sanderling.limit import CircuitOpen, Limiter, LimiterRules, PaceRules
     from sanderling.outcome import Code, Outcome
     from sanderling.pages.crawling import crawl_pages
@@ -32,12 +36,15 @@ __all__ = [
     "CircuitOpen",
     "Client",
     "Code",
+    "Job",
+    "JobReply",
     "Limiter",
     "LimiterRules",
     "Outcome",
     "PaceRules",
     "RcaReader",
     "Reply",
+    "Request",
     "Task",
     "crawl_pages",
     "following",
@@ -45,18 +52,22 @@ __all__ = [
     "host_of",
     "parse_repo",
     "read_batch",
+    "run_job",
 ]
 
 _HOMES = {
     "CircuitOpen": "limit",
     "Client": "fetch.client",
     "Code": "outcome",
+    "Job": "jobs.job",
+    "JobReply": "jobs.reply",
     "Limiter": "limit",
     "LimiterRules": "limit",
     "Outcome": "outcome",
     "PaceRules": "limit",
     "RcaReader": "formats.rca_reader",
     "Reply": "task",
+    "Request": "jobs.request",
     "Task": "task",
     "crawl_pages": "pages.crawling",
     "following": "sequence.following",
@@ -64,6 +75,7 @@ _HOMES = {
     "host_of": "ids",
     "parse_repo": "formats.repo",
     "read_batch": "events.reading",
+    "run_job": "jobs.running",
 }
 
 

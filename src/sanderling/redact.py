@@ -4,6 +4,7 @@ A secret is known by the name of what holds it, a field, a header or a parameter
 """
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from urllib.parse import unquote_plus
 
@@ -51,8 +52,11 @@ def _hide(pair: re.Match[str]) -> str:
     return f"{pair['lead']}{pair['name']}={HIDDEN}" if secret and not _FRACTION.fullmatch(pair["value"]) else pair[0]
 
 
-def redact_url(url: str) -> str:
-    """A URL with its user and without the password; parameters that hold secrets are `***`. What is none stays."""
+def redact_url(url: str, names: Collection[str] = ()) -> str:
+    """A URL with its user and without the password; what is no URL stays.
+
+    Parameters that hold secrets are `***`: those that sound like it, and those of these names, in lower case.
+    """
     scheme, found, rest = url.partition("://")
     if not found:
         return url
@@ -64,7 +68,7 @@ def redact_url(url: str) -> str:
             rest = HIDDEN  # one @ before a question mark and one behind: nobody knows where the password ends
     rest, hash_, fragment = rest.partition("#")
     where, query, options = rest.partition("?")
-    return f"{scheme}://{user}{where}{query}{_options(options)}{hash_}{_options(fragment)}"
+    return f"{scheme}://{user}{where}{query}{_options(options, names)}{hash_}{_options(fragment, names)}"
 
 
 def _has_login(rest: str, *, web: bool) -> bool:
@@ -78,10 +82,11 @@ def _has_login(rest: str, *, web: bool) -> bool:
     return odd and "@" in rest
 
 
-def _options(options: str) -> str:
-    return "&".join(map(_option, options.split("&")))
+def _options(options: str, names: Collection[str]) -> str:
+    return "&".join(_option(option, names) for option in options.split("&"))
 
 
-def _option(option: str) -> str:
+def _option(option: str, names: Collection[str]) -> str:
     name, equals, value = option.partition("=")
-    return f"{name}={HIDDEN}" if equals and value and is_secret_parameter(name) else option
+    secret = is_secret_parameter(name) or unquote_plus(name).lower() in names
+    return f"{name}={HIDDEN}" if equals and value and secret else option

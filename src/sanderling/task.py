@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
 from sanderling.ids import Host, host_of
-from sanderling.redact import redact_url
+from sanderling.redact import HIDDEN, is_secret, redact_url
 
 Headers = tuple[tuple[str, str], ...]
 
-# Headers whose values let their holder in. A repr ends up in logs and tracebacks, so it never shows them.
-SECRET = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"})
+# Among the `secrets` of a task: its body holds one, as that of a log-in does. No redirect takes it to another host, and
+# no cache keeps the answer.
+SECRET_BODY = ":body"  # noqa: S105 - the word for it
 
 # What would end the request line or a header early, and begin another: a url or a value from a stranger could
 # smuggle in a whole request.
@@ -21,9 +22,9 @@ _METHOD = re.compile(r"[A-Z]+")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: a token
 
 
-def _shown(headers: Headers) -> str:
-    """The headers as a repr may show them."""
-    pairs = ((name, "***" if name.lower() in SECRET else value) for name, value in headers)
+def _shown(headers: Headers, secrets: frozenset[str] = frozenset()) -> str:
+    """The headers as a repr may show them: it ends up in logs and tracebacks."""
+    pairs = ((name, HIDDEN if is_secret(name) or name.lower() in secrets else value) for name, value in headers)
     return "{" + ", ".join(f"{name}: {value!r}" for name, value in pairs) + "}"
 
 
@@ -56,6 +57,10 @@ class Task:
     most: int | None = None  # bytes of the body that are wanted; the rest is left unread and is no error
     # Seconds until the answer must have begun, and between two pieces of it, where the client would wait longer.
     wait: float | None = field(default=None, compare=False)
+    # Under what name its body takes up memory, where several with the same url are asked at once; else its url.
+    holder: str = field(default="", compare=False)
+    # Names of headers and parameters, in lower case, that hold secrets whatever they sound like, and SECRET_BODY.
+    secrets: frozenset[str] = field(default=frozenset(), compare=False)
     # Follows from the url, so it takes no part in comparing; kept because every station of the road asks for it.
     host: Host = field(init=False, compare=False)
 
@@ -77,8 +82,8 @@ class Task:
 
     def __repr__(self) -> str:
         body = "" if self.body is None else f" body={len(self.body)}B"
-        headers = f" {_shown(self.headers)}" if self.headers else ""
-        return f"<Task {self.method} {redact_url(self.url)} attempt={self.attempt}{headers}{body}>"
+        headers = f" {_shown(self.headers, self.secrets)}" if self.headers else ""
+        return f"<Task {self.method} {redact_url(self.url, self.secrets)} attempt={self.attempt}{headers}{body}>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

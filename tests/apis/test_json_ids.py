@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sanderling.apis.conditions import Condition
 from sanderling.apis.json_ids import JsonIds
-from sanderling.apis.json_paths import Path, Rule
+from sanderling.apis.json_paths import Path
 from sanderling.apis.numbered import Answer, Status
 from sanderling.fetch.classify import of_reply
 from sanderling.formats.instance import MessageError, decode
@@ -18,7 +19,7 @@ from sanderling.task import Headers, Reply, Task
 
 URL = "https://news.example/v0/item/{id}.json"
 WALL = 1_800_000_000.0
-EVERY = Rule.parse(".")  # what comes with a 200 is a record
+EVERY = Condition.parse(".")  # what comes with a 200 is a record
 PLAIN = JsonIds("news", URL, record_if=EVERY)
 
 
@@ -121,7 +122,7 @@ def test_what_is_true_of_records_only_tells_them_from_errors(rule: str) -> None:
     got = answer(api(record_if=rule), bad)
     assert (got.status, got.message) == (Status.ERROR, b"")
     assert got.outcome.detail.startswith("no record: ")
-    assert f" is None, expected {rule}; the answer begins " in got.outcome.detail
+    assert f" is null, expected {rule}; the answer begins " in got.outcome.detail
 
 
 def test_without_a_way_to_tell_a_record_from_an_error_there_is_no_api() -> None:
@@ -222,11 +223,11 @@ def test_settings_are_read() -> None:
         "news",
         URL,
         (("X-Token", "secret"),),
-        Rule(Path(("gone",))),
+        Condition.parse("gone"),
         Path(("a", 0)),
-        Rule(Path(("n",)), ">", 1),
+        Condition.parse("n > 1"),
         Path(("id",)),
-        Rule(Path(("kind",))),
+        Condition.parse("kind"),
     )
 
 

@@ -151,14 +151,14 @@ def test_a_kind_has_the_intervals_of_its_section() -> None:
         (ABOUT_MATCH, b"", "match m1: 0 bytes that are no JSON"),
         (ABOUT_MATCH, b'{"id": 1', "match m1: 8 bytes that are no JSON: Input data was truncated"),
         (ABOUT_MATCH, b"[" * 100_000, "match m1: 100000 bytes that are no JSON: maximum recursion"),
-        (ABOUT_MATCH, None, "match m1: . is None, expected an object"),
+        (ABOUT_MATCH, None, "match m1: . is null, expected an object"),
         (ABOUT_MATCH, [7, {}], "match m1: .[0] is 7, expected an object"),
-        (ABOUT_MATCH, {}, "match m1: id of . is None, expected a number, or up to 128 printable characters"),
-        (ABOUT_MATCH, {"id": True}, "id of . is True"),
+        (ABOUT_MATCH, {}, "match m1: id of . is null, expected a number, or up to 128 printable characters"),
+        (ABOUT_MATCH, {"id": True}, "id of . is true"),
         (ABOUT_MATCH, {"id": "a\nb"}, "id of . is 'a\\nb'"),
         (ABOUT_MATCH, {"id": "x" * 129}, "id of . is 'xxx"),
         (ABOUT_MATCH, {"id": []}, "id of . is a list"),
-        (ABOUT_TABLE, {"data": {}}, "standing cup: data.rows is None, expected an object"),
+        (ABOUT_TABLE, {"data": {}}, "standing cup: data.rows is null, expected an object"),
         (ABOUT_TABLE, {"data": {"rows": [{}]}}, "standing cup: team of data.rows[0] is None"),
     ],
 )
@@ -172,7 +172,7 @@ def test_bad_documents_get_an_error_that_says_what_and_where(wanted: Wanted, sai
 @pytest.mark.parametrize(
     ("replies", "expected"),
     [
-        ([reply({})], "event: current.id is None, expected a number"),
+        ([reply({})], "event: current.id is null, expected a number"),
         ([reply({}, 500)], "event: HTTP 500, expected 200"),
         ([reply({"current": {"id": ".."}})], "event: current.id is '..', expected"),
         ([reply({"current": {"id": "a"}}), reply(b'{"matches"')], "list of match: 10 bytes that are no JSON"),

@@ -1,16 +1,18 @@
 """Whoever looks while a system runs."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+import signal
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from sanderling.cli.screen import Silent
-from sanderling.cli.watching import KEEP_EVERY, PUBLISH_EVERY, drawn, every, kept, told, watched
+from sanderling.cli.watching import KEEP_EVERY, PUBLISH_EVERY, drawn, every, kept, obey, told, watched
 from sanderling.ids import host_of
 from sanderling.limit import Feedback, Limiter
+from sanderling.stores.control_file import Control, Wish, change_control, read_control, write_control
 from sanderling.stores.durable import FolderError
 from sanderling.stores.limiter_file import FILE
 from sanderling.stores.status_file import read_status
@@ -118,3 +120,68 @@ def test_a_look_that_fails_ends_the_system() -> None:
 
     assert caught.value.subgroup(FolderError) is not None
     assert ended == [0]
+
+
+@pytest.fixture
+def signals() -> Iterator[list[int]]:
+    """The SIGTERMs that came."""
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    yield came
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_what_people_want_is_obeyed_and_stop_is_one_sigterm(
+    tmp_path: Path, signals: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Control] = []
+    notes: list[str] = []
+    hosts = frozenset({"a.example"})
+    wishes: list[Wish] = ["resume", "drain", "stop", "pause"]
+    write_control(tmp_path, Control(paused=True, hosts=hosts, ending="stop"))
+
+    async def want() -> None:
+        for wish in wishes:
+            await asyncio.sleep(2)
+            change_control(tmp_path, lambda control, wish=wish: control.after(wish))  # type: ignore[misc]
+        await asyncio.sleep(2)
+
+    async def main() -> None:
+        monkeypatch.setattr("sanderling.cli.watching.SystemClock", LoopClock)
+        await watched(want(), obey(tmp_path, told.append, notes.append))
+
+    virtually(main())
+
+    assert notes == [
+        "an earlier process was told to stop; that is over, and this one goes on",
+        f"paused: nothing is begun until somebody says: sanderling control {tmp_path} resume",
+    ]
+    assert told == [
+        Control(paused=True, hosts=hosts),
+        Control(hosts=hosts),
+        Control(hosts=hosts, ending="drain"),
+        Control(hosts=hosts, ending="stop"),
+        Control(hosts=hosts, ending="stop", paused=True),
+    ]
+    assert signals == [signal.SIGTERM]
+
+
+def test_who_is_started_beside_others_that_end_ends_as_well(tmp_path: Path) -> None:
+    notes: list[str] = []
+    write_control(tmp_path, Control(ending="drain"))
+
+    obey(tmp_path, lambda _: None, notes.append, alone=False).close()
+
+    assert read_control(tmp_path) == Control(ending="drain")
+    assert notes == [f"others that run in {tmp_path} were told to drain, and so is this one"]
+
+
+def test_a_control_that_makes_no_sense_is_said_at_the_start(tmp_path: Path) -> None:
+    notes: list[str] = []
+    (tmp_path / "control.json").write_text('{"ending": "sleep"}')
+
+    obey(tmp_path, lambda _: None, notes.append).close()
+
+    assert len(notes) == 1
+    assert notes[0].startswith("what people want is not heeded: ")
+    assert "A newer release may have written it" in notes[0]

@@ -44,6 +44,7 @@ class Memory:
         self._world = world
         self._order = count()
         self.loading = True
+        self.draining = False
         self.writer: Writer[Record, Item, frozenset[Key], list[Item]]
         self.places = {name: Place(name) for name in world.plans}
         self.open = {row.item.id for row in world.disk.waiting}
@@ -142,10 +143,16 @@ class Memory:
         self._world.note("welcome", host.name)
         self._add(Aside(host.name, None))
 
+    def drain(self) -> None:
+        """What is found from now on is for the next process."""
+        self.draining = True
+
     def written(self, result: list[Item]) -> list[Place]:
-        """What was found may be asked for."""
+        """What was found may be asked for, unless we drain."""
+        self.open.update(item.id for item in result)
+        if self.draining:
+            return []
         for item in result:
-            self.open.add(item.id)
             self.queue(item, item.due)
         return [self.places[name] for name in dict.fromkeys(item.host for item in result)]
 

@@ -1,5 +1,6 @@
 """How `events` says that it stands, to the screen and to other processes."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,7 @@ def test_what_several_consumers_say_is_added_up(tmp_path: Path) -> None:
         second.write(status(pid=4712, queue=None, platforms=other, trouble="no database", wall=STATUS.wall - 1))
         found = published(tmp_path)
 
+    assert (first.alone, second.alone) == (True, False)
     assert found is not None
     assert (found.pid, found.wall, found.running, found.queue) == (4711, STATUS.wall, True, STATUS.queue)
     assert (found.received, found.posts, found.errors, found.odd) == (240, 8580, 620, 0)
@@ -147,6 +149,17 @@ def test_one_that_has_ended_is_listed_and_not_added_and_the_next_start_removes_i
 
     with StatusFile.of(tmp_path, 0.0) as again:
         assert (again.name, published(tmp_path)) == ("status.json", STATUS)
+
+
+def test_who_takes_the_first_file_while_others_still_run_is_not_alone(tmp_path: Path) -> None:
+    with ExitStack() as others:
+        with StatusFile.of(tmp_path, 0.0):
+            second = others.enter_context(StatusFile.of(tmp_path, 0.0))
+            second.write(STATUS)
+        with StatusFile.of(tmp_path, 0.0) as beside:
+            assert (beside.name, beside.alone) == ("status.json", False)
+    with StatusFile.of(tmp_path, 0.0) as last:
+        assert last.alone
 
 
 # What it says.

@@ -16,7 +16,7 @@ from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit import BackoffRules, BreakerRules, BudgetRules, Feedback, Limiter, LimiterRules, PaceRules, Permit
 from sanderling.outcome import Code
-from sanderling.task import Blame, Reply, Task
+from sanderling.task import SECRET_BODY, Blame, Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 
@@ -213,14 +213,27 @@ def reply(status: int, **headers: str) -> Reply:
     return Reply(status, pairs, b"", "http://a.example/", 0.1)
 
 
-def test_secrets_do_not_follow_a_redirect_to_another_host() -> None:
-    http = Echo([reply(302, Location="/same"), reply(302, Location="http://b.example/"), reply(200)])
-    secret = (("Authorization", "Bearer x"), ("X-Api-Key", "k"), ("Accept", "text/html"))
+SECRETS = (("Authorization", "Bearer x"), ("X-Api-Key", "k"), ("X-Auth-Token", "t"), ("Who", "w"), ("Accept", "a"))
 
-    run(lambda: Fetcher(http, Limiter(FAST)).fetch(Task("http://a.example/", headers=secret)))
 
-    assert [dict(task.headers).get("Authorization") for task in http.sent] == ["Bearer x", "Bearer x", None]
-    assert http.sent[-1].headers == (("Accept", "text/html"),)
+@pytest.mark.parametrize("elsewhere", ["http://b.example/", "http://a.example/"])
+def test_secrets_follow_no_redirect_to_another_host_or_into_the_open(elsewhere: str) -> None:
+    http = Echo([reply(302, Location="/same"), reply(302, Location=elsewhere), reply(200)])
+    task = Task("https://a.example/", headers=SECRETS, secrets=frozenset({"who"}))
+
+    run(lambda: Fetcher(http, Limiter(FAST)).fetch(task))
+
+    assert [sent.headers for sent in http.sent] == [SECRETS, SECRETS, (("Accept", "a"),)]
+
+
+def test_a_body_that_is_sent_with_secrets_follows_no_redirect_to_another_host() -> None:
+    http = Echo([reply(307, Location="/same"), reply(307, Location="https://b.example/"), reply(200)])
+    task = Task("https://a.example/", method="POST", body=b"client_secret=x", secrets=frozenset({SECRET_BODY}))
+
+    fetched = run(lambda: Fetcher(http, Limiter(FAST)).fetch(task))
+
+    assert (fetched.outcome.code, len(http.sent)) == (Code.REFUSED, 2)
+    assert "b.example" in fetched.outcome.detail
 
 
 @pytest.mark.parametrize(("status", "method"), [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])

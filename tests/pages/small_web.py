@@ -113,10 +113,11 @@ def crawl(
     stop_after: float | None = None,
     hand_over: HandOver[bytes] | None = None,
     wanted: Mapping[float, Control] | None = None,
+    heard: Callable[[Crawl], object] = lambda _: None,
     memory: Memory | None = None,
     epoch: float = 1_800_000_000.0,
 ) -> Crawled:
-    """Crawl to the end under virtual time, which began at `epoch`."""
+    """Crawl to the end under virtual time, from `epoch` on; `heard` is called before it is told what is wanted."""
 
     async def main() -> Crawled:
         clock = LoopClock(epoch)
@@ -126,6 +127,7 @@ def crawl(
             hands = Hands(inline, memory or Memory(2**30), hand_over)
             one = Crawl(opened, of, limiter, rules=rules or CrawlRules(), clock=clock, hands=hands)
             for after, control in (wanted or {}).items():
+                asyncio.get_running_loop().call_later(after, heard, one)
                 asyncio.get_running_loop().call_later(after, one.control, control)
             if stop_after is not None:
                 asyncio.get_running_loop().call_later(stop_after, one.stop)
@@ -136,7 +138,8 @@ def crawl(
             assert_adds_up(one.counts, opened.ledger.counts())
             assert not complete or not opened.ledger.counts()[End.WAITING]
             aside = opened.ledger.aside()
-            assert stop_after is not None or one.set_aside == opened.ledger.counts()[End.WAITING]
+            early = stop_after is not None or one.wanted.ending
+            assert early or one.set_aside == opened.ledger.counts()[End.WAITING]
             return Crawled(complete, one.counts, rows, failed, seconds, one, {each.host: each.code for each in aside})
 
     return run_virtual(main())

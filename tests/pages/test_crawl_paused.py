@@ -1,9 +1,10 @@
-"""A crawl that rests, and one that leaves a host alone, lose nothing by it."""
+"""A crawl that rests, leaves a host alone, drains or is told to stop loses nothing by it."""
 
 from pathlib import Path
 
 from small_web import Web, crawl, page, web
 
+from sanderling.pages.crawl import Crawl
 from sanderling.stores.control_file import NOTHING, Control
 
 A, B = "http://a.example", "http://b.example"
@@ -50,3 +51,49 @@ def test_one_that_is_stopped_while_it_is_paused_ends(tmp_path: Path) -> None:
 
     assert not done.complete
     assert done.seconds < 100
+
+
+def chains() -> Web:
+    """Two hosts, of which each page leads to the next and to one that leads nowhere."""
+    pages = {}
+    for host in (A, B):
+        for number in range(60):
+            pages[f"{host}/{number}"] = page(f"{host}/{number + 1}", f"{host}/leaf{number}")
+            pages[f"{host}/leaf{number}"] = page()
+    return web(**{f"{A}/": page(f"{A}/0", f"{B}/0", *(f"{A}/wide{number}" for number in range(400))), **pages})
+
+
+def test_one_that_drains_asks_for_all_it_knows_and_for_nothing_it_finds_then(tmp_path: Path) -> None:
+    site, undisturbed = chains(), chains()
+    known: set[str] = set()
+
+    def note(crawl: Crawl) -> None:
+        known.update(each.url for each in crawl.folder.ledger.waiting_rows())
+
+    drain = {PAUSE: Control(ending="drain")}
+    drained = crawl(tmp_path / "out", site, f"{A}/", allow=["b.example"], wanted=drain, heard=note)
+    asked_for = set(site.urls)
+    rest = crawl(tmp_path / "out", site, resume=True)
+    whole = crawl(tmp_path / "undisturbed", undisturbed, f"{A}/", allow=["b.example"])
+
+    assert not drained.complete
+    assert len(known) > 300  # more than are loaded at a time
+    assert known <= asked_for
+    assert 0 < drained.crawl.waiting < 10
+    assert rest.complete
+    assert sorted(rest.fetched) == sorted(whole.fetched)
+    assert sorted(site.urls) == sorted(undisturbed.urls)
+
+
+def test_one_that_is_told_to_stop_ends_as_by_a_signal(tmp_path: Path) -> None:
+    site = two_hosts()
+
+    done = crawl(tmp_path / "out", site, f"{A}/", allow=["b.example"], wanted={PAUSE: Control(ending="stop")})
+    late = asked(site, PAUSE, GO_ON)
+    rest = crawl(tmp_path / "out", site, resume=True)
+
+    assert not done.complete
+    assert late == 0
+    assert done.seconds < PAUSE + 1
+    assert len(rest.fetched) == 81
+    assert len(site.urls) == len(set(site.urls))

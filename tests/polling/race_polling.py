@@ -17,7 +17,7 @@ from sanderling.fetch.guard import GuardRules
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter
 from sanderling.polling.control import PollingControl
-from sanderling.polling.poller import HANGS
+from sanderling.polling.source import ENGINE
 from sanderling.polling.system import PollingSystem, Tools
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.polling import Change, Op, PollingStore
@@ -68,7 +68,7 @@ class WatchedNetwork(RaceNetwork):
         self.most_at_once = max(self.most_at_once, sum(map(len, self.flying.values())))
         if path != self.day.path("Event"):  # which discovery asks for, too
             # What is live is asked for once more beside a request that hangs.
-            self.most_of_one = max(self.most_of_one, sum(left - each < HANGS for each in flying))
+            self.most_of_one = max(self.most_of_one, sum(left - each < ENGINE.hangs for each in flying))
         try:
             if (failing := self.outage(path, self._now())) is not None:
                 return await failing

@@ -4,7 +4,7 @@ import pytest
 from scheduled import entry
 
 from sanderling.polling.adapting import Adapter
-from sanderling.polling.schedule import Entry
+from sanderling.polling.entries import Entry
 from sanderling.polling.settings import PollingSettings
 
 SHARED = PollingSettings(budget=1.0, fastest=0.5, slowest=100.0)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from race_polling import at_once
+from scheduled import take
 
 from sanderling.polling.books import HORIZON, REFILL, Books, Heard
 from sanderling.polling.schedule import GRACE, Schedule
@@ -39,11 +40,7 @@ class Shop:
     def run_due(self) -> int:
         """Run what is due, in no time."""
         now, ran = self.clock.now(), 0
-        while self.schedule.wake(now):
-            pass
-        lane = self.schedule.lanes.get("host")
-        while lane is not None and (entry := lane.pick(now)) is not None:
-            self.schedule.started(entry)
+        while (entry := take(self.schedule, now)) is not None:
             entry.runs += 1
             self.schedule.finish(entry, now)
             self.books.note(entry)

@@ -391,10 +391,10 @@ def test_to_allow_fewer_at_once_counts_those_that_are_under_way(tmp_path: Path) 
         assert polling.network.most_at_once > 4
         await polling.control.set("scheduler.concurrency", "1")
         for _ in range(100):
-            under_way = polling.system.poller.inflight
+            under_way = polling.system.engine.inflight
             await polling.clock.sleep(0.05)
-            assert polling.system.poller.inflight <= max(2, under_way)  # one, and one in reserve for what is live
-        assert polling.system.poller.inflight <= 2
+            assert polling.system.engine.inflight <= max(2, under_way)  # one, and one in reserve for what is live
+        assert polling.system.engine.inflight <= 2
 
     polled(tmp_path, script, rules)
 

@@ -31,7 +31,7 @@ def test_an_error_that_comes_with_a_200_is_an_error_of_that_id(tmp_path: Path, g
     failed = {number: reason for number, reason in followed.missed.items() if number <= 65}
     assert failed == dict.fromkeys(range(10, 61, 10), "error")
     remark = followed.status.remarks["error"]
-    expected = {BY_ID: "id is None, expected ", BY_RULE: "name is None, expected name"}[given]
+    expected = {BY_ID: "id is null, expected ", BY_RULE: "name is null, expected name"}[given]
     assert f"no record: {expected}" in remark
     assert 'the answer begins \'{"error": "internal"' in remark
 

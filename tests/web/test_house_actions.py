@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ from sanderling.web.house_actions import TAKES, Action
 from sanderling.web.house_audit import EARLIER, LARGEST, LONGEST, Audit, Entry
 from sanderling.web.house_reach import DATABASE, Reach
 
+ALL = [PAGES, REPOS, SEQUENCE, POLLING, EVENTS]
+
 
 @in_loop
-@pytest.mark.parametrize("status", [PAGES, REPOS, SEQUENCE, EVENTS], ids=lambda each: each.system)
+@pytest.mark.parametrize("status", ALL, ids=lambda each: each.system)
 async def test_a_system_is_paused_and_goes_on(tmp_path: Path, status: Any) -> None:  # noqa: ANN401 - of any system
     folder = put(tmp_path / "one", status)
     write_control(folder, Control(hosts=frozenset({"left.example"})))
@@ -35,6 +38,39 @@ async def test_a_system_is_paused_and_goes_on(tmp_path: Path, status: Any) -> No
     assert wanted == Control(paused=True, hosts=frozenset({"left.example"}))
     assert resumed.data == {"done": "one goes on"}
     assert read_control(folder) == Control(hosts=frozenset({"left.example"}))
+
+
+@in_loop
+@pytest.mark.parametrize("status", ALL, ids=lambda each: each.system)
+async def test_a_system_is_told_to_drain_and_to_stop_and_that_is_recorded(tmp_path: Path, status: Any) -> None:  # noqa: ANN401
+    folder = put(tmp_path / "one", changed(status, wall=time.time()))
+    write_control(folder, Control(hosts=frozenset({"left.example"})))
+    async with dashboard(tmp_path, token=TOKEN) as house:
+        drained = await house.act("drain", "one")
+        wanted = read_control(folder)
+        await house.live.look()
+        (shown,) = house.live.seen.systems
+        stopped = await house.act("stop", "one")
+        recorded = [(each.action, each.who, each.done) for each in house.audited()]
+
+    assert drained.data["done"].startswith("one drains: it takes nothing new")
+    assert wanted == Control(hosts=frozenset({"left.example"}), ending="drain")
+    assert shown.ending == "drain"
+    assert stopped.data == {"done": "one stops: what is in flight comes to its end"}
+    assert read_control(folder).ending == "stop"
+    assert recorded == [("stop", NAME, True), ("drain", NAME, True)]
+
+
+@in_loop
+async def test_who_has_no_token_drains_nothing(tmp_path: Path) -> None:
+    folder = put(tmp_path / "one", PAGES)
+    async with dashboard(tmp_path, token=TOKEN, bearer=False) as house:
+        answers = [
+            await house.ask("POST", "/api/actions", {"action": verb, "system": "one"}) for verb in ("stop", "drain")
+        ]
+
+    assert [answer.status for answer in answers] == [401, 401]
+    assert read_control(folder) == Control()
 
 
 @in_loop
@@ -129,7 +165,10 @@ async def test_targets_and_settings_of_polling_are_changed_in_its_database(tmp_p
         set_ = await house.act("set", "polling", key="scheduler.raceActiveMs", value="250ms")
         texts = await store.settings()
         back = await house.act("set", "polling", key="scheduler.raceActiveMs", value=None)
-        off = await house.act("pause", "polling")
+        off = await house.act("set", "polling", key="scheduler.enabled", value="off")
+        paused_by_setting = read_control(tmp_path / "polling").paused
+        await house.act("resume", "polling")
+        on = await house.act("set", "polling", key="scheduler.enabled", value=None)
         switched = await store.settings()
 
     assert (paused.data, resumed.data) == ({"done": "race r1 is polled no more"}, {"done": "race r1 is polled again"})
@@ -140,8 +179,10 @@ async def test_targets_and_settings_of_polling_are_changed_in_its_database(tmp_p
     assert set_.data == {"done": "scheduler.raceActiveMs is 250"}
     assert texts["scheduler.raceActiveMs"] == "250"
     assert back.data == {"done": "scheduler.raceActiveMs is 200, as by default"}
-    assert off.data == {"done": "polling is paused: nothing new is begun"}
-    assert switched["scheduler.enabled"] == "false"
+    assert off.data == {"done": "scheduler.enabled is false"}
+    assert paused_by_setting
+    assert on.data == {"done": "scheduler.enabled is true, as by default"}
+    assert "scheduler.enabled" not in switched
 
 
 @in_loop
@@ -165,14 +206,14 @@ async def test_a_database_that_is_not_in_the_folder_is_left_to_the_process_that_
     async with polled(tmp_path / "left") as store:
         put(tmp_path / "left", changed(POLLING, pid=PID + 1))
         async with dashboard(tmp_path) as house:
-            answers = [await house.act("pause", name) for name in ("server", "left")]
+            answers = [await house.act("set", name, key="scheduler.burst", value="7") for name in ("server", "left")]
         async with dashboard(tmp_path, reach=Reach(polling={tmp_path / "left": store})) as beside:
-            done = await beside.act("pause", "left")
+            done = await beside.act("set", "left", key="scheduler.burst", value="7")
             settings = await store.settings()
 
     assert [answer.status for answer in answers] == [409, 409]
     assert "use the dashboard of that process: --dashboard PORT" in answers[0].data["detail"]
-    assert (done.status, settings["scheduler.enabled"]) == (200, "false")
+    assert (done.status, settings["scheduler.burst"]) == (200, "7")
 
 
 @in_loop
@@ -343,7 +384,7 @@ async def test_a_database_that_fails_is_said_and_recorded(tmp_path: Path) -> Non
         assert len(await store.list(Query())) == 2
     (tmp_path / "polling" / DATABASE).write_bytes(os.urandom(8192))
     async with dashboard(tmp_path) as house:
-        answer = await house.act("pause", "polling")
+        answer = await house.act("set", "polling", key="scheduler.burst", value="7")
         (entry,) = house.audited()
 
     assert answer.status == 503

@@ -11,9 +11,9 @@ from house_statuses import ALL, EVENTS, HOSTILE, PAGES, POLLING, REPOS, SEQUENCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sanderling.engine.host_report import HostStatus
 from sanderling.events.report import DeadShown
 from sanderling.observe.report import LONGEST, MOST_NAMES, MOST_TROUBLES
-from sanderling.pages.status import HostStatus
 from sanderling.stores.control_file import Control
 from sanderling.web.house import AnyStatus, Found, Said, Stamp
 from sanderling.web.house_facts import Extra, System, Track, report_of
@@ -173,8 +173,8 @@ def test_every_system_has_all_that_is_shown(tmp_path: Path, name: str) -> None:
     document = msgspec.to_builtins(shown(ALL[name], tmp_path))
 
     assert set(document) == {
-        *("name", "system", "running", "paused", "age", "pid", "started", "doing", "troubles", "flow", "set_aside"),
-        *("numbers", "facts", "points"),
+        *("name", "system", "running", "paused", "ending", "age", "pid", "started", "doing", "troubles", "flow"),
+        *("set_aside", "numbers", "facts", "points"),
     }
     assert document["name"] == document["system"] == name
     assert (document["running"], document["paused"], document["age"]) == (True, False, 0.0)

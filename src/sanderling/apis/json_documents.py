@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from sanderling.apis.json_paths import UNREADABLE, Path, Rule
+from sanderling.apis.conditions import Condition
+from sanderling.apis.json_paths import UNREADABLE, Path, show_value
 from sanderling.apis.polled import Kind, Wanted
 from sanderling.apis.salvage import note, parse_leniently
 from sanderling.ids import host_of
@@ -60,7 +61,7 @@ class Listing:
     def _read(self, body: bytes, notes: list[str]) -> list[str]:
         found = self.ids.find(decoded(body, notes))
         if not isinstance(found, list):
-            raise source_error(Code.INVALID_RESPONSE, f"{self.ids} is {_shown(found)}, expected a list")
+            raise source_error(Code.INVALID_RESPONSE, f"{self.ids} is {show_value(found)}, expected a list")
         if len(found) > MOST_TARGETS:
             raise source_error(Code.TOO_LARGE, f"{self.ids} has {len(found)} items, expected at most {MOST_TARGETS}")
         ids: dict[str, None] = {}
@@ -83,7 +84,7 @@ class JsonKind:
     listing: Listing | None
     items: Path
     id: Path
-    active_when: Rule | None
+    active_when: Condition | None
 
     @classmethod
     def of(cls, name: str, settings: KindSettings) -> Self:
@@ -104,7 +105,7 @@ class JsonKind:
             None if settings.ids_url is None else Listing(settings.ids_url, Path.parse(settings.ids), own_id),
             Path.parse(settings.items),
             own_id,
-            None if settings.active_when is None else Rule.parse(settings.active_when),
+            None if settings.active_when is None else Condition.parse(settings.active_when),
         )
 
     def rows(self, wanted: Wanted, body: bytes, notes: list[str]) -> list[Row]:
@@ -127,7 +128,7 @@ class JsonKind:
 
     def _row(self, wanted: Wanted, record: object, where: str) -> Row:
         if not isinstance(record, dict):
-            raise source_error(Code.INVALID_RESPONSE, f"{where} is {_shown(record)}, expected an object")
+            raise source_error(Code.INVALID_RESPONSE, f"{where} is {show_value(record)}, expected an object")
         key = id_in(self.id.find(record), f"{self.id} of {where}")
         active = self.active_when is not None and self.active_when.holds(record)
         values: dict[str, Value] = {"event": wanted.event, "target": wanted.source_id}
@@ -185,10 +186,5 @@ def id_in(value: object, where: str, code: Code = Code.INVALID_RESPONSE) -> str:
     # Dots would be steps through the folders of the host.
     if not isinstance(text, str) or not 0 < len(text) <= LONGEST_ID or text in (".", "..") or not text.isprintable():
         expected = f"expected a number, or up to {LONGEST_ID} printable characters"
-        raise source_error(code, f"{where} is {_shown(value)}, {expected}")
+        raise source_error(code, f"{where} is {show_value(value)}, {expected}")
     return text
-
-
-def _shown(value: object) -> str:
-    """A value in few words; of lists and objects only that they are some."""
-    return repr(value)[:60] if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"

@@ -9,7 +9,7 @@
     keep_if = 'type != "job"'        # which records are wanted; without it, all
     headers = { Accept = "application/json" }
 
-`timestamp` and `id` are paths, the others are rules: `json_paths.py` has their grammar.
+`timestamp` and `id` are paths (`json_paths.py`), the others are conditions about the document (`conditions.py`).
 
 Many APIs answer an error with a 200, so `id` or `record_if` is required: a 200 that has not that id, or for which the
 rule does not hold, is no record but a failure of that id, and proves nothing about whether there is one.
@@ -29,7 +29,8 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from sanderling.apis.json_paths import UNREADABLE, Path, Rule, is_number
+from sanderling.apis.conditions import Condition
+from sanderling.apis.json_paths import UNREADABLE, Path, is_number, show_value
 from sanderling.apis.numbered import Answer, Status
 from sanderling.formats.instance import Instance, Message, encode
 from sanderling.ids import host_of
@@ -63,11 +64,11 @@ class JsonIds:
     name: str
     url: str = field(repr=False)
     headers: Headers = field(default=(), repr=False)
-    missing: Rule | None = None
+    missing: Condition | None = None
     timestamp: Path | None = None
-    keep_if: Rule | None = None
+    keep_if: Condition | None = None
     record_id: Path | None = None
-    record_if: Rule | None = None
+    record_if: Condition | None = None
 
     def __post_init__(self) -> None:
         if not _API_NAME.fullmatch(self.name):
@@ -99,11 +100,11 @@ class JsonIds:
             name=_text("name", settings.get("name")),
             url=_text("url", settings.get("url")),
             headers=_headers(settings.get("headers", {})),
-            missing=_parsed("missing", settings, Rule.parse),
+            missing=_parsed("missing", settings, Condition.parse),
             timestamp=_parsed("timestamp", settings, Path.parse),
-            keep_if=_parsed("keep_if", settings, Rule.parse),
+            keep_if=_parsed("keep_if", settings, Condition.parse),
             record_id=_parsed("id", settings, Path.parse),
-            record_if=_parsed("record_if", settings, Rule.parse),
+            record_if=_parsed("record_if", settings, Condition.parse),
         )
 
     def task(self, number: int, attempt: int) -> Task:  # noqa: ARG002 - who serves these knows no way to ask otherwise
@@ -134,9 +135,9 @@ class JsonIds:
     def _not_a_record(self, number: int, document: object) -> str:
         """Why a document is not the record of that id; empty if it is."""
         if self.record_id is not None and not _is_id(own := self.record_id.find(document), number):
-            return f"{self.record_id} is {_shown(own)}, expected {number}"
+            return f"{self.record_id} is {show_value(own)}, expected {number}"
         if self.record_if is not None and not self.record_if.holds(document):
-            return f"{self.record_if.path} is {_shown(self.record_if.path.find(document))}, expected {self.record_if}"
+            return self.record_if.explain(document)
         return ""
 
     def _record(self, number: int, document: object, body: bytes, general: Outcome, wall: float) -> Answer:
@@ -149,7 +150,7 @@ class JsonIds:
             return _answer(Status.SKIPPED, general, lag=lag)
         unread = stamp is not None and created is None
         remark = (
-            f"{self.timestamp} is {_shown(stamp)}, expected a date or Unix time before 2106; kept without it"
+            f"{self.timestamp} is {show_value(stamp)}, expected a date or Unix time before 2106; kept without it"
             if unread
             else ""
         )
@@ -215,8 +216,3 @@ def _no_record(general: Outcome, why: str, body: bytes) -> Answer:
 def _is_id(value: object, number: int) -> bool:
     """Whether a number, or a text of its digits, is that id."""
     return value == str(number) or (isinstance(value, int) and is_number(value) and value == number)
-
-
-def _shown(value: object) -> str:
-    """A value in few words; of lists and objects only that they are some."""
-    return repr(value)[:60] if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"

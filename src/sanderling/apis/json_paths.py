@@ -1,120 +1,99 @@
-"""Paths into a JSON document, and rules about what is found there.
+"""Paths into a JSON document.
 
-    path:  data.items[0].id      names with dots between them; [2] is the third of a list; . is the whole document
-    rule:  path                  holds if the value is neither null nor false
-           path = value          also != < <= > >=; a value is written as in JSON: 42, true, null, "text"
+    data.items[0].id     names with dots between them; [2] is the third of a list, [-1] its last
+    data.items[*].id     the values at all items of a list, as a list
+    .                    the whole document
 
-What is not there is null. Values of different kinds are never equal, and only numbers have an order.
+What is not there is null.
 """
 
-import operator
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self, TypeGuard
 
 import msgspec
 
-Scalar = str | int | float | bool | None
-
 # Not in a name: what ends it, and what could be meant as something else.
 _NAME = r"""[^\s.,\[\](){}=!<>"'`]+"""
-_INDEX = r"\[[0-9]{1,9}\]"
+_INDEX = r"\[(?:-?[0-9]{1,9}|\*)\]"
 _PATH = re.compile(rf"\.|(?:{_NAME}|{_INDEX})(?:\.{_NAME}|{_INDEX})*")
-_STEP = re.compile(rf"\.?({_NAME})|\[([0-9]+)\]")
-_COMPARISON = re.compile(r"\s*(!=|<=|>=|=|<|>)\s*")
-
-ORDERS: Mapping[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_STEP = re.compile(rf"\.?({_NAME})|\[(-?[0-9]+)\]|\[\*\]")
 
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """The step to all items of a list."""
+
+
+EVERY = Every()
+Step = str | int | Every
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
     """The way to a value within a document."""
 
-    steps: tuple[str | int, ...]
+    steps: tuple[Step, ...]
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """The path that a text is. Raises ValueError."""
         path, end = cls.begin(text)
         if end != len(text):
-            raise _unexpected(text, end, "a path like data.items[0].id")
+            raise unexpected(text, end, "a path like data.items[0].id")
         return path
 
     @classmethod
-    def begin(cls, text: str) -> tuple[Self, int]:
-        """The path that a text begins with, and where it ends. Raises ValueError."""
-        found = _PATH.match(text)
+    def begin(cls, text: str, at: int = 0) -> tuple[Self, int]:
+        """The path that begins at a place of a text, and where it ends. Raises ValueError."""
+        found = _PATH.match(text, at)
         if not found:
-            raise _unexpected(text, 0, "a path like data.items[0].id")
-        steps = _STEP.finditer(text, 0, found.end()) if found[0] != "." else ()
-        return cls(tuple(step[1] or int(step[2]) for step in steps)), found.end()
+            raise unexpected(text, at, "a path like data.items[0].id")
+        steps = _STEP.finditer(text, at, found.end()) if found[0] != "." else ()
+        return cls(tuple(step[1] or (int(step[2]) if step[2] else EVERY) for step in steps)), found.end()
+
+    @property
+    def many(self) -> bool:
+        """Whether it leads to a list of values, by way of [*]."""
+        return EVERY in self.steps
 
     def find(self, document: object) -> object:
-        """The value there; None if there is none."""
-        value = document
-        for step in self.steps:
-            if isinstance(step, str):
-                value = value.get(step) if isinstance(value, dict) else None
-            else:
-                value = value[step] if isinstance(value, list) and step < len(value) else None
-        return value
+        """The value there; None if there is none. With [*]: the list of those that are there."""
+        if self.many:
+            return [value for value in self.values(document) if value is not None]
+        return _follow(self.steps, document)
+
+    def values(self, document: object) -> list[object]:
+        """The values there: one, or with [*] any number."""
+        found, done = [document], 0
+        for place, step in enumerate(self.steps):
+            if step is EVERY:
+                lists = [_follow(self.steps[done:place], each) for each in found]
+                found, done = [item for each in lists if isinstance(each, list) for item in each], place + 1
+        return [_follow(self.steps[done:], each) for each in found]
 
     def __str__(self) -> str:
-        written = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in self.steps)
+        written = "".join(f".{step}" if isinstance(step, str) else f"[{_index(step)}]" for step in self.steps)
         return written.removeprefix(".") or "."
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What must be true of a document."""
-
-    path: Path
-    comparison: str = ""
-    value: Scalar = None
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """The rule that a text is. Raises ValueError."""
-        path, end = Path.begin(text)
-        if end == len(text):
-            return cls(path)
-        found = _COMPARISON.match(text, end)
-        if not found:
-            raise _unexpected(text, end, "one of = != < <= > >=, or the end")
-        try:
-            value = msgspec.json.decode(text[found.end() :], type=Scalar)
-        except UNREADABLE:
-            raise _unexpected(text, found.end(), 'a number, true, false, null or a "text" in quotes') from None
-        if found[1] in ORDERS and not is_number(value):
-            raise _unexpected(text, found.end(), f"a number behind {found[1]}")
-        return cls(path, found[1], value)
-
-    def holds(self, document: object) -> bool:
-        """Whether it is true of this one."""
-        value = self.path.find(document)
-        match self.comparison:
-            case "":
-                return value is not None and value is not False
-            case "=":
-                return _same(value, self.value)
-            case "!=":
-                return not _same(value, self.value)
-        return is_number(value) and is_number(self.value) and ORDERS[self.comparison](value, self.value)
-
-    def __str__(self) -> str:
-        behind = f" {self.comparison} {msgspec.json.encode(self.value).decode()}" if self.comparison else ""
-        return f"{self.path}{behind}"
+def _index(step: int | Every) -> str:
+    return "*" if isinstance(step, Every) else str(step)
 
 
-def _unexpected(text: str, at: int, expected: str) -> ValueError:
+def _follow(steps: tuple[Step, ...], value: object) -> object:
+    for step in steps:
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, dict) else None
+        elif isinstance(step, int):
+            value = value[step] if isinstance(value, list) and -len(value) <= step < len(value) else None
+    return value
+
+
+def unexpected(text: str, at: int, expected: str) -> ValueError:
+    """The error for a text in which something else stands at a place than what was expected."""
     found = repr(text[at : at + 20]) if text[at:] else "the end"
     return ValueError(f"{text[:80]!r}, at character {at + 1}: found {found}, expected {expected}")
 
@@ -124,5 +103,13 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _same(value: object, expected: Scalar) -> bool:
-    return isinstance(value, bool) == isinstance(expected, bool) and value == expected
+def show_value(value: object) -> str:
+    """A value in few words; of lists and objects only that they are some."""
+    match value:
+        case None | bool():
+            return {None: "null", True: "true", False: "false"}[value]
+        case str():
+            return repr(value[:60])[:60]
+        case int() | float():
+            return repr(value)[:60]
+    return "an object" if isinstance(value, dict) else f"a {type(value).__name__}"

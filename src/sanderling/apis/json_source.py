@@ -16,8 +16,8 @@
     active_seconds = 0.2
     priority = 0
 
-`event`, `ids`, `items` and `id` are paths, `active_when` is a rule: `json_paths.py` has their grammar. Each kind is a
-table of its records as they came; those that a document does not list any more go.
+`event`, `ids`, `items` and `id` are paths (`json_paths.py`), `active_when` is a condition about a record
+(`conditions.py`). Each kind is a table of its records as they came; those that a document does not list any more go.
 """
 
 from collections.abc import Generator, Iterable, Mapping

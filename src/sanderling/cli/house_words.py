@@ -20,7 +20,8 @@ def standing(system: System, wall: float, *, silent: bool = False) -> str:
     if not system.running:
         return f"silent for {_ago(system.age)}" if silent else f"ended {_ago(system.age)} ago"
     began = f"running for {_ago(max(0.0, wall - system.started))}" if system.started else "running"
-    return f"{began}, paused" if system.paused else began
+    ending = {"stop": ", stopping", "drain": ", draining"}.get(system.ending, "")
+    return f"{began}{', paused' * system.paused}{ending}"
 
 
 def is_silent(found: Found, wall: float) -> bool:

@@ -1,14 +1,21 @@
-"""Whoever looks while a system runs: people at a screen, others at status.json, and the next run at limiter.json."""
+"""Whoever looks while a system runs: people at a screen, others at status.json, and the next run at limiter.json.
+
+And the system itself at control.json, for what people want of it.
+"""
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
+from shlex import quote
 from typing import Any, Never, TypeVar
 
 from sanderling.cli.screen import ScreenOf
 from sanderling.clock import SystemClock
 from sanderling.flow.desk import Desk
 from sanderling.limit import Limiter
+from sanderling.stores.control_file import Control, LiveControl, clear_ending, read_control
+from sanderling.stores.durable import FolderError
 from sanderling.stores.limiter_file import keep
 from sanderling.stores.status_file import write_status
 
@@ -67,3 +74,40 @@ def kept(limiter: Limiter, folder: Path, desk: Desk) -> Look:
         await desk(keep, folder, pieces)
 
     return every(KEEP_EVERY, look)
+
+
+def obey(
+    folder: Path, control: Callable[[Control], object], note: Callable[[str], object], *, alone: bool = True
+) -> Look:
+    """The look at what people want: `control` is told when that changes. Call it when the folder is ours.
+
+    To be told to stop is the same as SIGTERM. An ending that an earlier process was told is over, unless others of the
+    folder are still ending, so that we are not `alone`: then it is for us as well.
+    """
+    _begin(folder, note, alone=alone)
+    stopping = False
+
+    def heard(wanted: Control) -> None:
+        nonlocal stopping
+        control(wanted)
+        if wanted.ending == "stop" and not stopping:
+            stopping = True  # a second signal would end it at once
+            signal.raise_signal(signal.SIGTERM)
+
+    return LiveControl(folder, heard, SystemClock()).run()
+
+
+def _begin(folder: Path, note: Callable[[str], object], *, alone: bool) -> None:
+    """Take out what was wanted of an earlier process, and say what is wanted of this one."""
+    try:
+        ending = clear_ending(folder) if alone else ""
+        wanted = read_control(folder)
+    except (FolderError, ValueError) as error:
+        note(f"what people want is not heeded: {error}")
+        return
+    if ending:
+        note(f"an earlier process was told to {ending}; that is over, and this one goes on")
+    if wanted.ending:
+        note(f"others that run in {folder} were told to {wanted.ending}, and so is this one")
+    if wanted.paused:
+        note(f"paused: nothing is begun until somebody says: sanderling control {quote(str(folder))} resume")

@@ -53,7 +53,10 @@ class Judge(Generic[H, W, R]):
 
     def settle(self, host: H, work: W, settled: Settled[R], now: float, *, probe: bool, dropped: bool) -> None:
         """An item was asked for; as a `probe`, or only to know how the host is (`dropped`)."""
-        match standing_of(settled.outcome):
+        if self._rules.contract:
+            self._settle_on_contract(host, work, settled, now)
+            return
+        match Standing.ANSWERED if settled.flawed else standing_of(settled.outcome):
             case Standing.ANSWERED:
                 self._answered(host, work, settled, now, dropped=dropped)
             case Standing.FAILED:
@@ -66,13 +69,22 @@ class Judge(Generic[H, W, R]):
             case Standing.UNASKED:
                 self._postpone(host, work, settled, now, wait=settled.outcome.retry_after or 0.0, dropped=dropped)
 
+    def _settle_on_contract(self, host: H, work: W, settled: Settled[R], now: float) -> None:
+        """The source says when the item is next due, whatever came of it; of the host is kept how it answers."""
+        outcome, standing = settled.outcome, standing_of(settled.outcome)
+        self._postpone(host, work, settled, now, wait=outcome.retry_after or 0.0, dropped=False)
+        if standing is Standing.ANSWERED and (outcome.ok or outcome.status):
+            host.answer(now)
+        elif standing is not Standing.UNASKED:
+            host.note_failure(outcome, now)
+
     def _refusal(self, host: H, work: W, now: float) -> float:
         """Seconds until an item that was refused is asked again: soon at first, and behind others from then on.
 
-        Some items are refused for ever, while their host answers all others.
+        Some items are refused for ever, while their host answers all others. One that answers nothing is set aside.
         """
         times, since = host.refuse(work.key, now)
-        if now - since > self._rules.patience:
+        if now - since > self._rules.patience and (host.answered or -inf) > since:
             return inf
         return 0.0 if times == 1 else self._rules.pause(times - 1)
 
@@ -84,7 +96,7 @@ class Judge(Generic[H, W, R]):
             self._source.later(host, work, settled.outcome, now + wait)
 
     def _answered(self, host: H, work: W, settled: Settled[R], now: float, *, dropped: bool) -> None:
-        if not dropped:
+        if not dropped and not settled.flawed:
             self._source.settled(host, work, settled, now)
             host.forget(work.key)
         if settled.outcome.ok or settled.outcome.status:  # a 404 is an answer; our own guard's refusal is none
@@ -94,6 +106,8 @@ class Judge(Generic[H, W, R]):
                 self._source.welcome(host)
             if not settled.of_host:
                 self._proved_well(host, work, settled)
+        if settled.flawed and not dropped:
+            self._blame(host, work, settled.outcome, now)
 
     def _proved_well(self, host: H, work: W, settled: Settled[R]) -> None:
         """The host answers for items: who was accused is to blame."""
@@ -162,8 +176,10 @@ class Judge(Generic[H, W, R]):
 
     def is_hopeless(self, host: H, now: float) -> bool:
         """Whether it should be set aside: see `HostState.is_hopeless`."""
-        wait = self._limiter.ready_at(host.name) - now
         rules = self._rules
+        if rules.contract:
+            return False
+        wait = self._limiter.ready_at(host.name) - now
         return host.is_hopeless(wait, rules.patience, rules.first_patience, rules.longest_pace)
 
     def may_vouch(self, host: H, now: float) -> bool:

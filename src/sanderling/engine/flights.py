@@ -20,6 +20,8 @@ LOOK_EVERY = 2.0
 
 CUT = Outcome(Code.TIMEOUT, detail="timeout: received less than 1 KB/s while others waited")
 TRICKLED = Outcome(Code.TIMEOUT, detail="timeout: received less than 1 KB/s for a minute")
+SUPERSEDED = Outcome(Code.CANCELLED, detail="cut off: a later request was answered, or hangs too")
+UNANSWERED = Outcome(Code.DEFERRED, detail="no answer yet")
 STOPPED = Outcome(Code.CANCELLED, detail="stopped before the answer had come")
 
 
@@ -34,6 +36,8 @@ class Dispatch(NamedTuple):
     dropped: bool = False  # what comes of it is of no use otherwise
     unproven: bool = False  # the host had not answered when it was sent, or did not any more
     aside: bool = False  # the host was set aside then
+    slotless: bool = False  # it holds no slot
+    down: bool = False  # the host was down then, and asked for work all the same
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +50,9 @@ class Flight:
     received: Callable[[], int | None]  # bytes so far; None if it is meant to be silent
     marked: float  # when its bytes were last looked at
     sent: Dispatch
+    began: float
+    older: "Flight | None" = None  # an earlier request for the same item
+    let_go: bool = False  # its item may be asked for again meanwhile
     bytes: int = 0  # by then
     slow: bool = False
     slow_since: float | None = None  # if it has begun
@@ -62,9 +69,10 @@ class Flight:
         self.marked, self.bytes = now, received or 0
 
     def end(self, why: Outcome) -> None:
-        """Cut it off."""
-        self.cut = why
-        self.limit.reschedule(0.0)  # which is past, so it runs out now
+        """Cut it off, unless that was done."""
+        if self.cut is None:
+            self.cut = why
+            self.limit.reschedule(0.0)  # which is past, so it runs out now
 
 
 def end_slow(flights: Iterable[Flight], now: float, stopped: float | None) -> None:

@@ -30,8 +30,8 @@ class HostState:
 
     name: str
     turn: float | None = None  # when its turn is, if it has a place among them
-    inflight: int = 0
-    flights: dict[Hashable, Flight] | None = None  # by item
+    inflight: int = 0  # requests that hold a slot
+    flights: dict[Hashable, Flight] | None = None  # by item, the last of each
     look_at: float = 0.0  # when those that are slow are looked at again
     shares: Shares | None = None  # made when two classes want the same permit
     answered: float | None = None  # when it last gave a good answer
@@ -52,6 +52,10 @@ class HostState:
     def failures(self, key: Hashable) -> int:
         """How many requests for the item have failed in a row."""
         return self.failing[key].times if self.failing and key in self.failing else 0
+
+    def slotless_due(self, now: float) -> float:  # noqa: ARG002 - for those who have some
+        """When work is due here that needs no slot; infinity if there is none."""
+        return inf
 
     @property
     def is_unproven(self) -> bool:

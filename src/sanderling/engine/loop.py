@@ -13,12 +13,13 @@ from typing import Any, Generic, TypeVar
 from sanderling.clock import Clock, Timer
 from sanderling.engine.blame import Judge
 from sanderling.engine.classes import Class, Shares
-from sanderling.engine.flights import Dispatch, Flight, cut_slow
-from sanderling.engine.hosts import DOUBT, FIRST_SLOTS, PROBE_PAUSE, HostState
+from sanderling.engine.flights import UNANSWERED, Dispatch, Flight, cut_slow
+from sanderling.engine.hosts import DOUBT, PROBE_PAUSE, HostState
 from sanderling.engine.ports import Handler, Permits, Source, Work
-from sanderling.engine.queues import PROBES, HostQueues
+from sanderling.engine.queues import HostQueues
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.sender import Sender
+from sanderling.engine.slots import Slots
 from sanderling.engine.workers import Workers
 from sanderling.engine.writer import Writer
 from sanderling.limit import Permit
@@ -46,22 +47,17 @@ class Engine(Generic[H, W, R]):
         rules: EngineRules | None = None,
     ) -> None:
         self.rules = rules or EngineRules()
-        self.slots = self.rules.slots  # requests in flight; a scaler may set it
-        self.inflight = 0
+        self.room = Slots(self.rules, limiter)
         self.given = dict.fromkeys(Class, 0)  # requests, by class
         self.wanted = NOTHING
         self.limiter = limiter
         self.clock = clock
         self.writer = writer
         self._source = source
-        self._sender = Sender(handler, limiter, clock)
+        self._sender: Sender[H, W, R] = Sender(handler, limiter, clock, self.rules, self._let_go)
         self._judge = Judge(source, limiter, self.rules)
-        self._queues: HostQueues[H] = HostQueues(limiter)
+        self._queues: HostQueues[H] = HostQueues(limiter, contract=self.rules.contract)
         self._left_alone: dict[str, H] = {}  # whose turn came while somebody wanted them left alone
-        self._unproven = 0  # requests in flight at hosts that have not answered, or did not any more
-        self._inflight_of = dict.fromkeys(Class, 0)
-        self._inflight_aside = 0  # and at hosts that were set aside
-        self._probing = 0  # requests in flight that are to tell how a host is
         self._look_at = 0.0  # when slow requests are looked at again
         self._look_at_strangers = 0.0  # and those of hosts that are unproven
         self._timer: Timer | None = None
@@ -102,10 +98,14 @@ class Engine(Generic[H, W, R]):
         self.pump()
 
     def control(self, wanted: Control) -> None:
-        """Pause, or go on; leave some hosts alone, and only those. What is in flight comes to its end."""
+        """Pause, or go on; leave some hosts alone, and only those; stop; drain. What is in flight comes to its end."""
         self.wanted = wanted
         for name in [name for name in self._left_alone if name not in wanted.hosts]:
             self._line_up(self._left_alone.pop(name), self.clock.now())
+        if wanted.ending == "drain":
+            self._source.drain()
+        elif wanted.ending == "stop":
+            self._sender.stop()
         self.pump()
 
     def wake(self, hosts: Iterable[H]) -> None:
@@ -117,6 +117,20 @@ class Engine(Generic[H, W, R]):
                 due = self._due(host, now, probed=self._queues.is_probed(host, now))
                 self._queues.hasten(host, inf if due is None else max(due, now))
         self.pump()
+
+    @property
+    def slots(self) -> int:
+        """Requests that may be in flight; a scaler may set it."""
+        return self.room.most
+
+    @slots.setter
+    def slots(self, most: int) -> None:
+        self.room.most = most
+
+    @property
+    def inflight(self) -> int:
+        """Requests that are out."""
+        return self.room.inflight
 
     @property
     def asking(self) -> int:
@@ -146,23 +160,23 @@ class Engine(Generic[H, W, R]):
             self._over.set()
 
     def _next(self, now: float) -> H | None:
-        return self._queues.next(now, probes=self._may_probe, aside=self._may_probe_aside)
+        return self._queues.next(now, probes=self.room.may_probe, aside=self._may_probe_aside)
 
     def _is_starving(self, now: float) -> bool:
         """Whether nothing can be sent for a while, and not for want of slots: what was found may be needed."""
         following = self._queues.work.first
-        if self.inflight >= self.slots or (following is not None and (following.turn or 0.0) <= now + IDLE):
+        if self.room.full or (following is not None and (following.turn or 0.0) <= now + IDLE):
             return False
-        return following is None or following.is_unproven or following.inflight < self._slots_of(following)
+        return following is None or following.is_unproven or self.room.has_room(following)
 
     def _has_room(self, now: float) -> bool:
         if self.stopped or self._over.is_set() or not self._group.open:
             return False
         if self.writer.crowded or self.wanted.paused:
             return False
-        if self.inflight >= self.slots:
+        if self.room.full:
             if now >= self._look_at:
-                self._look_at = self._cut_slow(self._sender.flights, self.slots, now)
+                self._look_at = self._cut_slow(self._sender.flights, self.room.most, now)
             return False
         return not self._source.enough(self.inflight)
 
@@ -171,10 +185,10 @@ class Engine(Generic[H, W, R]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        due = self._queues.due(probes=self._may_probe, aside=self._may_probe_aside)
+        due = self._queues.due(probes=self.room.may_probe, aside=self._may_probe_aside)
         if due is None or self.stopped or self._over.is_set():
             return
-        if self.inflight >= self.slots:
+        if self.room.full:
             if self._look_at > now:  # else something else is in the way, which calls when it is not any more
                 self._timer = self.clock.call_later(self._look_at - now, self.pump)
         elif room:
@@ -183,17 +197,13 @@ class Engine(Generic[H, W, R]):
     @property
     def _waits(self) -> bool:
         """Whether something may be asked for later."""
-        return bool(self._queues or self._left_alone or self._source.loading)
-
-    @property
-    def _may_probe(self) -> bool:
-        """Whether one more host may be probed."""
-        return self._probing < max(1, self.slots // PROBES)
+        left_alone = self._left_alone and self.wanted.ending != "drain"  # else nobody may let them go in time
+        return bool(self._queues or left_alone or self._source.loading)
 
     @property
     def _may_probe_aside(self) -> bool:
         """Whether one that was set aside may be: not at the end, since that keeps no crawl alive."""
-        return self._may_probe and (self.inflight > self._inflight_aside or self._waits)
+        return self.room.may_probe and (self.inflight > self.room.aside or self._waits)
 
     @property
     def _is_exhausted(self) -> bool:
@@ -229,7 +239,7 @@ class Engine(Generic[H, W, R]):
 
     def _rests(self, host: H, now: float) -> bool:
         """Whether it is too early for a probe, or there is no slot for it; then the host has its next turn."""
-        full = host.inflight >= self._slots_of(host) and not host.aside and host.accused is None
+        full = not self.room.has_room(host) and not host.aside and host.accused is None
         if full:
             self._line_up(host, now)
         elif (due := self._probe_due(host)) > now:
@@ -249,27 +259,20 @@ class Engine(Generic[H, W, R]):
 
     def _open_classes(self, host: H, now: float) -> Sequence[Class]:
         """The classes with work due at the host that may have one more slot."""
-        if host.inflight >= self._slots_of(host) or self._is_crowded_by_strangers(host):
+        full = not self.room.has_room(host) or self._is_crowded_by_strangers(host)
+        if full and not self.rules.slotless:
             return []
         due = self._source.classes(host, now)
+        if full:
+            return [each for each in due if each in self.rules.slotless]
         if self.rules.most_slots.keys().isdisjoint(due):
             return due
-        return [each for each in due if not self._has_its_slots(each)]
-
-    def _has_its_slots(self, of: Class) -> bool:
-        """Whether a class has all the slots that it may have, so that others find one when they want it."""
-        share = self.rules.most_slots.get(of)
-        return share is not None and self._inflight_of[of] >= max(1.0, share * self.slots)
-
-    def _slots_of(self, host: H) -> int:
-        """As many as a host may have; few for one that does not answer, while such hosts hold many already."""
-        crowd = 4 * self._unproven >= self.slots and host.is_unproven
-        return min(self.rules.per_host, FIRST_SLOTS) if crowd else self.rules.per_host
+        return [each for each in due if not self.room.is_spent(each)]
 
     def _is_crowded_by_strangers(self, host: H) -> bool:
         """Whether hosts that have not answered, or do not any more, hold all that such hosts may: half of the slots."""
-        most = max(1, self.slots // 2)
-        if self._unproven < most or not host.is_unproven:
+        most = self.room.strangers
+        if self.room.unproven < most or not host.is_unproven or self.rules.contract:
             return False
         if (now := self.clock.now()) >= self._look_at_strangers:
             unproven = [each for each in self._sender.flights if each.sent.unproven]
@@ -277,7 +280,7 @@ class Engine(Generic[H, W, R]):
         return True
 
     def _cut_slow(self, flights: Iterable[Flight], slots: int, now: float) -> float:
-        return cut_slow(flights, slots, self.rules.per_host, now)
+        return cut_slow(flights, slots, self.room.per_host, now)
 
     def _send_next(self, host: H, classes: Sequence[Class], permit: Permit, now: float) -> None:
         of = classes[0]
@@ -290,7 +293,9 @@ class Engine(Generic[H, W, R]):
         else:
             if host.shares is not None:
                 host.shares.charge(of, self.rules.weights)
-            self._start(host, Dispatch(work, permit, of, unproven=host.is_unproven))
+            down = self.rules.contract and self.limiter.is_down(host.name)
+            sent = Dispatch(work, permit, of, unproven=host.is_unproven, slotless=of in self.rules.slotless, down=down)
+            self._start(host, sent)
         self._line_up(host, now)
 
     def _send_probe(self, host: H, permit: Permit, now: float, *, hopeless: bool) -> None:
@@ -317,13 +322,8 @@ class Engine(Generic[H, W, R]):
 
     def _start(self, host: H, sent: Dispatch) -> None:
         # Counted before the task begins: many are given out at one instant.
-        self._unproven += sent.unproven
-        self._inflight_aside += sent.aside
-        self._probing += sent.judges
-        self.inflight += 1
-        host.inflight += 1
+        self.room.begin(host, sent)
         self.given[sent.of] += 1
-        self._inflight_of[sent.of] += 1
         self._group.create_task(self._ask(host, sent))
 
     def _line_up(self, host: H, now: float) -> None:
@@ -331,14 +331,15 @@ class Engine(Generic[H, W, R]):
         if host.aside or host.accused is not None:
             if not host.probing:  # else its answer says what comes next
                 self._queues.add(host, max(now, self._probe_due(host)), probed=True)
-        elif host.inflight < self._slots_of(host):
+        elif self.room.has_room(host):
             probed = self._queues.is_probed(host, now)
             if (due := self._due(host, now, probed=probed)) is not None:
                 self._queues.add(host, max(due, now), probed=probed)
         elif host.turn is None and self._source.due(host, now) is not None:
             if now >= host.look_at:
-                host.look_at = self._cut_slow((host.flights or {}).values(), self._slots_of(host), now)
-            self._queues.add(host, host.look_at, probed=self._queues.is_probed(host, now))
+                host.look_at = self._cut_slow((host.flights or {}).values(), self.room.of_host(host), now)
+            due = min(host.look_at, max(now, host.slotless_due(now)))
+            self._queues.add(host, due, probed=self._queues.is_probed(host, now))
 
     def _due(self, host: H, now: float, *, probed: bool) -> float | None:
         """When the host has something to ask for: an item that is due, or how it is."""
@@ -360,21 +361,21 @@ class Engine(Generic[H, W, R]):
     def _pass_over(self, host: H, now: float) -> None:
         """Its turn came, and nothing may be taken: not before it is due, or before others let go of their slots."""
         due = self._source.due(host, now)
-        if due is None or due > now or host.inflight >= self._slots_of(host):
+        if due is None or due > now or not self.room.has_room(host):
             self._line_up(host, now)
         else:
             self._queues.add(host, now + LOOK, probed=False)
 
     # Asking.
 
+    def _let_go(self, host: H, work: W) -> None:
+        """A request hangs: its item may be asked for again beside it."""
+        self._source.later(host, work, UNANSWERED, self.clock.now())
+        self.wake((host,))
+
     async def _ask(self, host: H, sent: Dispatch) -> None:
         settled = await self._sender.send(host, sent)
-        self._unproven -= sent.unproven
-        self._inflight_aside -= sent.aside
-        self._probing -= sent.judges
-        self.inflight -= 1
-        self._inflight_of[sent.of] -= 1
-        host.inflight -= 1
+        self.room.end(host, sent)
         host.probing = host.probing and not sent.judges
         now = self.clock.now()
         self._judge.settle(host, sent.work, settled, now, probe=sent.probe, dropped=sent.dropped)

@@ -43,6 +43,7 @@ class Settled(Generic[R]):
     result: R | None = None  # what the handler made of the answer, for the source
     decided: bool = False  # the source schedules the item itself, also where it failed: the engine only blames
     size: int = 0  # bytes of the answer
+    flawed: bool = False  # the host answered, and not with what was asked for: the item has failed, its host has not
     of_host: bool = False  # of a document of the host's own, like robots.txt, which is no item
 
 
@@ -65,6 +66,9 @@ class Source(Protocol[H, W, R]):
     def take_untried(self, host: H, now: float) -> W | None:
         """Work that has not failed, by which a closed host may be probed, away from what may have closed it."""
 
+    def drain(self) -> None:
+        """Take nothing new from outside from now on, and find no end of work: what is known and due is the last."""
+
     def enough(self, inflight: int) -> bool:
         """Whether all is asked for that is wanted, with so many in flight."""
 
@@ -74,7 +78,8 @@ class Source(Protocol[H, W, R]):
     def later(self, host: H, work: W, outcome: Outcome, due: float) -> None:
         """The item was refused, or not asked, or its host was at fault: it has not failed, and is due then.
 
-        At infinity: it was refused for too long, and is left to another run.
+        At infinity: it was refused for too long, and is left to another run. One that needs no slot may have no answer
+        yet (`flights.UNANSWERED`): it may be asked for again, and what comes of this request is told when it comes.
         """
 
     def failed(self, host: H, work: W, outcome: Outcome, failures: int, due: float | None) -> None:

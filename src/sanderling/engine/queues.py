@@ -12,14 +12,13 @@ from sanderling.engine.turns import Turns
 
 H = TypeVar("H", bound=HostState)
 
-PROBES = 4  # the part of all slots that probes may hold: one in so many
-
 
 class HostQueues(Generic[H]):
     """Each host has one place in one of three queues, at the time it may next be asked."""
 
-    def __init__(self, limiter: Permits) -> None:
+    def __init__(self, limiter: Permits, *, contract: bool) -> None:
         self._limiter = limiter
+        self._contract = contract  # no host is only probed
         self.work: Turns[H] = Turns()
         self._doubt: Turns[H] = Turns()  # of hosts that are probed
         self._aside: Turns[H] = Turns()  # and of such as were set aside, which keep nobody alive
@@ -33,6 +32,8 @@ class HostQueues(Generic[H]):
 
     def is_probed(self, host: H, now: float) -> bool:
         """Whether the host is only to be asked how it is."""
+        if self._contract:
+            return False
         if host.silent_since is not None and host.is_in_doubt(now):
             return True
         return host.aside or host.accused is not None or self._limiter.is_down(host.name)

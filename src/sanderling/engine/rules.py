@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from types import MappingProxyType
 
 from sanderling.engine.classes import Class
@@ -25,10 +26,19 @@ class EngineRules:
     longest_pace: float = 0.0  # between two requests that a host may ask for without being taken for one that is away
     weights: Mapping[Class, float] = field(default_factory=lambda: WEIGHTS)
     most_slots: Mapping[Class, float] = field(default_factory=lambda: MOST_SLOTS)
+    # A person has set how often each item is asked for. Hosts are neither set aside nor only probed: every request is
+    # work, and the limiter alone says when. The source plans each item itself, whatever came of it.
+    contract: bool = False
+    slotless: frozenset[Class] = frozenset()  # classes that need no slot, so that no crowd makes them late
+    hangs: float = inf  # after which a request without a slot does not keep its item from being asked for again
+    most_hanging: int = 4  # such requests for one item; one more is cut off
 
     def __post_init__(self) -> None:
         if self.slots < 1 or self.per_host < 1:
             raise ValueError(f"slots is {self.slots}, per_host {self.per_host}; both must be at least 1")
+        if self.hangs <= 0 or self.most_hanging < 1:
+            found = f"hangs is {self.hangs}, most_hanging {self.most_hanging}"
+            raise ValueError(f"{found}; expected seconds above 0, and at least 1 request")
         if not self.again or min(self.again) < 0 or list(self.again) != sorted(self.again):
             raise ValueError(f"again is {self.again}, expected pauses that do not shrink")
         if not all(weight > 0 for weight in self.weights.values()):

@@ -144,6 +144,9 @@ class MessageSource:
         del inflight
         return False
 
+    def drain(self) -> None:
+        """Messages are taken by the intake, which is told."""
+
     def classes(self, host: Station, now: float) -> Sequence[Class]:
         """Messages that have not failed at the station, and such as had to wait."""
         classes = [Class.NEW] if host.ready else []

@@ -76,7 +76,8 @@ class EventsSystem:
         self._intake = Intake(stations.queue, self._room, self._receive, clock, rules)
         self._handler = MessageHandler(stations, self.source, self._permits, self._intake.look, clock, rules)
         self.engine = Engine(self.source, self._handler, writer, self._permits, clock, engine_rules(rules))
-        self._stopping = asyncio.Event()
+        self._stopping = False
+        self._ending = asyncio.Event()  # set once nothing more is taken
 
     async def run(self, *others: Coroutine[Any, Any, object]) -> None:
         """Consume, and send what goes out because of it; `others` run beside it, and end with it."""
@@ -99,21 +100,32 @@ class EventsSystem:
                     task.cancel()
 
     async def _end_when_idle(self) -> None:
-        """Once told to stop, end when every message in hand has its end, or waits for what is down."""
-        await self._stopping.wait()
-        while self.engine.inflight or any(
-            each.ready for each in self.source.stations.values() if not self.is_down(each)
-        ):
+        """End when every message in hand has its end; once told to stop, those for what is down stay in the queue."""
+        await self._ending.wait()
+        while self._is_busy:
             await self._clock.sleep(LOOK)
         self.engine.stop()
 
+    @property
+    def _is_busy(self) -> bool:
+        """Whether something in hand can still come to its end, as long as it may be waited for."""
+        if not self._stopping:
+            return bool(self.source.hand)
+        up = (each for each in self.source.stations.values() if not self.is_down(each))
+        return self.engine.inflight > 0 or any(each.ready for each in up)
+
     def stop(self) -> None:
         """Take nothing more; what is in hand comes to its end, or stays in the queue if a store is away."""
-        self._stopping.set()
+        self._stopping = True
+        self._ending.set()
 
     def control(self, wanted: Control) -> None:
-        """Rest, or go on. What is in hand comes to its end: a queue does not wait for ever to hear of it."""
+        """Rest, or go on; drain; stop. What is in hand ends: a queue does not wait for ever to hear of it."""
         self.wanted = wanted
+        if wanted.ending == "stop":
+            self.stop()
+        elif wanted.ending == "drain":
+            self._ending.set()
         self._intake.look()
 
     @property
@@ -124,7 +136,7 @@ class EventsSystem:
 
     def _room(self) -> int:
         """How many messages may be taken now."""
-        resting = self._stopping.is_set() or self.wanted.paused
+        resting = self._ending.is_set() or self.wanted.paused
         if resting or any(map(self.is_down, self.source.stations.values())):
             return 0
         return self._rules.batches - len(self.source.hand)

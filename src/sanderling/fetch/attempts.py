@@ -5,7 +5,7 @@ longer comes back as an outcome with a time, for whoever schedules: a worker is 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit, urlunsplit
@@ -19,7 +19,8 @@ from sanderling.fetch.guard import Refused
 from sanderling.ids import HostError
 from sanderling.limit import CircuitOpen, Feedback, Limiter, Permit, hints
 from sanderling.outcome import Code, Outcome
-from sanderling.task import Blame, Reply, Task
+from sanderling.redact import is_secret
+from sanderling.task import SECRET_BODY, Blame, Reply, Task
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_HOPS = 10  # as browsers have it, halved
@@ -29,11 +30,9 @@ EXPECTED = (aiohttp.ClientError, OSError, EOFError, ValueError, Refused, TooLarg
 # Seconds to wait for the answer to a probe to begin, whatever the client's own times are: so probes leave at most 30 s
 # apart. A host whose answers take long when it is well gets three times as long as they take.
 PROBE_WAIT, SLOWEST = 10.0, 3.0
-# Headers that must not follow a redirect to another host: they were meant for the first one only.
-PRIVATE = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
 
 # What an API makes of a reply whose status and headers mean this much: some say "not found" with a 500.
-Read = Callable[[Reply, Outcome], Outcome]
+Read = Callable[[Reply, Outcome], Outcome | Awaitable[Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,8 @@ class Fetcher:
                 self._limiter.locate(permit, reply.address)
             outcome = of_reply(reply.status, reply.headers, wall=self._clock.wall())
             if read is not None and not moves(reply):
-                outcome = read(reply, outcome)
+                said = read(reply, outcome)
+                outcome = said if isinstance(said, Outcome) else await said
         except EXPECTED as error:
             outcome = of_error(error)
         except BaseException:
@@ -229,6 +229,8 @@ def _follow(task: Task, reply: Reply, seen: set[str], hops: int) -> Task | Outco
     """The next hop, or the outcome that ends the chase."""
     try:
         following = _next_hop(task, reply)
+    except Refused as refused:
+        return of_error(refused)
     except ValueError as error:  # HostError is one
         return of_error(HostError(f"redirect to what is no http address: {type(error).__name__}"))
     if following.url in seen or hops > MOST_HOPS:
@@ -244,6 +246,15 @@ def _next_hop(task: Task, reply: Reply) -> Task:
     keeps = reply.status in (307, 308) or task.method in ("GET", "HEAD")
     method, body = (task.method, task.body) if keeps else ("GET", None)
     following = replace(task, url=target, method=method, body=body, attempt=1)
-    if following.host == task.host:
+    if following.host == task.host and not _opens(task.url, target):
         return following
-    return replace(following, headers=tuple(pair for pair in task.headers if pair[0].lower() not in PRIVATE))
+    if SECRET_BODY in task.secrets and body is not None:
+        raise Refused(f"redirect of a request with secrets from {task.host} to {following.host}")
+    # Secrets were meant for the first host only.
+    kept = tuple(pair for pair in task.headers if not is_secret(pair[0]) and pair[0].lower() not in task.secrets)
+    return replace(following, headers=kept)
+
+
+def _opens(url: str, target: str) -> bool:
+    """Whether the way from one address to the next leads from https to http, where everyone can listen."""
+    return url[:6].lower() == "https:" and target[:5].lower() == "http:"

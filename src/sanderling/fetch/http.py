@@ -71,7 +71,8 @@ class Http:
         clock: Clock | None = None,
         memory: Memory | None = None,
     ) -> None:
-        # What bodies hold of `memory`, under their URL, is let go by whoever gets the reply, unless it is a redirect.
+        # What bodies hold of `memory`, under the task's holder or URL, whoever gets the reply lets go, unless it is
+        # a redirect.
         self._memory = memory
         self._rules = rules or HttpRules()
         self._guard = guard or GuardRules()
@@ -113,7 +114,9 @@ class Http:
             raise RuntimeError("use the client as a context manager: async with Http() as http")
         check_url(task.url, self._guard)
         if self._memory is not None:
-            self._memory.release(task.url)  # of an answer that nobody was given: this asks for it once more
+            self._memory.release(
+                task.holder or task.url
+            )  # of an answer that nobody was given: this asks for it once more
         started = self._clock.now()
         async with _Phases(self._rules, self._clock, task.wait or inf) as phases:
             phases.begin("first byte", min(self._rules.connect + self._rules.first_byte, task.wait or inf))
@@ -133,7 +136,7 @@ class Http:
         reply = Reply(response.status, tuple(response.headers.items()), body, task.url, latency, address)
         if self._memory is not None and moves(reply):
             # Whoever follows it has no use for its body, and whoever gets the end of the chase does not know of it.
-            self._memory.release(task.url)
+            self._memory.release(task.holder or task.url)
         return reply
 
     async def _read(self, response: aiohttp.ClientResponse, phases: "_Phases", task: Task) -> bytes:
@@ -152,7 +155,7 @@ class Http:
             return body.finish()
         except BaseException:
             if self._memory is not None:
-                self._memory.release(task.url)
+                self._memory.release(task.holder or task.url)
             raise
 
     async def _take(self, piece: bytes, body: Body, phases: "_Phases", task: Task) -> None:
@@ -160,7 +163,7 @@ class Http:
             body.add(piece)
             return
         for size in body.steps(piece):
-            await phases.without(self._memory.hold(task.url, size))
+            await phases.without(self._memory.hold(task.holder or task.url, size))
 
 
 class _Phases:

@@ -145,8 +145,8 @@ def _number(text: str | None) -> float | None:
     return float(stripped) if _NUMBER.fullmatch(stripped) else None
 
 
-def _resets_in(text: str, said: float) -> float | None:
-    """Seconds to a Reset, which is a delay or an instant depending on who sends it."""
+def seconds_until(text: str, said: float) -> float | None:
+    """Seconds to a Reset, which is a delay or an instant depending on who sends it; `said` is the sender's clock."""
     number = _number(text)
     if number is None:
         stripped = text.strip(" \t")
@@ -186,7 +186,7 @@ def _triple(parts: Mapping[str, str], said: float, policies: Mapping[str, "_Poli
     limit = first.group() if first else ""
     # Reset-After is always a delay, so where it is sent it needs neither a guess nor a clock.
     delay = _number(parts.get("reset-after"))
-    resets_in = _resets_in(parts.get("reset", ""), said) if delay is None else delay
+    resets_in = seconds_until(parts.get("reset", ""), said) if delay is None else delay
     window = policies.get(limit, _UNKNOWN).window
     yield from _stated(_number(parts.get("remaining")), resets_in, _number(limit), window)
 

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from sanderling.clock import Clock
+from sanderling.engine.backlog import Loader
 from sanderling.engine.handover import HandOver
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
@@ -17,7 +18,6 @@ from sanderling.pages.discovery import Discovery
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.handler import PageHandler
 from sanderling.pages.hosts import PageHost
-from sanderling.pages.loading import Loader
 from sanderling.pages.permissions import Permissions
 from sanderling.pages.robots import LONGEST_DELAY
 from sanderling.pages.rules import CrawlRules
@@ -59,8 +59,9 @@ class Crawl:
         # Each try is one request: when the next is due, the engine says.
         follower = Fetcher(http, limiter, clock=clock, retry=False)
         self.permissions = Permissions(follower, ledger, desk, memory, clock, rules.robots_held)
-        self._loader = Loader(ledger, desk, clock, rules.again[-1])
+        self._loader: Loader[PageHost] = Loader(ledger.take, desk, clock, rules.again[-1])
         self._source = PageSource(writer, self._discovery, self.permissions, self._loader, limiter, rules)
+        self._source.counts.update(ledger.counts())
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
         handler = PageHandler(once, self.permissions, self._discovery, memory, desk, clock)
         self.engine = Engine(self._source, handler, writer, limiter, clock, engine_rules(rules))
@@ -80,7 +81,8 @@ class Crawl:
         left = self._source.enough(0) and not self.engine.stopped
         if left:
             self.counts[End.LEFT] += await self._desk(self.folder.ledger.leave)
-        return (left or not self.engine.stopped) and not self._sink.unhanded and not self.set_aside
+        unasked = self.set_aside or self._source.found_late or self._sink.unhanded
+        return (left or not self.engine.stopped) and not unasked
 
     def _loaded(self, hosts: list[PageHost]) -> None:
         self.engine.wake(hosts)
@@ -89,12 +91,17 @@ class Crawl:
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
         self.engine.stop()
-        if self._hand_over is not None:
-            self._hand_over.stop()
+        self._hurry_hand_over()
 
     def control(self, wanted: Control) -> None:
-        """Pause, or go on; leave some hosts alone, and only those. What is in flight comes to its end."""
+        """Pause, or go on; leave some hosts alone, and only those; stop; drain. See `Engine.control`."""
         self.engine.control(wanted)
+        if wanted.ending == "stop":
+            self._hurry_hand_over()
+
+    def _hurry_hand_over(self) -> None:
+        if self._hand_over is not None:
+            self._hand_over.stop()
 
     @property
     def wanted(self) -> Control:

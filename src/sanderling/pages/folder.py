@@ -15,16 +15,14 @@ import msgspec
 from sanderling.pages import earlier, parquet
 from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.output import FAILED, PAGES, Output, whole_rows
-from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
+from sanderling.stores.durable import FolderError, Lock, check_empty, plainly, sync_folder, write_new
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import Meta
 from sanderling.stores.frontier_rows import KEPT, Again, End, Ended, Found
 from sanderling.stores.frontier_rows import Failed as FailedUrl
+from sanderling.stores.rows_file import reaches
 
 __all__ = ["CrawlFolder", "FolderError", "Plan", "State"]
-
-# What a run that was killed before its ledger stood may have left, and what some file systems put in every folder.
-NOTHING = ("lock", f"{earlier.DRAFT}*", "lost+found")
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -118,7 +116,7 @@ class CrawlFolder:
     def _reconciled(self) -> Output:
         """The output, as long as the ledger says; or if it is not, what of it is whole, and the ledger knows."""
         path, watermark = self.path / PAGES, self.ledger.meta.watermark
-        if _reaches(path, watermark):
+        if reaches(path, watermark):
             return Output(self.path, watermark)
         ends = self.ledger.ends()
         length = whole_rows(path, ends)
@@ -141,16 +139,10 @@ class CrawlFolder:
 
 def _check_place(path: Path, *, resume: bool) -> None:
     """Raise FolderError for a folder that is none, or somebody else's, before anything is written there."""
-    if path.exists() and not path.is_dir():
-        raise FolderError(f"{path} is a file, expected a folder. Choose another.")
-    if (path / LEDGER).exists() or (path / NEXT).exists():
-        return
-    if resume:
+    holds_crawl = any((path / name).exists() for name in (LEDGER, NEXT))
+    if resume and not holds_crawl and (path.is_dir() or not path.exists()):
         raise FolderError(f"there is nothing to resume in {path}: it holds no {LEDGER}. Begin without resume.")
-    others = sorted(each.name for each in path.iterdir() if not any(map(each.match, NOTHING))) if path.exists() else []
-    if others:
-        shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-        raise FolderError(f"{path} holds files of something else: {shown}; choose an empty folder")
+    check_empty(path, LEDGER, NEXT)
 
 
 def _open_ledger(path: Path, plan: Plan | None, *, resume: bool, wall: float) -> Frontier:
@@ -207,17 +199,6 @@ def _plan_of(meta: Meta, path: Path) -> Plan:
         return msgspec.json.decode(meta.plan, type=Plan)
     except msgspec.MsgspecError as error:
         raise FolderError(f"{path / LEDGER} is damaged: plan: {error}. Restore it from a copy.") from None
-
-
-def _reaches(path: Path, watermark: int) -> bool:
-    """Whether the rows reach the watermark, and end there."""
-    if watermark == 0:
-        return True
-    if not path.exists() or path.stat().st_size < watermark:
-        return False
-    with path.open("rb") as file:
-        file.seek(watermark - 1)
-        return file.read(1) == b"\n"
 
 
 def failed_row(failed: FailedUrl) -> bytes:

@@ -2,23 +2,13 @@
 
 import msgspec
 
-from sanderling.observe.report import (
-    AtFault,
-    HostCondition,
-    HostReport,
-    Report,
-    WorkCounts,
-    join_names,
-    largest,
-    paced_by,
-    shorten,
-)
-from sanderling.pages.status import HostStatus, Status
+from sanderling.engine.host_report import TROUBLED, report_host
+from sanderling.observe.report import Report, WorkCounts, join_names, largest, paced_by
+from sanderling.pages.status import Status
 from sanderling.words import count, duration, size
 
 # How URLs end that were asked for.
 ASKED_FOR = ("fetched", "unchanged", "moved", "failed")
-TROUBLED = (HostCondition.FAILING, HostCondition.SET_ASIDE)
 
 
 class PagesFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +24,7 @@ class PagesFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 def report(status: Status) -> Report[PagesFacts]:
     """Make the report of a crawl."""
-    counts, hosts = status.counts, tuple(map(_host, status.hosts))
+    counts, hosts = status.counts, tuple(map(report_host, status.hosts))
     kept = counts.get("fetched", 0) + counts.get("unchanged", 0)
     return Report(
         system=status.system,
@@ -81,40 +71,6 @@ def _numbers(status: Status, kept: int) -> tuple[tuple[str, str], ...]:
         ("told to wait", join_names(throttled, 2) or "no host"),
         ("for", duration(status.seconds)),
     )
-
-
-def _host(host: HostStatus) -> HostReport:
-    state = _state(host)
-    trouble, at_fault = _trouble(host, state)
-    return HostReport(
-        host=host.view.host,
-        state=state,
-        waiting=host.queued,
-        in_flight=host.view.inflight,
-        trouble=shorten(trouble),
-        at_fault=at_fault,
-    )
-
-
-def _trouble(host: HostStatus, state: HostCondition) -> tuple[str, AtFault | None]:
-    """Say what is wrong with a host, and who caused it."""
-    if host.given_up or state in TROUBLED:
-        return host.trouble or host.view.why, AtFault.HOST
-    if state is HostCondition.THROTTLED:  # nothing has failed, whatever it said last
-        return host.view.why, None
-    # A failure is that of the URL until the circuit opens.
-    return (host.trouble, AtFault.ITEMS) if host.trouble else ("", None)
-
-
-def _state(host: HostStatus) -> HostCondition:
-    view = host.view
-    if host.given_up and host.queued:
-        return HostCondition.SET_ASIDE
-    if view.state != "closed":
-        return HostCondition.FAILING
-    if not (host.queued or view.inflight or view.waiting):
-        return HostCondition.DONE
-    return HostCondition.THROTTLED if view.not_before > 0 else HostCondition.GOING
 
 
 def _doing(status: Status) -> str:

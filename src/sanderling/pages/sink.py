@@ -6,23 +6,12 @@ takes note of them: whoever is killed in between asks for them again, and hands 
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from sanderling.engine.handover import HandOver
 from sanderling.flow.desk import Desk
 from sanderling.ids import host_of
-from sanderling.outcome import Outcome
 from sanderling.pages.folder import CrawlFolder, failed_row
-from sanderling.stores.frontier_rows import Again, End, Ended, Found, failed_as
-
-
-class HostNote(NamedTuple):
-    """A host was set aside for this reason until then; without a reason, it answers again."""
-
-    host: str
-    outcome: Outcome | None
-    due: float = 0.0  # seconds since 1970
-
+from sanderling.stores.frontier_rows import Again, End, Ended, Found, HostNote, failed_as
 
 Note = Ended | Again | HostNote
 
@@ -77,9 +66,5 @@ def _commit(
             links = folder.ledger.remembered_links(each.url)
             follow.extend(Found(link, host_of(link), each.depth + 1) for link in links)
     new = folder.commit(ended, follow, again)
-    for note in notes:
-        if note.outcome is None:
-            folder.ledger.clear_aside(note.host)
-        else:
-            folder.ledger.set_aside(note.host, note.outcome, note.due)
+    folder.ledger.note_hosts(notes)
     return new

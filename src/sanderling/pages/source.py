@@ -1,11 +1,11 @@
 """What a crawl asks next, as far as robots.txt and our own list allow; and what becomes of each URL."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from sanderling.engine.backlog import Backlog, Loader
 from sanderling.engine.classes import Class
 from sanderling.engine.ports import Settled
 from sanderling.engine.writer import Writer
@@ -15,19 +15,18 @@ from sanderling.pages import record
 from sanderling.pages.discovery import Discovery, Moved
 from sanderling.pages.handler import Understood
 from sanderling.pages.hosts import Ask, PageHost
-from sanderling.pages.loading import Loader
 from sanderling.pages.permissions import Learned, Permissions
 from sanderling.pages.record import Read
 from sanderling.pages.robots import Robots
 from sanderling.pages.rules import CrawlRules
-from sanderling.pages.sink import HostNote, Note
+from sanderling.pages.sink import Note
 from sanderling.pages.urls import origin_of
-from sanderling.stores.frontier_rows import Again, End, Ended, Found, Queued
+from sanderling.stores.frontier_rows import End, Ended, Found, HostNote, Queued
 
 PageWriter = Writer[Note, Found, None, dict[str, int]]
 
 
-class PageSource:
+class PageSource(Backlog[PageHost, Queued]):
     """Hosts with what waits for them, and how many URLs came to which end."""
 
     def __init__(
@@ -35,29 +34,20 @@ class PageSource:
         writer: PageWriter,
         discovery: Discovery,
         permissions: Permissions,
-        loader: Loader,
+        loader: Loader[PageHost],
         limiter: Limiter,
         rules: CrawlRules,
     ) -> None:
-        self.hosts: dict[str, PageHost] = {}
-        self.counts = Counter(loader.frontier.counts())
+        super().__init__(loader, writer.add, PageHost)
+        self.counts: Counter[End] = Counter()
         self.bytes = 0  # of documents that were read
-        self.waiting = 0  # URLs without an end
-        self.set_aside = 0  # of those, the ones that are left to the next run
         self._writer = writer
         self._discovery = discovery
         self._permissions = permissions
-        self._loader = loader
         self._limiter = limiter
         self._rules = rules
-        self._clock = loader.clock
 
     # What is next.
-
-    @property
-    def loading(self) -> bool:
-        """Whether something is on its way from disk."""
-        return not self._loader.idle
 
     def enough(self, inflight: int) -> bool:
         """Whether as many pages as were wanted are fetched, or about to be."""
@@ -66,16 +56,11 @@ class PageSource:
 
     def classes(self, host: PageHost, now: float) -> Sequence[Class]:
         """What is due: URLs that were not asked for yet, and such as were put off."""
-        if host.learning:
-            return ()
-        if not host.has_again(now):
-            return (Class.NEW,) if host.ready else ()
-        return (Class.NEW, Class.AGAIN) if host.ready else (Class.AGAIN,)
+        return () if host.learning else super().classes(host, now)
 
     def due(self, host: PageHost, now: float) -> float | None:
         """When there is next something to take."""
-        del now
-        return None if host.learning else host.due()
+        return None if host.learning else super().due(host, now)
 
     def take(self, host: PageHost, of: Class, now: float) -> Ask | None:
         """The next URL, or robots.txt if that comes first."""
@@ -139,56 +124,17 @@ class PageSource:
         if work.queued is None:
             host.learning = False
             host.wait_for(str(work.key), due, self._clock.now())
-        elif due == inf:
-            host.withheld += 1
-            self.set_aside += not host.aside
-            self._note_again(work.queued, outcome, 0, self._rules.patience)
         else:
-            host.put_off(work.queued, due)
+            self.postpone(host, work.queued, outcome, due, self._rules.patience)
 
     def failed(self, host: PageHost, work: Ask, outcome: Outcome, failures: int, due: float | None) -> None:
         """It failed so many times in a row; without a due time, for good."""
-        now = self._clock.now()
         if work.queued is None:
-            self._learned(host, str(work.key), outcome, None, now)
+            self._learned(host, str(work.key), outcome, None, self._clock.now())
         elif due is None:
             self._end(host, work.queued, outcome, End.FAILED, requests=failures)
         else:
-            host.put_off(work.queued, due)
-            self._note_again(work.queued, outcome, failures, due - now)
-
-    def _note_again(self, queued: Queued, outcome: Outcome, failures: int, wait: float) -> None:
-        self._writer.add(Again(queued.id, queued.url, failures, self._clock.wall() + wait, outcome))
-
-    def leave(self, host: PageHost, outcome: Outcome, due: float) -> None:
-        """The host does not answer: its URLs go on waiting, with its reason."""
-        self.set_aside += host.waiting - host.withheld
-        self._writer.add(HostNote(host.name, outcome, self._clock.wall() + due - self._clock.now()))
-
-    def welcome(self, host: PageHost) -> None:
-        """It answers again."""
-        self.set_aside += host.withheld - host.waiting
-        self._writer.add(HostNote(host.name, None))
-
-    def written(self, result: Mapping[str, int]) -> Iterable[PageHost]:
-        """New URLs are on disk, so many for each host."""
-        return [self.add_waiting(name, number) for name, number in result.items()]
-
-    def add_waiting(self, name: str, number: int) -> PageHost:
-        """So many more URLs wait on disk for a host."""
-        host = self.hosts.get(name)
-        if host is None:
-            host = self.hosts[name] = PageHost(name)
-        host.on_disk += number
-        self._wait(host, number)
-        self._loader.want(host)
-        return host
-
-    def _wait(self, host: PageHost, number: int) -> None:
-        before = host.set_aside
-        host.waiting += number
-        self.waiting += number
-        self.set_aside += host.set_aside - before
+            self.retry(host, work.queued, outcome, failures, due)
 
     def _keep(self, host: PageHost, queued: Queued, result: Read | Ended, size: int) -> None:
         """It was answered, and what it said is kept; where it leads is offered."""

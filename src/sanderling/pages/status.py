@@ -5,22 +5,15 @@ from pathlib import Path
 
 import msgspec
 
+from sanderling.engine.host_report import HostStatus, host_status
 from sanderling.limit.snapshot import HostView
-from sanderling.outcome import Outcome
 from sanderling.pages.crawl import Crawl
 from sanderling.stores import status_file
 from sanderling.stores.frontier_rows import End
 
+__all__ = ["FILE", "HostStatus", "Status", "published", "status"]
+
 FILE = status_file.FILE
-
-
-class HostStatus(msgspec.Struct, frozen=True):
-    """One host: what the limiter knows of it, and what waits for it."""
-
-    view: HostView
-    queued: int
-    trouble: str | None  # the last thing it said instead of a good answer, if that was the last thing it said
-    given_up: bool = False  # for this run: what waits for it is asked for by the next one
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -51,6 +44,11 @@ class Status(msgspec.Struct, frozen=True):
         return self.counts["fetched"] + self.counts["unchanged"]
 
     @property
+    def kept(self) -> int:
+        """What people count."""
+        return self.pages
+
+    @property
     def seconds(self) -> float:
         """How long this run has taken so far."""
         return self.wall - self.started
@@ -73,7 +71,7 @@ def status(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = Tru
         inflight=crawl.inflight,
         bytes=crawl.bytes,
         hosts_known=len(crawl.hosts),
-        hosts=tuple(_host(crawl, view) for view in snapshot.top),
+        hosts=tuple(host_status(crawl.hosts.get(view.host), view) for view in snapshot.top),
         shared=snapshot.shared,
         pace=crawl.limiter.rules.strategy,
         running=running,
@@ -81,18 +79,6 @@ def status(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = Tru
         set_aside=crawl.set_aside,
         classes=crawl.engine.given_by_name(),
     )
-
-
-def _host(crawl: Crawl, view: HostView) -> HostStatus:
-    host = crawl.hosts.get(view.host)
-    if host is None:
-        return HostStatus(view, 0, None)
-    trouble = None if host.trouble is None else _said(host.trouble)
-    return HostStatus(view, max(0, host.waiting - host.inflight), trouble, host.aside)
-
-
-def _said(outcome: Outcome) -> str:
-    return " ".join(str(part) for part in (outcome.code, outcome.status, outcome.detail) if part)
 
 
 def published(folder: Path) -> Status | None:

@@ -7,8 +7,8 @@ from sanderling.apis.polled import Activity, PolledSource, TargetName
 from sanderling.clock import Clock
 from sanderling.observe import logs
 from sanderling.polling.books import Books
+from sanderling.polling.entries import Entry
 from sanderling.polling.measures import Measures
-from sanderling.polling.schedule import Entry
 from sanderling.polling.settings import OFF, PollingSettings
 from sanderling.stores.documents import MOST_ROWS, Row
 from sanderling.stores.polling import PollingStoreError

@@ -3,7 +3,7 @@
 from math import sqrt
 
 from sanderling.polling.adaptive import Shares, averaged, counted, rate
-from sanderling.polling.schedule import Entry
+from sanderling.polling.entries import Entry
 from sanderling.polling.settings import OFF, PollingSettings
 
 

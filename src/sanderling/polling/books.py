@@ -19,7 +19,8 @@ from typing import NamedTuple
 from sanderling.clock import Clock
 from sanderling.observe import logs
 from sanderling.polling.cadence import next_point, phase
-from sanderling.polling.schedule import Entry, Schedule
+from sanderling.polling.entries import Entry
+from sanderling.polling.schedule import Schedule
 from sanderling.stores.polling import LONGEST_PAUSE, PollingStore, PollingStoreError, Ran, Target
 
 EVERY = 0.2  # seconds between turns
@@ -198,10 +199,10 @@ class Books:
         now, at = self._clock.now(), entry.at
         if (entry.event, entry.only) != (target.event, target.only):
             entry.event, entry.only = target.event, target.only
-            forget(entry)
-            self.schedule.promote(entry, now)
+            entry.forget()
+            self.schedule.move(entry, now)
         if not (target.digest or target.etag or target.modified):
-            forget(entry)  # rows of its document went along with another's
+            entry.forget()  # rows of its document went along with another's
         entry.fixed = target.set_seconds is not None
         entry.base = target.interval
         self.schedule.set_usual(entry, self._heard.usual_seconds(entry), now)
@@ -261,9 +262,3 @@ class Books:
         if target.until is not None and target.until > wall and (interval := self._heard.active_seconds(entry)) > 0:
             self.schedule.accelerate(entry, interval, now, now + target.until - wall)
         return entry
-
-
-def forget(entry: Entry) -> None:
-    """Read the document again, whatever it says."""
-    entry.etag = entry.modified = ""
-    entry.digest = entry.raw = b""

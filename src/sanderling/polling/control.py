@@ -125,7 +125,7 @@ class PollingControl:
         for wait in (*TRIES, None):
             entry = system.schedule.entries.get(target.id) or system.books.enter(target)
             try:
-                result = await system.poller.now(entry)
+                result = await system.source.now(entry)
             finally:
                 if not target.wanted:
                     system.schedule.drop(entry)

@@ -12,9 +12,9 @@ from sanderling.flow.memory import Memory
 from sanderling.observe import logs
 from sanderling.outcome import Code, Outcome
 from sanderling.polling.cadence import next_point
-from sanderling.polling.keeping import Keeper
 from sanderling.polling.reconcile import reconcile
 from sanderling.polling.settings import OFF
+from sanderling.polling.sink import DocumentWriter
 from sanderling.stores.documents import SourceError, source_error
 from sanderling.stores.polling import Known, PollingStore, PollingStoreError, Told
 from sanderling.task import Reply, Task
@@ -43,9 +43,10 @@ class DiscoveryLoop:
     """Looks for targets every so often. `found` is called with what there is."""
 
     def __init__(
-        self, source: PolledSource, fetcher: Fetcher, memory: Memory, keeper: Keeper, clock: Clock, desk: Desk
+        self, source: PolledSource, fetcher: Fetcher, memory: Memory, writer: DocumentWriter, clock: Clock, desk: Desk
     ) -> None:
         self.settings = OFF  # until there are some
+        self.paused = True
         self.last: Discovered | None = None
         self.trouble = ""  # why the last one failed, if it did
         self.found: Callable[[Discovered], object] = lambda _: None
@@ -53,7 +54,7 @@ class DiscoveryLoop:
         self._source = source
         self._fetcher = fetcher
         self._memory = memory
-        self._keeper = keeper
+        self._writer = writer
         self._clock = clock
         self._desk = desk  # a hundred thousand targets take longer than a live one may be late
         self._one = asyncio.Lock()
@@ -73,7 +74,7 @@ class DiscoveryLoop:
         """Look at once, and then on a grid, until cancelled."""
         point = self._clock.now()
         while True:
-            if not self.settings.enabled:
+            if self.paused:
                 await self._clock.sleep(IDLE)
                 continue
             self._hurry.clear()
@@ -103,7 +104,7 @@ class DiscoveryLoop:
         if self.trouble != trouble:
             log.warning("discovery_failed", why=trouble)
         self.trouble = trouble
-        self._keeper.measures.discovered(ok=False)
+        self._writer.measures.discovered(ok=False)
 
     async def once(self, store: PollingStore) -> Discovered:
         """Look now. What is known is polled on whatever comes of it. Raises DiscoveryError."""
@@ -112,7 +113,7 @@ class DiscoveryLoop:
                 discovered = await self._discover()
                 # First the event, or its documents would wait for it.
                 told = Told("", "", discovered.event, discovered.document, self._clock.wall())
-                await self._keeper.keep(told)
+                await self._writer.keep(told)
                 self.last = discovered
                 await self.reconcile(store)
             except SourceError as error:
@@ -120,7 +121,7 @@ class DiscoveryLoop:
             except PollingStoreError as error:
                 raise DiscoveryError(str(error)) from None
         self.trouble = ""
-        self._keeper.measures.discovered(ok=True)
+        self._writer.measures.discovered(ok=True)
         self.found(discovered)
         return discovered
 

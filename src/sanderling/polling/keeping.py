@@ -3,17 +3,17 @@
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import NamedTuple
 
 from sanderling.apis.polled import PolledSource
 from sanderling.clock import Clock
 from sanderling.observe import logs
-from sanderling.outcome import Code
-from sanderling.polling.asking import Answer
-from sanderling.polling.books import forget
+from sanderling.outcome import Code, Outcome
+from sanderling.polling.entries import Entry
 from sanderling.polling.feed import Feed
+from sanderling.polling.handler import Answer
 from sanderling.polling.measures import Measures
-from sanderling.polling.schedule import Entry, Schedule
+from sanderling.polling.runs import Result, Run
+from sanderling.polling.schedule import Schedule
 from sanderling.stores.documents import Document, Parent, SourceError, Waiting
 from sanderling.stores.polling import Change, Documents, Op, PollingStoreError, Told
 
@@ -23,16 +23,6 @@ MOST_RECENT = 20  # changes that are remembered for people
 MOST_SHOWN = 10  # targets whose odd values are shown in the status
 
 log = logs.get(__name__)
-
-
-class Result(NamedTuple):
-    """How a run ended, as it is stored with the target."""
-
-    status: str
-    ok: bool = True
-    failed: bool = False  # the target's own failure, and not the host's, ours, or a parent's
-    changes: int = 0
-    waits: bool = False  # for a row that another document has
 
 
 class Keeper:
@@ -53,36 +43,24 @@ class Keeper:
         self._orphans: defaultdict[Parent, set[int]] = defaultdict(set)
         self._odd: dict[tuple[str, str], tuple[str, ...]] = {}  # values that could not be read, by kind and id
 
-    async def result(self, entry: Entry, answer: Answer) -> Result:
-        """Keep what the target said, if it is new."""
-        outcome = answer.outcome
-        if outcome.code is Code.NOT_MODIFIED:
-            if answer.raw:  # all of it came, and is the same: what it is known by may be new
-                entry.etag, entry.modified, entry.raw = answer.etag, answer.modified, answer.raw
-            return Result(self._well(entry))
-        if answer.document is None:
-            return _failed(answer)
-        told = Told(
-            entry.kind,
-            entry.source_id,
-            entry.event,
-            answer.document,
-            self._clock.wall(),
-            answer.etag,
-            answer.modified,
-            answer.digest,
-        )
-        try:
-            changes = await self.keep(told)
-        except Waiting as error:
-            self._remember(entry, error.parent)
-            return Result(str(error)[:LONGEST_STATUS], ok=False, waits=True)
-        except SourceError as error:
-            return _failed(answer._replace(outcome=error.outcome))
-        except PollingStoreError as error:
-            return Result(f"not stored: {error}"[:LONGEST_STATUS], ok=False)
-        entry.etag, entry.modified, entry.digest, entry.raw = answer.etag, answer.modified, answer.digest, answer.raw
-        return Result(self._well(entry), changes=len(changes))
+    def settle(self, run: Run, answer: Answer, kept: list[Change] | SourceError | PollingStoreError) -> Result:
+        """How a run ended, by what became of its document."""
+        entry = run.entry
+        match kept:
+            case Waiting():
+                self._remember(entry, kept.parent)
+                return Result(str(kept)[:LONGEST_STATUS], ok=False, waits=True)
+            case SourceError():
+                return failed(kept.outcome)
+            case PollingStoreError():
+                return Result(f"not stored: {kept}"[:LONGEST_STATUS], ok=False)
+        self.recognise(entry, answer)
+        return Result(self.status(entry), changes=len(kept))
+
+    def recognise(self, entry: Entry, answer: Answer) -> None:
+        """Know the document again."""
+        entry.etag, entry.modified, entry.raw = answer.etag, answer.modified, answer.raw
+        entry.digest, entry.epoch = answer.digest, answer.epoch
 
     async def keep(self, told: Told) -> list[Change]:
         """Store a document and tell everyone. Raises SourceError or PollingStoreError."""
@@ -94,7 +72,7 @@ class Keeper:
             self.measures.changed(change.table, change.op)
         tables = {change.table for change in changes}
         if went_along(changes, told.document):
-            self._read_again(told)
+            self._schedule.epochs[told.event] += 1  # they must come back from their own documents
         if tables.intersection(self._source.watched):
             self.watched()
         self._wake(Parent(change.table, change.key) for change in changes if change.op is Op.INSERT)
@@ -116,17 +94,11 @@ class Keeper:
             self._odd[name] = notes
             log.warning("odd_values", kind=told.kind or "discovery", target=told.source_id, found=list(notes))
 
-    def _well(self, entry: Entry) -> str:
+    def status(self, entry: Entry) -> str:
         """The status of a target that went well, with what was odd about its document."""
         notes = self._odd.get((entry.kind, entry.source_id), ())
         more = f", and {len(notes) - 1} more" if len(notes) > 1 else ""
         return f"ok, without {notes[0]}{more}"[:LONGEST_STATUS] if notes else "ok"
-
-    def _read_again(self, told: Told) -> None:
-        """Rows of other documents are gone, and must come back from these."""
-        for entry in self._schedule.entries.values():
-            if entry.event == told.event and (entry.kind, entry.source_id) != (told.kind, told.source_id):
-                forget(entry)
 
     def _remember(self, entry: Entry, parent: Parent) -> None:
         if parent in self._orphans or len(self._orphans) < MOST_WAITING:
@@ -148,8 +120,8 @@ def went_along(changes: Iterable[Change], document: Document) -> bool:
     return any(change.op is Op.DELETE and change.table not in own for change in changes)
 
 
-def _failed(answer: Answer) -> Result:
-    outcome = answer.outcome
+def failed(outcome: Outcome) -> Result:
+    """How a run ended that brought nothing."""
     if outcome.code in (Code.DEFERRED, Code.RATE_LIMITED, Code.CANCELLED):
         return Result(f"not now: {outcome.detail or outcome.code}"[:LONGEST_STATUS], ok=False)
     said = f"error: {outcome.code}" + (f": {outcome.detail}" if outcome.detail else "")

@@ -18,6 +18,7 @@ class Needs:
         self._needs = {kind.name: kind.needs for kind in kinds}
         self._had: set[tuple[str, str]] = set()
         self._since: dict[int, float] = {}
+        self._waiting: dict[str, dict[int, None]] = {}  # targets by event
 
     def load(self, had: Iterable[tuple[str, str]]) -> None:
         """Take up what was had before, by event and kind."""
@@ -29,15 +30,20 @@ class Needs:
         if not lacking:
             self._since.pop(target, None)
             return ()
-        return lacking if now - self._since.setdefault(target, now) < PATIENCE else ()
+        if now - self._since.setdefault(target, now) >= PATIENCE:
+            return ()
+        self._waiting.setdefault(event, {})[target] = None
+        return lacking
 
-    def had(self, event: str, kind: str) -> bool:
-        """Note that one of these went well; whether that is new."""
-        new = (event, kind) not in self._had
+    def had(self, event: str, kind: str) -> tuple[int, ...]:
+        """Note that one of these went well; the targets that may have waited for it, if it is the first."""
+        if (event, kind) in self._had:
+            return ()
         self._had.add((event, kind))
-        return new
+        return tuple(self._waiting.pop(event, ()))
 
     def forget(self) -> None:
         """Everything is gone."""
         self._had.clear()
         self._since.clear()
+        self._waiting.clear()

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from sanderling.apis.polled import TargetName
 from sanderling.observe.metrics_polling import PollingReadings
-from sanderling.polling.schedule import Entry
+from sanderling.polling.entries import Entry
 from sanderling.polling.status import (
     MOST_ACCELERATED,
     MOST_NEXT,
@@ -64,7 +64,7 @@ class PollingWatch:
             started=self._started,
             source=system.tools.source.name,
             host=views[0].host if views else "",
-            enabled=settings is not None and settings.enabled,
+            enabled=not system.engine.wanted.paused,
             event=system.activity.event or "",
             current=_shown(system.activity.activity.current),
             targets=TargetCounts.of(self._counts),
@@ -76,9 +76,9 @@ class PollingWatch:
             missed=dict(measures.misses),
             rate=measures.rate,
             late=measures.late,
-            inflight=system.poller.inflight,
+            inflight=system.engine.inflight,
             slots=settings.concurrency if settings else 0,
-            ready=self._ready,
+            ready=system.schedule.ready,
             loaded=len(system.schedule.entries),
             pending=system.books.pending,
             newest=system.feed.newest,
@@ -92,17 +92,13 @@ class PollingWatch:
                 )
                 for each in system.subscribers
             ),
-            store_trouble=system.books.trouble,
+            store_trouble=system.trouble,
             problems=(*system.live.problems, *self._too_much(), *system.keeper.odd),
             limiter=views[0] if views else None,
             accelerated=tuple(_accelerated(entry, now) for entry in self._live()),
             recent=recently(list(system.keeper.recent)),
             next=tuple(_next(entry, now) for entry in system.schedule.upcoming()[:MOST_NEXT]),
         )
-
-    @property
-    def _ready(self) -> int:
-        return sum(map(len, self._system.schedule.lanes.values()))
 
     def _too_much(self) -> Iterator[str]:
         """That cadences were set which the rate that was set does not allow."""
@@ -120,10 +116,10 @@ class PollingWatch:
         counts = TargetCounts.of(self._counts)
         return PollingReadings(
             counts=system.measures.counts(),
-            enabled=settings is not None and settings.enabled,
-            inflight=system.poller.inflight,
+            enabled=not system.engine.wanted.paused,
+            inflight=system.engine.inflight,
             slots=settings.concurrency if settings else 0,
-            ready=self._ready,
+            ready=system.schedule.ready,
             loaded=len(system.schedule.entries),
             pending=system.books.pending,
             targets={state: getattr(counts, state) for state in counts.__struct_fields__},
@@ -131,7 +127,7 @@ class PollingWatch:
             newest=system.feed.newest,
             followers=self.followers,
             positions={each.name: each.position for each in system.subscribers},
-            store_trouble=bool(system.books.trouble),
+            store_trouble=bool(system.trouble),
             problems=len(system.live.problems),
         )
 

@@ -98,6 +98,8 @@ class Recheck:
         self._opened = False  # whether a hidden id was shown
         self._hurried: tuple[int, int, float] | None = None  # ids that somebody wants asked, over so many seconds
         self._flooded: float | None = None
+        self._until: float | None = None  # while it drains: when what is asked was due at the latest, by the wall
+        self.drained = False  # whether all that was due then is settled
 
     def __len__(self) -> int:
         """How many entries are in memory."""
@@ -110,7 +112,7 @@ class Recheck:
 
     async def run(self, fed: Callable[[], object]) -> None:
         """Read what is due, again and again; `fed` is called when there is something."""
-        while True:
+        while not self.drained:
             await self._hasten()
             await self._read()
             if self.ready:
@@ -118,21 +120,30 @@ class Recheck:
             if len(self._due) >= FEW:
                 self._needed.clear()
                 await self._needed.wait()
+        fed()
+
+    def drain(self) -> None:
+        """Give out what is due now, and then no more."""
+        if self._until is None:
+            self._until = self._clock.wall()
 
     async def _read(self) -> None:
         """Take in what is due; if there is nothing, come back after a while."""
         # What is not in there now is settled, and will be on disk: what is, is being asked.
         held = sorted((each.low, each.high) for each in self._held.values())
         await self._writer.settled()
-        limit = AT_ONCE + len(held)
-        due = await self._desk(partial(self._state.due, self._clock.wall(), limit, failed=self.failed))
+        limit, until = AT_ONCE + len(held), self._until
+        wall = self._clock.wall() if until is None else until
+        due = await self._desk(partial(self._state.due, wall, limit, failed=self.failed))
         new = [each for each in due if not _overlaps(each, held)]
         whole = [each for each in new if not _is_to_be_taken_apart(each)]
         if parts := _taken_apart(filter(_is_to_be_taken_apart, new)):
             await self._desk(self._state.change, Fates(missed=parts))
         self._due.extend(whole)
         self._held.update((each.low, each) for each in whole)
-        if not due:
+        if not due and until is not None:
+            self.drained = True
+        elif not due:
             await self._nap()
         elif not new:
             await self._clock.sleep(SHORT_NAP)

@@ -87,8 +87,6 @@ class OnlyHost(HostState):
 class SequenceSource:
     """One host and its ids."""
 
-    loading = True  # ids never end
-
     def __init__(
         self, host: str, lanes: Lanes, watcher: Watcher, measures: Measures, rules: RetryRules, rng: Random
     ) -> None:
@@ -104,6 +102,14 @@ class SequenceSource:
         self._waiting: list[NewId] = []  # a heap
         self._again: list[NewId] = []  # another, of ids that have failed
         self._last_lane = lanes.failed  # of what was missed, which had the last permit
+        self._draining = False
+
+    @property
+    def loading(self) -> bool:
+        """Ids never end, unless it drains."""
+        if not self._draining or self.waiting:
+            return True
+        return not (self._lanes.missed.drained and self._lanes.failed.drained)
 
     @property
     def waiting(self) -> int:
@@ -124,7 +130,7 @@ class SequenceSource:
 
     def _dues(self, now: float) -> list[tuple[Class, float]]:
         available = self._lanes.availability.open
-        asked = self._lanes.inquiries.due(available=available)
+        asked = self._lanes.inquiries.due(available=self._may_inquire)
         dues = [] if asked is None else [(Class.PROBE, asked)]
         if not available:
             return dues
@@ -133,10 +139,15 @@ class SequenceSource:
         missed = now if self._lanes.missed.ready or self._lanes.failed.ready else inf
         return [(Class.NEW, new), (Class.AGAIN, again), (Class.MISSED, missed), *dues]
 
+    @property
+    def _may_inquire(self) -> bool:
+        """Whether any question may be asked. Who drains need not know what is ahead."""
+        return self._lanes.availability.open and not self._draining
+
     def _new_in(self) -> float:
         """Seconds until a new id may be taken; inf if that is not a matter of time."""
         number = self._cursor.peek()
-        if number is None or self._watcher.holding or self.waiting >= MOST_WAITING:
+        if number is None or self._draining or self._watcher.holding or self.waiting >= MOST_WAITING:
             return inf
         if self.until is not None and number > self.until and not self._watcher.in_doubt:
             return inf
@@ -146,7 +157,7 @@ class SequenceSource:
         """The next one of a class."""
         match of:
             case Class.PROBE:
-                return self._lanes.inquiries.take(now, available=self._lanes.availability.open)
+                return self._lanes.inquiries.take(now, available=self._may_inquire)
             case Class.MISSED:
                 return self._take_missed()
             case Class.AGAIN:
@@ -187,6 +198,12 @@ class SequenceSource:
         if self._waiting:
             return heapq.heappop(self._waiting)
         return self._lanes.missed.take() if self._lanes.missed.ready else None
+
+    def drain(self) -> None:
+        """Take no new ids; those in hand and what was missed and is due come to their end."""
+        self._draining = True
+        self._lanes.missed.drain()
+        self._lanes.failed.drain()
 
     def enough(self, inflight: int) -> bool:  # noqa: ARG002 - the port's
         """Ids never end."""

@@ -110,7 +110,7 @@ class SequenceSystem:
         self.scaler.source = source
 
     async def run(self, *others: Coroutine[Any, Any, object]) -> None:
-        """Crawl until it is stopped; `others` run beside it, and end with it."""
+        """Crawl until it is stopped or drained; `others` run beside it, and end with it."""
         self._say(messages.starting_up())
         lanes = (self._lanes.missed, self._lanes.failed, self._lanes.availability)
         feeding = (lane.run(self._wake) for lane in lanes)
@@ -127,7 +127,7 @@ class SequenceSystem:
         self.engine.stop()
 
     def control(self, wanted: Control) -> None:
-        """Pause, or go on: there is one host, so that leaving it alone is the same."""
+        """Pause, or go on: there is one host, so that leaving it alone is the same; stop; drain."""
         self.engine.control(wanted)
 
     def end_at(self, until: int | None) -> None:
@@ -155,6 +155,11 @@ class SequenceSystem:
     def durable(self) -> Position:
         """Where a restart would begin."""
         return self.sink.durable
+
+    @property
+    def draining(self) -> bool:
+        """Whether somebody wants it to take no new ids, and end."""
+        return self.engine.wanted.ending == "drain"
 
     @property
     def paused(self) -> bool:

@@ -1,19 +1,22 @@
-"""What people want of a running system, as control.json in its folder: that it pauses, or leaves some hosts alone.
+"""What people want of a running system, as control.json in its folder: pause, leave hosts alone, stop, drain.
 
 Whoever wants something writes the file, and the system looks every second. So it does not matter who writes, a command,
-the dashboard or an editor, nor whether the system runs at that moment: one that is started later finds the file.
+the dashboard or an editor, nor whether the system runs at that moment: one that is started later finds the file. Only
+an ending is for the process that runs: the one that is started next takes it out of the file (`clear_ending`).
 """
 
+import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
 from sanderling.clock import Clock
-from sanderling.stores.durable import plainly, write_new
+from sanderling.stores.durable import plainly, sync_folder, write_new
 
 FILE = "control.json"
 EVERY = 1.0  # seconds between looks
@@ -21,6 +24,9 @@ MOST_BYTES = 4 << 20
 MOST_HOSTS = 100_000
 
 T = TypeVar("T")
+# Stop: ask for nothing more. Drain: take nothing new from outside, and end what is known and due.
+Ending = Literal["", "stop", "drain"]
+Wish = Literal["pause", "resume", "leave", "let-go", "stop", "drain"]  # what people say; a host goes with two of them
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,10 +34,24 @@ class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     paused: bool = False  # that nothing new is begun
     hosts: frozenset[str] = frozenset()  # that are left alone
+    ending: Ending = ""  # that the process which runs comes to its end
 
     def __post_init__(self) -> None:
         if len(self.hosts) > MOST_HOSTS:
             raise ValueError(f"{len(self.hosts):,} hosts, expected at most {MOST_HOSTS:,}")
+
+    def after(self, wish: Wish, host: str = "") -> "Control":
+        """What is wanted after a wish."""
+        match wish:
+            case "pause" | "resume":
+                return msgspec.structs.replace(self, paused=wish == "pause")
+            case "leave":
+                return msgspec.structs.replace(self, hosts=self.hosts | {host})
+            case "let-go":
+                return msgspec.structs.replace(self, hosts=self.hosts - {host})
+            case "stop" | "drain":
+                # Who stops has nothing left to drain.
+                return self if self.ending == "stop" else msgspec.structs.replace(self, ending=wish)
 
 
 NOTHING = Control()
@@ -39,7 +59,11 @@ NOTHING = Control()
 
 def read_control(folder: Path) -> Control:
     """What is wanted; nothing if nobody has said anything. Raises ValueError for a file that makes no sense."""
-    return read_wish(folder / FILE, Control) or NOTHING
+    try:
+        return read_wish(folder / FILE, Control) or NOTHING
+    except ValueError as error:
+        expected = 'expected paused (true or false), hosts (a list) and ending ("stop" or "drain")'
+        raise ValueError(f"{error}; {expected}. A newer release may have written it") from None
 
 
 def read_wish(path: Path, kind: type[T]) -> T | None:
@@ -56,9 +80,49 @@ def read_wish(path: Path, kind: type[T]) -> T | None:
 
 def write_control(folder: Path, control: Control) -> None:
     """Want this from now on. Raises FolderError."""
-    named = {"paused": control.paused, "hosts": sorted(control.hosts)}
+    named: dict[str, object] = {"paused": control.paused, "hosts": sorted(control.hosts)}
+    if control.ending:  # releases that know no ending read the file as long as there is none
+        named["ending"] = control.ending
     with plainly(folder):
         write_new(folder / FILE, [msgspec.json.encode(named), b"\n"])
+        sync_folder(folder)
+
+
+def change_control(folder: Path, change: Callable[[Control], Control]) -> Control:
+    """Change what is wanted, one writer at a time; what is wanted then. Raises FolderError or ValueError."""
+    with plainly(folder), _alone(folder):
+        before = read_control(folder)
+        control = change(before)
+        if control != before:
+            write_control(folder, control)
+    return control
+
+
+def clear_ending(folder: Path) -> Ending:
+    """A process begins: an ending that somebody wanted of an earlier one is over. Which it was.
+
+    Raises FolderError or ValueError.
+    """
+    ending: Ending = ""
+
+    def clear(control: Control) -> Control:
+        nonlocal ending
+        ending = control.ending
+        return msgspec.structs.replace(control, ending="")
+
+    change_control(folder, clear)
+    return ending
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the lock of the folder itself: a file for it would be one more that people wonder about."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 @dataclass(slots=True)

@@ -76,6 +76,22 @@ def _full(place: Path) -> str:
     return f"cannot write to {place}: the disk is full. {AGAIN} Free some space and run again."
 
 
+# What a run that was killed before its ledger stood may have left, and what some file systems put in every folder.
+NOTHING = ("lock", "*.draft*", "lost+found")
+
+
+def check_empty(path: Path, *markers: str) -> None:
+    """Raise FolderError for what is no folder, or somebody else's: neither empty, nor with one of our markers."""
+    if path.exists() and not path.is_dir():
+        raise FolderError(f"{path} is a file, expected a folder. Choose another.")
+    if not path.exists() or any((path / marker).exists() for marker in markers):
+        return
+    others = sorted(each.name for each in path.iterdir() if not any(map(each.match, NOTHING)))
+    if others:
+        shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        raise FolderError(f"{path} holds files of something else: {shown}; choose an empty folder")
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in `folder` durable: a file that is on disk under no name is lost."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -105,13 +121,13 @@ def _write(handle: int, data: bytes) -> int:
     return len(data)
 
 
-def write_new(path: Path, pieces: Iterable[bytes], *, sync: bool = True) -> None:
+def write_new(path: Path, pieces: Iterable[bytes], *, sync: bool = True, mode: int = 0o644) -> None:
     """Make `path` hold `pieces`, all of them or what it held before, however many write it at once.
 
     Its name is durable after `sync_folder`. Without `sync`, a machine that fails may lose all of it.
     """
     draft = draft_of(path)
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         try:
             write_pieces(handle, pieces)

@@ -35,6 +35,7 @@ from sanderling.stores.frontier_rows import (
     Ended,
     Failed,
     Found,
+    HostNote,
     Queued,
     Robots,
     WaitingRow,
@@ -229,6 +230,14 @@ class Frontier:
             else:
                 self._db.execute("DELETE FROM aside WHERE host = (SELECT id FROM host WHERE name = ?)", (host,))
 
+    def note_hosts(self, notes: Iterable[HostNote]) -> None:
+        """Set hosts aside, or welcome them back."""
+        for note in notes:
+            if note.outcome is None:
+                self.clear_aside(note.host)
+            else:
+                self.set_aside(note.host, note.outcome, note.due)
+
     def leave(self) -> int:
         """Every URL that waits for a host that answers ends LEFT, for a run that may ask for more; how many."""
         with self._transaction() as tally:
@@ -245,6 +254,11 @@ class Frontier:
         with self._transaction() as tally:
             hosts = self._by_host("WHERE end = ?", int(end))
             self._db.execute("DELETE FROM failure WHERE id IN (SELECT id FROM url WHERE end = ?)", (int(end),))
+            self._db.execute(
+                """INSERT OR IGNORE INTO ranked SELECT url.host, request.priority, url.id
+                FROM request JOIN url ON url.id = request.id WHERE request.priority <> 0 AND url.end = ?""",
+                (int(end),),
+            )
             self._change("SET end = 0, code = 0 WHERE end = ?", int(end))
             for (was, code), number in self._tally.items():
                 if was is end:

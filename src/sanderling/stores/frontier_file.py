@@ -16,8 +16,8 @@ from sanderling.ids import partition_of
 from sanderling.outcome import Code
 from sanderling.stores.durable import FolderError, plainly
 
-# 2: URLs may be left out. 3: partitions of hosts, URLs that wait since they failed, ids with gaps.
-VERSION = 3
+# 2: URLs may be left out. 3: partitions of hosts, URLs that wait since they failed, ids with gaps. 4: requests of jobs.
+VERSION = 4
 APPLICATION = 0x53414E44  # "SAND": what tells our files from other people's SQLite databases
 
 # Bytes of blake2b that stand for a URL. At a billion URLs of one host two would be taken for one with a probability
@@ -66,6 +66,16 @@ AGAIN = (
         status INTEGER NOT NULL, detail TEXT NOT NULL, host INTEGER NOT NULL)""",
     "CREATE INDEX again_host ON again (host)",
 )
+# What a job knows of a URL beside the URL; a crawl of pages has no rows here. `ranked` has those that wait and whose
+# priority is not 0, in their order; all others wait in the order of their ids, by the index `url_waiting`.
+REQUESTS = (
+    "CREATE TABLE reader (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    """CREATE TABLE request (
+        id INTEGER PRIMARY KEY, reader INTEGER NOT NULL, priority INTEGER NOT NULL, data BLOB)""",
+    """CREATE TABLE ranked (
+        host INTEGER NOT NULL, priority INTEGER NOT NULL, id INTEGER NOT NULL,
+        PRIMARY KEY (host, priority, id)) WITHOUT ROWID""",
+)
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -81,6 +91,10 @@ class Meta(msgspec.Struct, frozen=True):
     moved_hosts: str = "[]"  # JSON: hosts that the first URLs turned out to live at
     known: int = 0  # URLs in this file
     last_id: int = 0  # the highest that was given; the next is higher
+    begun: bool = False  # of a job: all that it starts with is known
+    requests: int = 0  # of a job: requests that were sent
+    records: int = 0  # of a job: rows up to the watermark
+    checksum: int = 0  # of a job: CRC-32 of the rows up to the watermark
 
 
 def key_of(url: str) -> bytes:
@@ -98,7 +112,7 @@ def create(path: Path, meta: Meta, earlier: Path | None = None) -> None:
             if earlier is not None:
                 db.execute("ATTACH ? AS earlier", (str(earlier),))
             db.execute("BEGIN")
-            for statement in (*TABLES, *AGAIN):
+            for statement in (*TABLES, *AGAIN, *REQUESTS):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {VERSION}")
             if earlier is not None:
@@ -228,7 +242,14 @@ def _last_id(db: sqlite3.Connection) -> int:
     return int(last)
 
 
-UPGRADES = {1: _allow_left_out, 2: _add_blame}
+def _add_requests(db: sqlite3.Connection) -> None:
+    """From 3 to 4."""
+    with _at_once(db, 4):
+        for statement in REQUESTS:
+            db.execute(statement)
+
+
+UPGRADES = {1: _allow_left_out, 2: _add_blame, 3: _add_requests}
 
 
 @contextmanager

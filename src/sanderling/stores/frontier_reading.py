@@ -41,6 +41,14 @@ def failed(db: sqlite3.Connection) -> Iterator[Failed]:
         yield Failed(number, url, host, depth, End(end), code, status, detail, sent, fault_of(End(end), code))
 
 
+def failed_requests(db: sqlite3.Connection) -> Iterator[tuple[Failed, str]]:
+    """The requests of a job that failed or were left out, by id, each with the name of its reader."""
+    names = dict(db.execute("SELECT id, name FROM reader"))
+    for each in failed(db):
+        ((reader,),) = db.execute("SELECT reader FROM request WHERE id = ?", (each.id,))
+        yield each, names[reader]
+
+
 def aside(db: sqlite3.Connection) -> list[Aside]:
     """The hosts that were set aside, those with most URLs that wait first."""
     if not _has(db, "aside"):

@@ -66,6 +66,14 @@ class Again(NamedTuple):
     outcome: Outcome
 
 
+class HostNote(NamedTuple):
+    """A host was set aside for this reason until then; without a reason, it answers again."""
+
+    host: str
+    outcome: Outcome | None
+    due: float = 0.0  # seconds since 1970
+
+
 class Body(msgspec.Struct, frozen=True):
     """A document that is kept as a file, named by its content."""
 

@@ -76,9 +76,10 @@ def _others(folder: Path) -> list[int]:
 class StatusFile:
     """A status file that is ours alone: `with StatusFile.of(folder, wall) as file: file.write(…)`."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, *, alone: bool) -> None:
         self.folder = folder
         self.name = name
+        self.alone = alone  # whether nobody else had one when we took it
 
     @classmethod
     @contextmanager
@@ -88,8 +89,8 @@ class StatusFile:
             remove_drafts(folder, wall)
             number, lock = _first_free(folder)
         try:
-            _remove_free(folder, number)
-            yield cls(folder, _name(number))
+            alone = _remove_free(folder, number) and number == 1
+            yield cls(folder, _name(number), alone=alone)
         finally:
             lock.release()
 
@@ -113,13 +114,20 @@ def _first_free(folder: Path) -> tuple[int, Lock]:
     raise AssertionError("numbers do not end")
 
 
-def _remove_free(folder: Path, above: int) -> None:
-    """Remove what processes left behind that have ended. Whoever takes one of them meanwhile writes it anew."""
-    for number in (each for each in _others(folder) if each > above):
+def _remove_free(folder: Path, above: int) -> bool:
+    """Remove what processes left behind that have ended; whether all have.
+
+    Whoever takes one of them meanwhile writes it anew.
+    """
+    others = [each for each in _others(folder) if each > above]
+    removed = 0
+    for number in others:
         with suppress(FolderError), plainly(folder):
             lock = Lock(_lock_of(folder, number))
             (folder / _name(number)).unlink(missing_ok=True)
             lock.release()
+            removed += 1
+    return removed == len(others)
 
 
 def age(found: Published, wall: float) -> float:

@@ -101,12 +101,12 @@ class Reader:
 
     def read(self) -> list[Found]:
         """All systems there are, by name. Blocks, so it is for a thread; one at a time."""
-        found = {folder: each for folder in folders(self.home) if (each := self._system(folder)) is not None}
+        found = {folder: each for folder in folders(self.home) if (each := self.system(folder)) is not None}
         self._known = found
         self._controls = {folder: stamp for folder, stamp in self._controls.items() if folder in found}
         return sorted(found.values(), key=lambda each: each.name)
 
-    def _system(self, folder: Path) -> Found | None:
+    def system(self, folder: Path) -> Found | None:
         """The system of a folder; None if there is none."""
         try:
             stamp = _stamp(folder)

@@ -14,16 +14,17 @@ from msgspec import UNSET, Meta, UnsetType
 
 from sanderling.clock import Clock
 from sanderling.events.modes import Modes, write_modes
-from sanderling.ids import HostError, host_of, normalise
+from sanderling.ids import HostError
 from sanderling.observe import logs
-from sanderling.polling.settings import ENABLED, SettingError
-from sanderling.stores.control_file import MOST_HOSTS, Control, read_control, write_control
+from sanderling.polling.settings import SettingError
+from sanderling.stores.control_file import Wish
 from sanderling.stores.durable import FolderError
 from sanderling.stores.polling import PollingStoreError, Query
 from sanderling.stores.queue import QueueError
-from sanderling.web.house import Found
+from sanderling.web.house import KINDS, Found
 from sanderling.web.house_asking import settings_in
 from sanderling.web.house_audit import Audit, Entry
+from sanderling.web.house_control import ASKING, MOST_NAMED, UnknownHostError, spell_host, want
 from sanderling.web.house_live import Live
 from sanderling.web.house_reach import ElsewhereError, Reach
 from sanderling.web.problems import ProblemError, problem
@@ -33,12 +34,13 @@ log = logs.get(__name__)
 
 PATIENCE = 15.0  # seconds that a database or a queue may take
 SOON = {"Retry-After": "5"}
-MOST_NAMED = 5
 MISTAKE = "this is a mistake of ours; the log has more"
 
 Verb = Literal[
     "pause",
     "resume",
+    "stop",
+    "drain",
     "pause_host",
     "resume_host",
     "pause_target",
@@ -54,14 +56,25 @@ Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 TAKES: Mapping[str, tuple[frozenset[str], tuple[str, ...]]] = {
     "pause": (frozenset(), ()),
     "resume": (frozenset(), ()),
-    "pause_host": (frozenset({"host"}), ("pages", "repos", "sequence")),
-    "resume_host": (frozenset({"host"}), ("pages", "repos", "sequence")),
+    "stop": (frozenset(), ()),
+    "drain": (frozenset(), ()),
+    "pause_host": (frozenset({"host"}), ASKING),
+    "resume_host": (frozenset({"host"}), ASKING),
     "pause_target": (frozenset({"kind", "id"}), ("polling",)),
     "resume_target": (frozenset({"kind", "id"}), ("polling",)),
     "promote_target": (frozenset({"kind", "id"}), ("polling",)),
     "set": (frozenset({"key", "value"}), ("polling",)),
     "replay_dead": (frozenset({"key", "all"}), ("events",)),
     "modes": (frozenset({"modes"}), ("events",)),
+}
+
+WISHES: Mapping[str, Wish] = {
+    "pause": "pause",
+    "resume": "resume",
+    "stop": "stop",
+    "drain": "drain",
+    "pause_host": "leave",
+    "resume_host": "let-go",
 }
 
 
@@ -180,18 +193,16 @@ class Actions:
     async def _done(self, action: Action) -> str:
         check(action)
         found = self._live.found(action.system)
-        systems = TAKES[action.action][1] or ("pages", "repos", "sequence", "polling", "events")
+        systems = TAKES[action.action][1] or tuple(KINDS)
         if found.system not in systems:
             said = f"{action.system!a:.100} is of {found.system}, and {action.action} is for {' and '.join(systems)}"
             raise problem(400, said)
+        if action.action in WISHES:
+            return await self._want(WISHES[action.action], action, found)
         return await self._by_verb(action.action)(action, found)
 
     def _by_verb(self, verb: str) -> Callable[[Action, Found], Awaitable[str]]:
         verbs: Mapping[str, Callable[[Action, Found], Awaitable[str]]] = {
-            "pause": self._pause,
-            "resume": self._pause,
-            "pause_host": self._pause_host,
-            "resume_host": self._pause_host,
             "pause_target": self._pause_target,
             "resume_target": self._pause_target,
             "promote_target": self._promote,
@@ -201,37 +212,16 @@ class Actions:
         }
         return verbs[verb]
 
-    async def _pause(self, action: Action, found: Found) -> str:
-        wanted = action.action == "pause"
-        if found.system == "polling":
-            async with self._reach.open_polling(found) as store:
-                settings = await settings_in(store, self._clock)
-                await settings.set(ENABLED, "false" if wanted else "true")
-        else:
-            await asyncio.to_thread(_want, found, paused=wanted)
-        return f"{found.name} {'is paused: nothing new is begun' if wanted else 'goes on'}"
-
-    async def _pause_host(self, action: Action, found: Found) -> str:
-        wanted = action.action == "pause_host"
-        host = self._host(str(action.host), found)
-        await asyncio.to_thread(_want_host, found, host, paused=wanted)
-        return f"{host} {'is left alone' if wanted else 'is asked again'} by {found.name}"
-
-    def _host(self, host: str, found: Found) -> str:
-        """The host as the system spells it. Raises ProblemError."""
-        known = {row.host for row in self._live.rows_of(found)}
-        if host in known or host in found.control.hosts:
-            return host
-        try:
-            spelled = host_of(host) if "://" in host else normalise(host, scheme="https")
-        except HostError as error:
-            raise problem(400, str(error)) from None
-        # A status has those that are asked most; if there are more, this may be one of them.
-        if spelled in known or getattr(found.status, "hosts_known", 0) > len(known):
-            return spelled
-        named = ", ".join(f"{each!a:.60}" for each in sorted(known)[:MOST_NAMED])
-        there = f"it knows {count(len(known), 'host')}" + (f", as {named}" if named else "")
-        raise problem(404, f"{found.name!a:.100} knows no host {host!a:.100}; {there}")
+    async def _want(self, wish: Wish, action: Action, found: Found) -> str:
+        host = ""
+        if action.host is not UNSET:
+            try:
+                host = spell_host(found, str(action.host), (row.host for row in self._live.rows_of(found)))
+            except HostError as error:
+                raise problem(400, str(error)) from None
+            except UnknownHostError as error:
+                raise problem(404, str(error)) from None
+        return await asyncio.to_thread(want, found, wish, self._clock.wall(), host)
 
     async def _pause_target(self, action: Action, found: Found) -> str:
         wanted = action.action == "pause_target"
@@ -251,7 +241,7 @@ class Actions:
     async def _set(self, action: Action, found: Found) -> str:
         value = None if action.value is UNSET else action.value
         async with self._reach.open_polling(found) as store:
-            setting = await (await settings_in(store, self._clock)).set(str(action.key), value)
+            setting = await (await settings_in(store, self._clock, found.folder)).set(str(action.key), value)
         return f"{setting.key} is {setting.text}{'' if setting.set else ', as by default'}"
 
     async def _replay(self, action: Action, found: Found) -> str:
@@ -279,26 +269,6 @@ def check(action: Action) -> None:
     if action.given != takes:
         found, expected = (", ".join(sorted(each)) or "nothing" for each in (action.given, takes))
         raise problem(400, f"body: {action.action} takes {expected} beside the system, found {found}")
-
-
-def _wanted(found: Found) -> Control:
-    """What is wanted of it so far. Raises ValueError."""
-    if found.control_trouble:
-        raise ValueError(f"{found.control_trouble}; repair the file, or remove it")
-    return read_control(found.folder)
-
-
-def _want(found: Found, *, paused: bool) -> None:
-    wanted = _wanted(found)
-    write_control(found.folder, Control(paused=paused, hosts=wanted.hosts))
-
-
-def _want_host(found: Found, host: str, *, paused: bool) -> None:
-    wanted = _wanted(found)
-    hosts = wanted.hosts | {host} if paused else wanted.hosts - {host}
-    if len(hosts) > MOST_HOSTS:
-        raise problem(409, f"{len(wanted.hosts):,} hosts are left alone already, expected fewer than {MOST_HOSTS:,}")
-    write_control(found.folder, Control(paused=wanted.paused, hosts=hosts))
 
 
 def _no_target(action: Action, kinds: list[str]) -> ProblemError:

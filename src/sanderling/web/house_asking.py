@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from pathlib import Path
 
 import msgspec
 
@@ -34,13 +35,13 @@ async def kinds_of(store: PollingStore) -> tuple[Kind, ...]:
         return ()
 
 
-async def settings_in(store: PollingStore, clock: Clock) -> LiveSettings:
-    """The settings of a database, to look at or to change. Raises PollingStoreError."""
+async def settings_in(store: PollingStore, clock: Clock, folder: Path) -> LiveSettings:
+    """The settings of a database and its folder, to look at or to change. Raises PollingStoreError."""
     kinds = await kinds_of(store)
     try:
-        return LiveSettings(store, kinds, clock)
+        return LiveSettings(store, kinds, clock, folder)
     except ValueError:  # kinds that no source can have
-        return LiveSettings(store, (), clock)
+        return LiveSettings(store, (), clock, folder)
 
 
 class Asking:
@@ -81,7 +82,7 @@ class Asking:
 
     async def _settings(self, found: Found) -> Extra:
         async with self._reach.open_polling(found) as store:
-            listed = await (await settings_in(store, self._clock)).listed()
+            listed = await (await settings_in(store, self._clock, found.folder)).listed()
         return Extra(settings=tuple(setting_view(each) for each in listed[:MOST_SETTINGS]))
 
     async def _dead(self, found: Found) -> Extra:

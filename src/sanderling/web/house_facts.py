@@ -23,11 +23,11 @@ from sanderling.observe.report import (
 from sanderling.pages import report as pages_report
 from sanderling.pages.status import Status as PagesStatus
 from sanderling.polling.status import PollingStatus
+from sanderling.repos import report as repos_report
 from sanderling.repos.status import RepoStatus
 from sanderling.sequence import report as sequence_report
 from sanderling.sequence.status import SequenceStatus
 from sanderling.web.house import UNKNOWN, UNSOUND, AnyStatus, Found, Said
-from sanderling.web.house_crawls import repos_report
 from sanderling.web.house_history import Rates, Ring, Run
 from sanderling.web.house_polling import PollingFacts, polling_report
 from sanderling.web.polling_views import SettingView
@@ -57,6 +57,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     system: str
     running: bool
     paused: bool
+    ending: str = ""  # what the process was told, if it runs: stop, or drain
     age: float
     pid: int
     started: float
@@ -82,7 +83,7 @@ NO_EXTRA = Extra()
 
 _REPORTS: Mapping[type, Callable[[Any], AnyReport]] = {
     PagesStatus: pages_report.report,
-    RepoStatus: repos_report,
+    RepoStatus: repos_report.report,
     SequenceStatus: sequence_report.report,
     PollingStatus: polling_report,
     EventsStatus: events_report.report,
@@ -131,6 +132,7 @@ class Track:
             system=found.system,
             running=running,
             paused=paused,
+            ending=found.control.ending if running else "",
             age=round(found.age(wall), 1),
             pid=said.pid,
             started=said.started,

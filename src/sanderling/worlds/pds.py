@@ -27,7 +27,8 @@ FEW = 10  # repos; a host with fewer is somebody's own
 SKEW = 2.0  # of the sizes: the second host has a quarter of the first, the third a ninth, and so on
 ALL = tuple(character.word for character in OTHERS)
 # What a host says when it does not serve.
-_TROUBLE = {429: ("RateLimitExceeded", "Rate Limit Exceeded"), 503: ("InternalServerError", "Internal Server Error")}
+_FAILS = ("InternalServerError", "Internal Server Error")
+_TROUBLE = {429: ("RateLimitExceeded", "Rate Limit Exceeded"), 500: _FAILS, 503: _FAILS}
 
 
 class Fleet:

@@ -204,7 +204,6 @@ def test_flags_are_written_as_settings_and_stay(tmp_path: Path) -> None:
             "scheduler.raceActiveMs": "300",
             "scheduler.channelsMs": "90000",
             "scheduler.concurrency": "3",
-            "scheduler.enabled": "true",
         }
 
     run(main)

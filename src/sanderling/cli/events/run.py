@@ -17,7 +17,7 @@ from sanderling.cli.events.screen import Screen
 from sanderling.cli.loop import stoppable
 from sanderling.cli.options import Options, beside, observed, showing
 from sanderling.cli.serving import UNSERVED, Serving
-from sanderling.cli.watching import PUBLISH_EVERY, drawn, every
+from sanderling.cli.watching import PUBLISH_EVERY, drawn, every, obey
 from sanderling.clock import Clock, SystemClock
 from sanderling.events.analysis.analyse import Analyser
 from sanderling.events.modes import LiveModes, modes_from
@@ -28,7 +28,6 @@ from sanderling.events.watch import EventsControl, EventsWatch
 from sanderling.flow.desk import Desk, desk_in
 from sanderling.observe.metrics_events import EventsMetrics
 from sanderling.stores.analytics import AnalyticsError
-from sanderling.stores.control_file import LiveControl
 from sanderling.stores.queue import QueueError, WholeQueue
 from sanderling.stores.status_file import StatusFile
 from sanderling.web.events_api import Behind, events_app
@@ -168,7 +167,7 @@ async def run_events(
             now.watch.run(),
             drawn(screen, now.watch.status),
             every(PUBLISH_EVERY, lambda: now.desk(now.file.write, now.watch.status())),
-            LiveControl(given.folder.out, now.system.control, SystemClock()).run(),
+            obey(given.folder.out, now.system.control, screen.note, alone=now.file.alone),
             stop_then(),
         )
         await now.watch.look()

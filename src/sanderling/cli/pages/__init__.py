@@ -14,8 +14,8 @@ app.command(
     "Run the same command again to go on where it ended, or, once it is complete, to fetch what has changed since. The "
     "first Ctrl-C lets what is in flight come to its end, the second stops at once; neither loses anything, nor does "
     "kill -9.\n\n"
-    "Exit code 0 if all was fetched, 1 if some was not, 2 if it was not called as it should be, 3 if hosts did not "
-    "answer and their URLs still wait, 130 after Ctrl-C.",
+    "Exit code 0 if all was fetched, 1 if some was not, 2 if it was not called as it should be, 3 if URLs "
+    "still wait, since their hosts did not answer or it was drained, 130 after Ctrl-C.",
     help_epilogue="Example:\n\n    sanderling pages crawl https://example.org/ --out example --depth 3",
 )
 app.command(

@@ -23,7 +23,7 @@ from sanderling.cli.loop import ending, finishing, run, stoppable
 from sanderling.cli.options import WATCHED, Options, Watched, beside, observed, pace_of, showing
 from sanderling.cli.pages.screen import Screen, fitting
 from sanderling.cli.pages.summary import summarise, words
-from sanderling.cli.watching import drawn, kept, told, watched
+from sanderling.cli.watching import drawn, kept, obey, told, watched
 from sanderling.clock import Clock, SystemClock
 from sanderling.engine.handover import HandOverError
 from sanderling.extras import missing
@@ -40,14 +40,13 @@ from sanderling.pages.parquet import have_parquet
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.status import Status, status
 from sanderling.pages.urls import Scope, UrlError, normalise, read_seeds
-from sanderling.stores.control_file import LiveControl
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.status_file import write_status
 
 NO_PARQUET = missing("pyarrow", "Parquet")
-UNFINISHED = 3  # the exit code if hosts did not answer, so that URLs still wait
+UNFINISHED = 3  # the exit code if URLs still wait: their hosts did not answer, or the crawl was drained
 SHOWN = 100  # hosts that a screen chooses from, four times a second
 
 
@@ -167,7 +166,7 @@ def run_crawl(
     screen.end([*words(summary), *ran.onward, *notes], summary.as_json())
     if ran.stopped:
         sys.exit(130)
-    if summary.set_aside:
+    if summary.waiting:
         sys.exit(UNFINISHED)
     if summary.failed or not summary.seeds_fetched:
         sys.exit(1)
@@ -217,7 +216,7 @@ async def _run(
                 drawn(screen, partial(now, SHOWN)),
                 told(path, now, desk),
                 kept(crawl.limiter, path, desk),
-                LiveControl(path, crawl.control, clock).run(),
+                obey(path, crawl.control, screen.note),
             )
             last = status(crawl, clock.now() - started, running=False)
             screen.show(last)

@@ -167,7 +167,8 @@ class Pace:
             if not equals:
                 raise CommandError(f"--set: found {each[:60]!r}, expected KEY=VALUE", code=2)
             yield "--set", key.strip(), text.strip()
-        yield "--disabled", "enabled", "false" if self.disabled else "true"
+        if self.disabled:
+            yield "--disabled", "enabled", "false"
 
 
 @Parameter(name="*")

@@ -22,7 +22,7 @@ from sanderling.cli.polling.flags import Pace, Telling, Upstream
 from sanderling.cli.polling.place import USUAL, Place, keep_kinds, opened
 from sanderling.cli.polling.screen import Frame, KindPace, Screen
 from sanderling.cli.serving import UNSERVED, Serving
-from sanderling.cli.watching import Look, drawn, kept, told
+from sanderling.cli.watching import Look, drawn, kept, obey, told
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http
@@ -87,10 +87,10 @@ class Gear:
             given.pace.checked(source) if given.pace else {},
         )
 
-    def tools(self, store: PollingStore, desk: Desk, clock: Clock) -> Tools:
+    def tools(self, store: PollingStore, desk: Desk, clock: Clock, folder: Path) -> Tools:
         """The same for the system. Redirects are not followed: a header with a secret is for this host only."""
         fetcher = Fetcher(self.http, self.limiter, clock=clock, follow=False, retry=False)
-        return Tools(self.source, fetcher, self.limiter, self.memory, store, desk)
+        return Tools(self.source, fetcher, self.limiter, self.memory, store, desk, folder)
 
 
 class Ran(NamedTuple):
@@ -139,7 +139,7 @@ async def running(given: Given, gear: Gear, options: Options, clock: Clock, scre
         # The log is set up behind it, so that its lines do not tear the picture apart.
         stack.enter_context(screen)
         system = PollingSystem(
-            gear.tools(store, desk, clock), clock=clock, rng=Random(), keep=given.telling.keep_changes
+            gear.tools(store, desk, clock, folder), clock=clock, rng=Random(), keep=given.telling.keep_changes
         )
         watch = PollingWatch(system)
         shows = pace_of(gear.limiter), showing(PollingMetrics, watch.readings)
@@ -159,7 +159,7 @@ async def running(given: Given, gear: Gear, options: Options, clock: Clock, scre
 
 
 def _ending(system: PollingSystem) -> str:
-    return finishing(system.poller.inflight) if system.poller.inflight else "stopping"
+    return finishing(system.engine.inflight) if system.engine.inflight else "stopping"
 
 
 async def _claim(system: PollingSystem, gear: Gear) -> None:
@@ -246,6 +246,7 @@ def _looks(now: Running) -> Iterator[Look]:
     yield drawn(now.screen, now.frame)
     yield told(now.folder, now.watch.take, desk)
     yield kept(limiter, now.folder, desk)
+    yield obey(now.folder, now.system.control, now.screen.note)
     yield _tell(now)
 
 

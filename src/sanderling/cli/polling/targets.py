@@ -173,7 +173,8 @@ def settings(
         raise CommandError(f"{key[:60]}: expected a value, or --default, and not both", code=2)
 
     async def work(store: PollingStore) -> tuple[Setting, ...]:
-        live = LiveSettings(store, await known_kinds(store), SystemClock())
+        folder = None if published(place.out) is None else place.out  # then whoever polls takes it from the database
+        live = LiveSettings(store, await known_kinds(store), SystemClock(), folder)
         await live.read()
         return await live.listed() if key is None else (await live.set(full_key(key), value),)
 

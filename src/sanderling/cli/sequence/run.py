@@ -19,7 +19,7 @@ from sanderling.cli.reach import reached
 from sanderling.cli.sequence.flags import Pace, Readings, Upstream
 from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Place
 from sanderling.cli.sequence.screen import Screen
-from sanderling.cli.watching import PUBLISH_EVERY, drawn, every, kept, told, watched
+from sanderling.cli.watching import PUBLISH_EVERY, drawn, every, kept, obey, told, watched
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http
@@ -36,7 +36,6 @@ from sanderling.sequence.state import SequenceState
 from sanderling.sequence.status import SequenceStatus, SequenceWatch
 from sanderling.sequence.store import StoreRules, StoreWorkers
 from sanderling.sequence.system import SequenceRules, SequenceSystem, Tools
-from sanderling.stores.control_file import LiveControl
 from sanderling.stores.instances import Instances, InstancesError, RawInstances
 from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.queue import QueueError, WholeQueue
@@ -178,7 +177,7 @@ async def run_crawl(
             every(PUBLISH_EVERY, now.look),
             told(folder, now.status, desk),
             kept(limiter, folder, desk),
-            LiveControl(folder, system.control, clock).run(),
+            obey(folder, system.control, screen.note),
         )
         await now.look()
         system.missed = {reason.value: ids for reason, ids in (await desk(state.counts)).items()}
@@ -245,7 +244,7 @@ async def _run(now: _Running, until: int | None) -> bool:
         await watched(system.run(), *(() if until is None else (_stop_behind(system, until, now.clock),)))
         complete = until is not None and system.durable.low > until
         if store is not None:
-            if complete:
+            if complete or system.draining:
                 await _stored(now)
             store.stop()
     return complete

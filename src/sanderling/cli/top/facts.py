@@ -10,8 +10,8 @@ from sanderling.cli.house_words import rate
 from sanderling.cli.top.plots import Share, bar
 from sanderling.events.report import EventsFacts
 from sanderling.pages.report import PagesFacts
+from sanderling.repos.report import ReposFacts
 from sanderling.sequence.report import SequenceFacts
-from sanderling.web.house_crawls import ReposFacts
 from sanderling.web.house_facts import System
 from sanderling.web.house_polling import PollingFacts
 from sanderling.words import duration, printable

@@ -27,6 +27,12 @@ app.command(
     help_epilogue="Example:\n\n    sanderling world race --preset day --speed 10",
 )
 app.command(
+    "sanderling.cli.worlds.api:api",
+    name="api",
+    help="Serve a simulated API with lists, details, a log-in and a search, until Ctrl-C.",
+    help_epilogue="Example:\n\n    sanderling world api --posts 1000",
+)
+app.command(
     "sanderling.cli.worlds.social:social",
     name="social",
     help="Publish the batches of a simulated crawler, where `events consume` with the same flags takes them.\n\n"

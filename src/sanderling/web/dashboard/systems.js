@@ -11,6 +11,10 @@ import { EventsPart } from "./events.js";
 
 const PARTS = { pages: PagesPart, sequence: SequencePart, repos: ReposPart, polling: PollingPart, events: EventsPart };
 const MOST_KEYS = 9;
+const ENDING = { stop: "stopping", drain: "draining" }; // what the process was told
+const STOPPING = "It asks for nothing more, and ends. What is in flight comes to its end, and nothing is lost.";
+const DRAINING =
+  "It takes nothing new, ends what is known and due, and then itself. That may take a while; nothing is lost.";
 const PAUSING =
   "It begins nothing new until somebody resumes it, also after a restart. " +
   "What is under way comes to its end, and nothing is lost.";
@@ -24,6 +28,7 @@ export function title(system) {
 export function stateOf(system) {
   if (!system.running) return ["ended", "off"];
   if (system.paused) return ["paused", "wait"];
+  if (system.ending) return [ENDING[system.ending] ?? system.ending, "wait"];
   return system.troubles.length ? ["troubled", "bad"] : ["running", "good"];
 }
 
@@ -193,6 +198,8 @@ class View {
     say(this.doing, system.doing);
     say(this.since, since(system));
     say(this.pause, system.paused ? "Resume" : "Pause");
+    show(this.drain, system.running && !system.ending);
+    show(this.stop, system.running && system.ending !== "stop");
     show(this.troubles, system.troubles.length > 0);
     keyed(
       this.troubles,
@@ -225,6 +232,8 @@ class View {
     this.doing = h("p.doing");
     this.since = h("p.since.muted");
     this.pause = h("button", { type: "button", click: () => this.#onPause() });
+    this.drain = h("button", { type: "button", click: () => this.#end("drain", DRAINING, this.drain) }, "Drain");
+    this.stop = h("button", { type: "button", click: () => this.#end("stop", STOPPING, this.stop) }, "Stop");
     this.troubles = h("ul.troubles", { "aria-label": "What is wrong" });
     this.numbers = h("dl.numbers");
     const Part = PARTS[system.system];
@@ -244,12 +253,19 @@ class View {
         "header",
         {},
         h("div.title", {}, this.heading, this.badge, this.doing),
-        h("div.choices", {}, this.since, this.pause),
+        h("div.choices", {}, this.since, this.pause, this.drain, this.stop),
       ),
       this.troubles,
       this.numbers,
       h("div.blocks", {}, h(`div.block.w${wide}`, {}, this.rates.element), ...(this.part?.blocks ?? [])),
     );
+  }
+
+  /** What was ended is started by whoever started it, so there is no way back. */
+  #end(action, text, button) {
+    const word = action === "drain" ? "Drain" : "Stop";
+    const sure = { title: `${word} ${title(this.system)}?`, text, yes: `${word} it` };
+    this.actions.act({ action, system: this.system.name }, { sure, button });
   }
 
   #onPause() {

@@ -1,4 +1,4 @@
-"""Ask for one target: conditionally, once, and read only what differs from the last time."""
+"""Asks for one target: conditionally, once, and reads only what differs from the last time."""
 
 import hashlib
 import re
@@ -9,14 +9,16 @@ import msgspec
 
 from sanderling.apis.polled import PolledSource, Wanted
 from sanderling.clock import Clock
+from sanderling.engine.ports import Settled
 from sanderling.fetch.attempts import Fetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
 from sanderling.limit import Permit, hints
 from sanderling.outcome import Code, Outcome
-from sanderling.polling.schedule import Entry
+from sanderling.polling.entries import Entry
+from sanderling.polling.runs import Run
 from sanderling.stores.documents import Document, SourceError
-from sanderling.task import Reply, Task
+from sanderling.task import Blame, Reply, Task
 
 LONGEST_TAG = 1000  # characters of an ETag or a date that are kept; longer ones are not sent back
 # What may be sent back as a condition: a tag as it should be, or one that lacks its quotes, as some servers have them.
@@ -45,10 +47,12 @@ class Answer(NamedTuple):
     modified: str = ""
     raw: bytes = b""
     digest: bytes = b""
+    epoch: int = 0  # of its event, when it was asked for
+    size: int = 0  # bytes of the document
 
 
 @dataclass(slots=True)
-class Asker:
+class PollingHandler:
     """All there is to ask with. Large documents are read at the desk."""
 
     source: PolledSource
@@ -69,6 +73,24 @@ class Asker:
         task = self.source.task(wanted(entry))
         conditions = tuple(pair for pair in zip(CONDITIONS, (entry.etag, entry.modified), strict=True) if pair[1])
         return replace(task, headers=(*task.headers, *conditions)) if conditions else task
+
+    async def __call__(self, work: Run, permit: Permit | None, blame: Blame) -> Settled[Answer]:  # noqa: ARG002 - of one
+        """What came of it. The limiter counts each failure for itself: there may be one document only."""
+        epoch = work.entry.epoch
+        answer = (await self.ask(work.entry, permit))._replace(epoch=epoch)
+        return Settled(answer.outcome, answer, decided=True, size=answer.size)
+
+    def received(self, work: Run) -> None:  # noqa: ARG002 - the port's
+        """Nobody looks: the client has its own times, and what hangs holds up nothing."""
+        return
+
+    def problem(self, entry: Entry) -> Outcome | None:
+        """Why a target cannot be asked about, if it cannot."""
+        try:
+            self.source.task(wanted(entry))
+        except SourceError as error:
+            return error.outcome
+        return None
 
     async def ask(self, entry: Entry, permit: Permit | None) -> Answer:
         """What came of it. Without a permit it waits for its turn."""
@@ -109,7 +131,7 @@ class Asker:
             document = self.source.read(wanted(entry), reply)
         except SourceError as error:
             return Answer(error.outcome, 0.0)
-        return Answer(Outcome(Code.OK, reply.status), 0.0, document, *tags, raw, digest)
+        return Answer(Outcome(Code.OK, reply.status), 0.0, document, *tags, raw, digest, size=len(reply.body))
 
     def _date(self, reply: Reply) -> str:
         """Its Last-Modified, if that can tell whether it changes."""

@@ -16,8 +16,8 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter
 from sanderling.outcome import Code
-from sanderling.polling.asking import NOWHERE, Answer, Asker, canonical
-from sanderling.polling.schedule import Entry
+from sanderling.polling.entries import Entry
+from sanderling.polling.handler import NOWHERE, Answer, PollingHandler, canonical
 from sanderling.task import Headers, Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 
@@ -53,7 +53,7 @@ def ask(upstream: Upstream, each: Entry) -> tuple[Answer, Memory]:
         clock, memory = LoopClock(), Memory(2**20)
         limiter = Limiter(clock=clock, rng=Random(1))
         fetcher = Fetcher(upstream, limiter, clock=clock, follow=False, retry=False)
-        return await Asker(SOURCE, fetcher, memory, clock, at_once).ask(each, None), memory
+        return await PollingHandler(SOURCE, fetcher, memory, clock, at_once).ask(each, None), memory
 
     return run_virtual(main())
 
@@ -195,7 +195,7 @@ def test_a_target_that_cannot_be_asked_about_asks_nobody() -> None:
     async def host() -> str:
         clock = LoopClock()
         fetcher = Fetcher(upstream, Limiter(clock=clock), clock=clock)
-        return Asker(SOURCE, fetcher, Memory(2**20), clock, at_once).host(stranger)
+        return PollingHandler(SOURCE, fetcher, Memory(2**20), clock, at_once).host(stranger)
 
     assert run_virtual(host()) == NOWHERE
 

@@ -1,0 +1,315 @@
+"""Sends requests with the secret that a job declares, to the job's hosts and no other, and gets tokens anew.
+
+One request for a token serves all that wait for it. It passes limiter and fetcher like any other, and whoever waits
+holds no permit. A rotated refresh token is on disk before the new token is used.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Protocol
+
+import msgspec
+
+from sanderling.apis.auth import Auth, Login, OAuth2, reveal
+from sanderling.apis.conditions import Condition, JsonReply, parse_subject
+from sanderling.apis.json_paths import show_value
+from sanderling.apis.request_parts import drop_param
+from sanderling.clock import Clock
+from sanderling.flow.memory import Memory
+from sanderling.limit import Permit
+from sanderling.outcome import Code, Outcome
+from sanderling.task import Reply, Task
+
+MARGIN = 60.0  # seconds before its end at which a token is replaced; a tenth of its life, if that is less
+LONGEST_TOKEN = 8192  # characters
+REJECTED_PAUSE = 60.0  # seconds until a host is asked again for a token that it has denied
+FAILED_PAUSE = 5.0  # and one that gave no answer
+LONGEST_DETAIL = 200
+HOLDER = "token"  # under what name the reply takes up memory
+
+Read = Callable[[Reply, Outcome], Outcome | Awaitable[Outcome]]
+
+
+class Fetched(Protocol):
+    """How a request ended."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What it means."""
+
+    @property
+    def reply(self) -> Reply | None:
+        """What came back."""
+
+
+class Fetches(Protocol):
+    """`fetch.attempts.Fetcher`."""
+
+    async def fetch(self, task: Task, permit: Permit | None = None, read: Read | None = None) -> Fetched:
+        """The end of a task; one whose permit is spent takes its leave by `permit.more`."""
+
+
+class TokenStore(Protocol):
+    """Keeps the latest refresh token: `stores.token_file.TokenFile`."""
+
+    def load(self, owner: str) -> str | None:
+        """The token that was kept for this owner."""
+
+    def save(self, owner: str, token: str) -> None:
+        """Keep it; durable when this returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """How a request with credentials ended. The reply's address is without the secret."""
+
+    outcome: Outcome
+    reply: Reply | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    until: float  # by the clock that only goes forward
+
+
+class Credentials:
+    """The secret of a job while it runs. Raises ValueError for one that is not there."""
+
+    def __init__(
+        self,
+        auth: Auth,
+        hosts: Collection[str],
+        clock: Clock,
+        store: TokenStore | None = None,
+        memory: Memory | None = None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._auth = auth
+        self._hosts = frozenset(hosts)
+        self._clock = clock
+        self._store = store
+        self._memory = memory  # what the client's bodies hold of it is let go by whoever gets the reply
+        self._environment = environment
+        self._placement = auth.placement
+        self._token: _Token | None = None
+        self._rotated = ""  # the latest refresh token, where there is no store
+        self._proven = False  # whether the token was accepted at least once
+        self._renewal: asyncio.Task[Outcome | None] | None = None
+        self._trouble: Outcome | None = None  # why there is no token
+        self._asked_again = 0.0  # when a host that gave no token may be asked again
+        self._expired: Condition | None = None
+        if isinstance(auth, OAuth2 | Login):
+            self._expired = Condition.parse_of_reply(auth.expired)
+            self._ask()  # raises for a secret that is not there
+        else:
+            self._token = _Token(auth.secret(environment), float("inf"))
+            self._placement.put(Task("http://host.example/"), self._token.text)  # raises for one that cannot be sent
+
+    @property
+    def trouble(self) -> Outcome | None:
+        """Why there is no token; None while there is one, or while none was asked for."""
+        return self._trouble
+
+    def clean(self, url: str) -> str:
+        """An address without the secret: hosts repeat it in links, and links are stored."""
+        return drop_param(url, self._placement.name) if self._placement.in_ == "query" else url
+
+    async def fetch(self, fetcher: Fetches, task: Task, permit: Permit, read: Read | None = None) -> Answered:
+        """What came of a task: signed if it goes to a host of the job, and once more if its token has expired."""
+        if task.host not in self._hosts:
+            fetched = await fetcher.fetch(task, permit, read)
+            return Answered(fetched.outcome, fetched.reply)
+        again = False
+        while True:
+            token = self._current()
+            if token is None:
+                permit.release()  # who waits holds nothing back
+                if (trouble := await self._renew(fetcher, permit)) is not None:
+                    return Answered(trouble)
+                token = self._token
+                if token is None:
+                    return Answered(Outcome(Code.DEFERRED, detail="the token was replaced meanwhile", retry_after=0.0))
+            fetched = await fetcher.fetch(self._placement.put(task, token.text), permit, read)
+            if not self._is_expired(fetched):
+                accepted = fetched.outcome.ok or fetched.outcome.status == 404
+                self._proven = self._proven or (accepted and token is self._token)
+                return self._finish(task, fetched, again=again)
+            if again or not self._drop(token):
+                return self._finish(task, fetched, again=again)
+            again = True
+
+    async def close(self) -> None:
+        """Wait for a token that is on its way: a rotated one must be kept."""
+        if self._renewal is not None:
+            await asyncio.wait([self._renewal])
+
+    def _current(self) -> _Token | None:
+        token = self._token
+        return token if token is not None and self._clock.now() < token.until else None
+
+    def _is_expired(self, fetched: Fetched) -> bool:
+        return fetched.reply is not None and self._expired is not None and self._expired.holds(JsonReply(fetched.reply))
+
+    def _drop(self, token: _Token) -> bool:
+        """Whether asking again makes sense: another token is there, or this one was accepted before."""
+        if self._token is not token:
+            return True
+        if not self._proven:
+            return False
+        self._token = None
+        return True
+
+    def _finish(self, task: Task, fetched: Fetched, *, again: bool) -> Answered:
+        outcome, reply = fetched.outcome, fetched.reply
+        if reply is None:
+            return Answered(outcome)
+        reply = replace(reply, url=self.clean(reply.url))
+        kind = type(self._auth).__name__
+        if self._is_expired(fetched) or outcome.code is Code.AUTH_FAILED:
+            said = f"{task.host} does not accept {'a new token of ' if again else ''}{kind}"
+            outcome = replace(outcome, code=Code.AUTH_FAILED, detail=said[:LONGEST_DETAIL])
+        elif outcome.code is Code.ACCESS_DENIED and not outcome.detail:
+            said = f"{task.host} accepts {kind} and does not let it have this"
+            outcome = replace(outcome, detail=said[:LONGEST_DETAIL])
+        return Answered(outcome, reply)
+
+    async def _renew(self, fetcher: Fetches, permit: Permit) -> Outcome | None:
+        """Get a token; why there is none. All who wait share one request, whoever of them gives up."""
+        if self._renewal is None:
+            wait = self._asked_again - self._clock.now()
+            if self._trouble is not None and wait > 0:
+                deferred = self._trouble.code is Code.DEFERRED
+                return replace(self._trouble, retry_after=wait) if deferred else self._trouble
+            self._renewal = asyncio.get_running_loop().create_task(self._obtain(fetcher, permit))
+            self._renewal.add_done_callback(self._renewed)
+        return await asyncio.shield(self._renewal)
+
+    def _renewed(self, renewal: "asyncio.Task[Outcome | None]") -> None:
+        self._renewal = None
+        if not renewal.cancelled():
+            renewal.exception()  # seen, also where nobody waits any more
+
+    async def _obtain(self, fetcher: Fetches, permit: Permit) -> Outcome | None:
+        task = replace(self._ask(), holder=HOLDER)
+        try:
+            found = self._read(task, await fetcher.fetch(task, permit))
+        finally:
+            if self._memory is not None:
+                self._memory.release(HOLDER)
+        if isinstance(found, Outcome):
+            self._trouble, self._token = found, None
+            pause = REJECTED_PAUSE if found.code is Code.AUTH_FAILED else found.retry_after or FAILED_PAUSE
+            self._asked_again = self._clock.now() + pause
+            return found
+        self._token, self._trouble, self._proven = found, None, False
+        return None
+
+    def _ask(self) -> Task:
+        """The request for a token. Raises ValueError for a secret that is not there."""
+        if isinstance(self._auth, Login):
+            return self._auth.ask(self._environment)
+        if not isinstance(self._auth, OAuth2):
+            raise TypeError(f"{type(self._auth).__name__} needs no token")
+        return self._auth.ask(self._refresh_token(self._auth), self._environment)
+
+    def _refresh_token(self, auth: OAuth2) -> str:
+        if not auth.refresh_token:
+            return ""
+        given = reveal("refresh_token of OAuth2", auth.refresh_token, self._environment)
+        kept = self._store.load(_owner(auth, given)) if self._store is not None else self._rotated
+        return kept or given
+
+    def _read(self, task: Task, fetched: Fetched) -> _Token | Outcome:
+        """The token in a reply, or why there is none."""
+        outcome, reply = fetched.outcome, fetched.reply
+        denied = not outcome.ok and not outcome.blames_host and outcome.code is not Code.RATE_LIMITED
+        if denied and (outcome.final or reply is not None):
+            named = _error_name(JsonReply(reply)) if reply is not None else ""
+            return _deny(task, outcome, f"{outcome.detail or f'HTTP {outcome.status}'}{named}")
+        if reply is None or not outcome.ok:
+            wait = FAILED_PAUSE if outcome.retry_after is None else outcome.retry_after
+            said = f"no token from {task.host}: {outcome.detail or outcome.code.value}"
+            return Outcome(Code.DEFERRED, detail=said[:LONGEST_DETAIL], retry_after=wait)
+        answer = JsonReply(reply)
+        if isinstance(self._auth, Login):
+            return self._token_of_login(self._auth, task, answer, outcome)
+        return self._token_of_oauth(task, answer, outcome)
+
+    def _token_of_login(self, auth: Login, task: Task, answer: JsonReply, outcome: Outcome) -> _Token | Outcome:
+        kind, _, name = auth.token.partition(".")
+        value = _cookie(answer.reply, name) if kind == "cookie" else _first(auth.token, answer)
+        return self._checked(value, auth.token, auth.lasts, task, outcome)
+
+    def _token_of_oauth(self, task: Task, answer: JsonReply, outcome: Outcome) -> _Token | Outcome:
+        auth = self._auth
+        if not isinstance(auth, OAuth2):
+            raise TypeError(f"{type(auth).__name__} has no token_url")
+        if (named := _error_name(answer)) and _first("body.access_token", answer) is None:
+            return _deny(task, outcome, f"HTTP {answer.reply.status}{named}")
+        self._keep(auth, _first("body.refresh_token", answer))  # also if the token is unusable: the old one is spent
+        value = _first("body.access_token", answer)
+        return self._checked(value, "access_token", _lifetime(auth, answer), task, outcome)
+
+    def _keep(self, auth: OAuth2, rotated: object) -> None:
+        usable = isinstance(rotated, str) and 0 < len(rotated) <= LONGEST_TOKEN and rotated.isprintable()
+        if not auth.refresh_token or not usable:
+            return
+        self._rotated = str(rotated)
+        if self._store is not None:
+            given = reveal("refresh_token of OAuth2", auth.refresh_token, self._environment)
+            self._store.save(_owner(auth, given), self._rotated)
+
+    def _checked(self, value: object, where: str, lasts: float, task: Task, outcome: Outcome) -> _Token | Outcome:
+        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        if not isinstance(text, str) or not 0 < len(text) <= LONGEST_TOKEN:
+            # Never the value: a token too long is one as well.
+            found = "an unusable text" if isinstance(value, str) else show_value(value)
+            return _deny(task, outcome, f"{where} is {found}, expected a text of up to {LONGEST_TOKEN} characters")
+        try:
+            self._placement.put(task, text)
+        except ValueError as error:
+            return _deny(task, outcome, f"{where}: {error}")
+        return _Token(text, self._clock.now() + lasts - min(MARGIN, lasts / 10))
+
+
+def _deny(task: Task, outcome: Outcome, why: str) -> Outcome:
+    return Outcome(Code.AUTH_FAILED, outcome.status, f"no token from {task.host}: {why}"[:LONGEST_DETAIL])
+
+
+def _first(path: str, answer: JsonReply) -> object:
+    values = parse_subject(path).values(answer)
+    return values[0] if values else None
+
+
+def _error_name(answer: JsonReply) -> str:
+    """The name of an OAuth error, which is one word; its description may repeat our secrets."""
+    name = _first("error", answer)
+    return f" ({name})" if isinstance(name, str) and len(name) <= 60 and name.replace("_", "").isalpha() else ""
+
+
+def _lifetime(auth: OAuth2, answer: JsonReply) -> float:
+    """Seconds that a token is good for. What cannot be true is ignored."""
+    value = _first("expires_in", answer)
+    if isinstance(value, str) and value.isdecimal() and len(value) < 12:
+        value = int(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 1 <= value <= 366 * 86400 else auth.expires_in  # type: ignore[operator, arg-type]
+
+
+def _cookie(reply: Reply, name: str) -> str | None:
+    """The value of a cookie that a reply sets."""
+    for header, value in reply.headers:
+        key, _, rest = value.partition("=")
+        if header.lower() == "set-cookie" and key.strip() == name:
+            return rest.partition(";")[0].strip().strip('"')
+    return None
+
+
+def _owner(auth: OAuth2, given: str) -> str:
+    """Whose refresh token it is: another one in the configuration makes those kept before void."""
+    said = msgspec.json.encode((auth.token_url, auth.client_id, given))
+    return blake2b(said, digest_size=16).hexdigest()

@@ -1,0 +1,181 @@
+"""Calls the functions that a user has written, and says where in them a mistake is."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from types import AsyncGeneratorType, FrameType, GeneratorType, TracebackType
+from typing import Any, Protocol
+
+LONGEST = 400  # characters of what is said of a mistake
+LONGEST_CALL = 60.0  # seconds that an async function may take
+
+
+class Mistake(Exception):  # noqa: N818 - it names what was found
+    """A function of a job did what it should not. The message says what."""
+
+
+class LocatedMistake(Mistake):
+    """The message ends with the place."""
+
+
+class Watches(Protocol):
+    """Notices when one call holds the loop for too long (`jobs/watchdog.py`)."""
+
+    def begin(self, key: str) -> None:
+        """A call begins, for this item."""
+
+    def end(self) -> None:
+        """It has returned."""
+
+
+class Unwatched:
+    """Nobody looks."""
+
+    def begin(self, key: str) -> None:
+        """Nothing."""
+
+    def end(self) -> None:
+        """Nothing."""
+
+
+class UserFunction:
+    """A function of the user's, sync or async, that returns or yields."""
+
+    def __init__(self, function: Callable[..., Any], watch: Watches) -> None:
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self._function = function
+        self._watch = watch
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        self._file = "" if code is None else code.co_filename
+        self._line = 0 if code is None else code.co_firstlineno
+
+    def value_now(self, *arguments: object) -> Any:  # noqa: ANN401 - whatever it returns
+        """What it returns, within a call that is watched. Raises Mistake."""
+        try:
+            return self._function(*arguments)
+        except Exception as error:  # it may be anything
+            raise self._mistake(error) from error
+
+    async def value(self, key: str, *arguments: object) -> Any:  # noqa: ANN401 - whatever it returns
+        """What it returns. Raises Mistake."""
+        found: list[Any] = []
+        await self._run(key, arguments, found.append, spread=False)
+        return found[0] if found else None
+
+    async def each(self, key: str, take: Callable[[Any], object], *arguments: object) -> None:
+        """Give `take` each value that it yields, or that is in the list it returns. Raises Mistake, also of `take`."""
+        await self._run(key, arguments, take, spread=True)
+
+    async def _run(
+        self, key: str, arguments: tuple[object, ...], take: Callable[[Any], object], *, spread: bool
+    ) -> None:
+        if not self._is_async:
+            await self._take(key, arguments, take, spread=spread)
+            return
+        try:
+            async with asyncio.timeout(LONGEST_CALL):
+                await self._take(key, arguments, take, spread=spread)
+        except TimeoutError:
+            raise self._locate(f"{self.name} took more than {LONGEST_CALL:g} s", self._line) from None
+
+    async def _take(
+        self, key: str, arguments: tuple[object, ...], take: Callable[[Any], object], *, spread: bool
+    ) -> None:
+        frame: FrameType | None = None
+        try:
+            result = self._call(key, arguments)
+            if isinstance(result, GeneratorType) and spread:
+                frame = result.gi_frame
+                self._watched_take(key, result, take)
+                return
+            if isinstance(result, AsyncGeneratorType) and spread:
+                await self._take_each(key, result, take)
+                return
+            if inspect.isawaitable(result):
+                result = await Stepped(result, key, self._watch)
+            self._watched_take(key, _listed(result) if spread else (result,), take)
+        except LocatedMistake:
+            raise
+        except Mistake as mistake:
+            raise self._locate(str(mistake), self._line if frame is None else frame.f_lineno) from None
+        except Exception as error:  # it may be anything
+            raise self._mistake(error) from error
+
+    def _call(self, key: str, arguments: tuple[object, ...]) -> Any:  # noqa: ANN401 - whatever it returns
+        self._watch.begin(key)
+        try:
+            return self._function(*arguments)
+        finally:
+            self._watch.end()
+
+    def _watched_take(self, key: str, values: Iterable[Any], take: Callable[[Any], object]) -> None:
+        self._watch.begin(key)
+        try:
+            for value in values:
+                take(value)
+        finally:
+            self._watch.end()
+
+    async def _take_each(self, key: str, values: AsyncGeneratorType[Any, None], take: Callable[[Any], object]) -> None:
+        try:
+            while True:
+                value = await Stepped(anext(values), key, self._watch)
+                self._watched_take(key, (value,), take)
+        except StopAsyncIteration:
+            return
+        except Mistake as mistake:
+            if isinstance(mistake, LocatedMistake):
+                raise
+            line = self._line if values.ag_frame is None else values.ag_frame.f_lineno
+            raise self._locate(str(mistake), line) from None
+        finally:
+            await values.aclose()
+
+    def _mistake(self, error: BaseException) -> LocatedMistake:
+        """What was raised, and where in the user's file: at the innermost line of it."""
+        trace, line = error.__traceback__, self._line
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == self._file:
+                line = trace.tb_lineno
+            trace = trace.tb_next
+        return self._locate(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, line)
+
+    def _locate(self, said: str, line: int) -> LocatedMistake:
+        place = f"{self._file.rpartition('/')[2]}:{line}" if self._file else "in a function without a file"
+        return LocatedMistake(f"{' '.join(said.split())[:LONGEST]} ({place})")
+
+
+class Stepped(Generator[Any, Any, Any]):
+    """Awaits what a user's function has begun; each step of it, until it waits for something, is watched as a call."""
+
+    def __init__(self, awaitable: Awaitable[Any], key: str, watch: Watches) -> None:
+        self._steps = awaitable.__await__()
+        self._key = key
+        self._watch = watch
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self
+
+    def send(self, value: object) -> Any:  # noqa: ANN401 - whatever it waits for
+        """Go on until it waits again."""
+        self._watch.begin(self._key)
+        try:
+            return next(self._steps) if value is None else self._steps.send(value)
+        finally:
+            self._watch.end()
+
+    def throw(self, kind: Any, value: Any = None, trace: TracebackType | None = None) -> Any:  # noqa: ANN401 - the same
+        """Go on with an exception."""
+        self._watch.begin(self._key)
+        try:
+            return self._steps.throw(kind) if value is None else self._steps.throw(kind, value, trace)
+        finally:
+            self._watch.end()
+
+
+def _listed(result: object) -> Iterable[Any]:
+    """What a function has returned, as values: those of a list, one value, or none."""
+    if result is None:
+        return ()
+    return result if isinstance(result, list | tuple) else (result,)

@@ -1,0 +1,113 @@
+"""Sends one request of a job and has its reply read by the function that the job names. Nothing here decides when."""
+
+from functools import partial
+
+from sanderling.apis.credentials import Answered
+from sanderling.clock import Clock
+from sanderling.engine.ports import Settled
+from sanderling.fetch.attempts import Fetched, Fetcher, Read, Sends
+from sanderling.fetch.guard import Refused
+from sanderling.flow.memory import Memory
+from sanderling.jobs.calls import Mistake
+from sanderling.jobs.functions import Collected, JobFunctions
+from sanderling.jobs.reply import JobReply
+from sanderling.jobs.request import Request, Stored, unpack
+from sanderling.jobs.source import Spent, Understood
+from sanderling.limit import Permit
+from sanderling.outcome import Code, Outcome
+from sanderling.stores.frontier_requests import QueuedRequest
+from sanderling.task import Blame, Reply, Task
+
+
+class ScopedSender:
+    """A client that sends to the hosts of a job and to no other, wherever a redirect leads; it counts requests."""
+
+    def __init__(self, http: Sends, hosts: frozenset[str], spent: Spent) -> None:
+        self._http = http
+        self._hosts = hosts
+        self._spent = spent
+
+    async def send(self, task: Task) -> Reply:
+        """The reply. Raises Refused, or what the client raises."""
+        if task.host not in self._hosts:
+            raise Refused(f"{task.host} is out of scope; hosts of the job: {', '.join(sorted(self._hosts)[:5])}")
+        try:
+            return await self._http.send(task)
+        finally:
+            self._spent.requests += 1
+
+
+class JobHandler:
+    """Sends requests for which there is leave."""
+
+    def __init__(self, fetcher: Fetcher, functions: JobFunctions, memory: Memory, clock: Clock) -> None:
+        self._fetcher = fetcher
+        self._functions = functions
+        self._memory = memory
+        self._clock = clock
+        self._reading: set[int] = set()
+
+    async def __call__(self, work: QueuedRequest, permit: Permit, blame: Blame) -> Settled[Understood | Outcome]:
+        """What came of it."""
+        key, stored = f"{work.id} {work.url}", unpack(work.data)
+        request = Request(
+            work.url,
+            read=work.reader,
+            method=stored.method,
+            headers=stored.headers,
+            body=stored.body,
+            data=stored.data,
+            priority=work.priority,
+        )
+        try:
+            sent = await self._functions.prepare(key, request) if self._functions.before else request
+            task = Task(sent.url, sent.method, sent.pairs, sent.content, blame=blame, holder=str(work.id))
+        except (Mistake, ValueError) as mistake:
+            return Settled(Outcome(Code.PARSE_ERROR, detail=str(mistake)))
+        try:
+            fetched = await self._fetch(task, permit, self._judging(key, request))
+            if fetched.reply is None or not fetched.outcome.ok:
+                return Settled(fetched.outcome)
+            self._reading.add(work.id)
+            understood = await self._understand(key, work, request, stored, fetched.reply)
+            return Settled(fetched.outcome, understood, size=len(fetched.reply.body))
+        finally:
+            self._reading.discard(work.id)
+            self._memory.release(str(work.id))
+
+    async def _fetch(self, task: Task, permit: Permit, read: Read | None) -> Fetched | Answered:
+        if self._functions.credentials is None:
+            return await self._fetcher.fetch(task, permit, read)
+        return await self._functions.credentials.fetch(self._fetcher, task, permit, read)
+
+    def received(self, work: QueuedRequest) -> int | None:
+        """Bytes of the answer so far; None while it is read, which sends nothing."""
+        return None if work.id in self._reading else self._memory.held(str(work.id))
+
+    def _judging(self, key: str, request: Request) -> Read | None:
+        """What the job makes of a reply, where it has a word on that."""
+        if self._functions.after or self._functions.answers is not None:
+            return partial(self._judge, key, request)
+        return None
+
+    async def _judge(self, key: str, request: Request, raw: Reply, outcome: Outcome) -> Outcome:
+        reply = JobReply(raw, request, self._functions.arguments)
+        if self._functions.answers is not None:
+            outcome = self._functions.answers.read(reply.parsed, outcome, self._clock.wall())
+        try:
+            return await self._functions.judge(key, reply, outcome)
+        except Mistake as mistake:
+            return Outcome(Code.PARSE_ERROR, outcome.status, str(mistake))
+
+    async def _understand(
+        self, key: str, work: QueuedRequest, request: Request, stored: Stored, raw: Reply
+    ) -> Understood | Outcome:
+        reply = JobReply(raw, request, self._functions.arguments)
+        collected = Collected(self._functions, work, raw.url)
+        following = self._functions.next_page(work, stored, reply)  # first: readers may change the document
+        try:
+            await self._functions.readers[work.reader].each(key, collected.add, reply)
+        except Mistake as mistake:
+            return Outcome(Code.PARSE_ERROR, raw.status, str(mistake))
+        pages = () if following is None else (following,)
+        return Understood(tuple(collected.records), (*collected.found, *pages))

@@ -1,0 +1,187 @@
+"""Job: where to begin, how to ask and what an answer means. The engine does the rest."""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict, TypeVar, Unpack, overload
+
+import msgspec
+
+from sanderling.apis.answers import Answers
+from sanderling.apis.auth import Auth
+from sanderling.apis.paging import Paging
+from sanderling.ids import HostError, normalise
+from sanderling.jobs.reply import JobReply
+from sanderling.jobs.request import Request
+from sanderling.outcome import Code, Outcome
+
+Start = str | Request | Iterable[str | Request] | Callable[[Mapping[str, Any]], Any]
+Argument = str | int | float | bool
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
+_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+class JobError(ValueError):
+    """A job is not as it should be. The message says what was found and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A function that reads replies, and the type that its records must have."""
+
+    function: Callable[[JobReply], Any]
+    record: Any = None
+
+
+class JobOptions(TypedDict, total=False):
+    """What a job may say beside where it begins."""
+
+    answers: Answers  # what is an error, missing, a refusal
+    rps: float  # requests a second to each host at most
+    hosts: Iterable[str]  # that may be asked; by default those that it starts with
+    max_requests: int  # in all runs
+    max_records: int  # in all runs; those of the last request are all kept
+    arguments: Mapping[str, Argument]  # names and defaults
+    key: Callable[[Request], str | None]  # by what a request is known; None for the usual
+
+
+class Job:
+    """What to collect. Functions are added with `read`, `before` and `after`."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        start: Start,
+        read: str | None = None,
+        paging: Paging | None = None,
+        auth: Auth | None = None,
+        **options: Unpack[JobOptions],
+    ) -> None:
+        if not _NAME.fullmatch(name):
+            raise JobError(f"the name of the job is {name!r}, expected letters, digits, hyphens, dots and underscores")
+        if unknown := options.keys() - JobOptions.__annotations__.keys():
+            expected = ", ".join(JobOptions.__annotations__)
+            raise JobError(f"{name} has the option {min(unknown)}, expected start, read, paging, auth, {expected}")
+        self.name = name
+        self.start = start
+        self.paging = paging
+        self.auth = auth
+        self.answers = options.get("answers")
+        self.rps = options.get("rps")
+        self.max_requests = options.get("max_requests")
+        self.max_records = options.get("max_records")
+        hosts = options.get("hosts", ())
+        self.hosts = tuple(map(_host, [hosts] if isinstance(hosts, str) else hosts))
+        self.arguments = dict(options.get("arguments", {}))
+        self.key = options.get("key")
+        self.readers: dict[str, Reader] = {}
+        self.before_each: list[Callable[[Request], Any]] = []
+        self.after_each: list[Callable[[JobReply], Any]] = []
+        self._first = read
+        self._check()
+
+    def _check(self) -> None:
+        name = self.name
+        for limit in ("rps", "max_requests", "max_records"):
+            value = getattr(self, limit)
+            if value is not None and not value > 0:
+                raise JobError(f"{limit} of {name} is {value}, expected a number above 0")
+        for argument, default in self.arguments.items():
+            if not isinstance(default, Argument):
+                raise JobError(
+                    f"argument {argument} of {name} is {default!r}, expected a text, a number, true or false"
+                )
+
+    @overload
+    def read(self, function: F, /) -> F: ...
+    @overload
+    def read(self, /, *, record: Any) -> Callable[[F], F]: ...  # noqa: ANN401 - a type
+    def read(self, function: F | None = None, /, *, record: Any = None) -> F | Callable[[F], F]:
+        """Add a reader: it is given a reply, and yields or returns records and further requests."""
+        if function is None:
+            return lambda given: self._add_reader(given, record)
+        return self._add_reader(function, record)
+
+    def _add_reader(self, function: F, record: Any) -> F:  # noqa: ANN401 - a type
+        name = function.__name__
+        if name in self.readers:
+            raise JobError(f"{self.name} has two readers called {name}, expected one name for each")
+        self.readers[name] = Reader(function, record)
+        return function
+
+    def before(self, function: F) -> F:
+        """Add a function that sees each request before it is sent; it may return another."""
+        self.before_each.append(function)
+        return function
+
+    def after(self, function: F) -> F:
+        """Add a function that sees each reply before it is read; it may return `missing`, `refused` or `failed`."""
+        self.after_each.append(function)
+        return function
+
+    @staticmethod
+    def missing(why: str = "") -> Outcome:
+        """What was asked for is not there; it is not asked for again."""
+        return Outcome(Code.CONTENT_NOT_FOUND, detail=why[:200])
+
+    @staticmethod
+    def refused(seconds: float | None = None, why: str = "") -> Outcome:
+        """The host limits us: ask again, after so many seconds, and less often."""
+        return Outcome(Code.RATE_LIMITED, detail=why[:200], retry_after=seconds)
+
+    @staticmethod
+    def failed(why: str) -> Outcome:
+        """The answer is an error: ask again some times, with pauses."""
+        return Outcome(Code.HOST_UNAVAILABLE, detail=why[:200])  # as a 500: first the fault of the request
+
+    @property
+    def first_reader(self) -> str:
+        """The reader of what `start` brings. Raises JobError if there is none."""
+        if not self.readers:
+            raise JobError(f"{self.name} has no reader; expected a function with @job.read")
+        first = next(iter(self.readers)) if self._first is None else self._first
+        if first not in self.readers:
+            raise JobError(f"read of {self.name} is {first!r}, expected one of its readers: {', '.join(self.readers)}")
+        return first
+
+    def arguments_with(self, given: Mapping[str, object]) -> dict[str, Argument]:
+        """The arguments, with those that were given; texts are read as the type of the default. Raises JobError."""
+        found = dict(self.arguments)
+        for name, value in given.items():
+            if name not in self.arguments:
+                known = ", ".join(f"{each} ({type(default).__name__})" for each, default in self.arguments.items())
+                raise JobError(
+                    f"{self.name} has no argument {name!r}; expected {f'one of: {known}' if known else 'none'}"
+                )
+            found[name] = _argument(name, value, self.arguments[name])
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Job {self.name} readers={', '.join(self.readers)}>"
+
+
+Verdict = Outcome | None
+After = Callable[[JobReply], Verdict | Awaitable[Verdict]]
+
+
+def _host(name: str) -> str:
+    try:
+        return normalise(name)
+    except HostError as error:
+        raise JobError(f"hosts: {error}") from None
+
+
+def _argument(name: str, value: object, default: Argument) -> Argument:
+    kind = type(default)
+    if isinstance(value, str) and kind is bool and value.lower() in _WORDS:
+        return _WORDS[value.lower()]
+    try:
+        return msgspec.convert(value, kind, strict=not isinstance(value, str))
+    except msgspec.ValidationError:
+        raise JobError(f"argument {name} is {value!r}, expected {_KINDS[kind]} like {default!r}") from None
+
+
+_KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}

@@ -1,0 +1,193 @@
+"""The frontier of a job: as that of a crawl, with requests instead of URLs.
+
+A request has a key by which it is known, apart from its URL; a priority; the name of the function that reads its reply;
+and what else is sent, as bytes that only the job understands.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from sanderling.outcome import Outcome
+from sanderling.stores import frontier_reading
+from sanderling.stores.durable import plainly
+from sanderling.stores.frontier import Frontier
+from sanderling.stores.frontier_rows import Again, End, Ended, Failed, as_text
+
+LAST = -1001  # the priority of what is asked for after everything else; those of a job are -1000 to 1000
+
+
+class FoundRequest(NamedTuple):
+    """A request that the job may send."""
+
+    url: str
+    host: str
+    depth: int
+    key: bytes  # 16 bytes by which it is known
+    reader: str
+    priority: int = 0
+    data: bytes | None = None
+    outcome: Outcome | None = None  # why it failed, if that is known without asking
+
+
+class QueuedRequest(NamedTuple):
+    """A request to send, and how often it has failed."""
+
+    id: int
+    url: str
+    host: str
+    depth: int
+    priority: int
+    reader: str
+    data: bytes | None
+    failures: int = 0  # requests in a row
+    due: float = 0.0  # seconds since 1970; 0 for what never failed
+
+    @property
+    def key(self) -> int:
+        """What tells it from all others of its host."""
+        return self.id
+
+
+class EndedRequest(Ended, frozen=True, kw_only=True):
+    """What became of one request: its records, without line breaks, and the further work that was found."""
+
+    priority: int = 0
+    records: tuple[bytes, ...] = ()
+    found: tuple[FoundRequest, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.end is not End.FETCHED and (self.records or self.found):
+            raise ValueError(f"{self.url} ended {self.end.name} with records or further work, expected neither")
+
+
+class Progress(NamedTuple):
+    """How far a job has come."""
+
+    watermark: int  # the length of the records that are on disk
+    records: int
+    checksum: int  # CRC-32 of the records
+    requests: int  # that were sent
+
+
+Waiting = dict[tuple[str, int], int]  # how many requests wait, by host and priority
+
+
+class RequestFrontier(Frontier):
+    """The frontier of a job in the file at `path`, which is made if it is not there. `readers` are those of the job."""
+
+    def __init__(self, path: Path, readers: Iterable[str]) -> None:
+        super().__init__(path)
+        self._db.executemany("INSERT OR IGNORE INTO reader (name) VALUES (?)", [(name,) for name in readers])
+        self._readers = {name: number for number, name in self._db.execute("SELECT id, name FROM reader")}
+
+    def waiting_by_priority(self) -> Waiting:
+        """How many requests wait."""
+        sql = "SELECT host, priority, count(*) AS number FROM ranked GROUP BY host, priority"
+        with plainly(self._path):
+            rows = self._db.execute(f"SELECT name, priority, number FROM ({sql}) JOIN host ON id = host")  # noqa: S608
+            ranked = {(name, priority): number for name, priority, number in rows}
+        found = {(name, 0): number for name, number in self.waiting().items()}
+        for (name, _), number in ranked.items():
+            found[name, 0] -= number
+        return {key: number for key, number in (found | ranked).items() if number}
+
+    def take_requests(self, wants: Sequence[tuple[str, int, int, int]]) -> list[list[QueuedRequest]]:
+        """For each (host, priority, id, n): the first n requests that wait there and have a higher id, by id."""
+        with plainly(self._path):
+            hosts = self._host_ids(dict.fromkeys(want[0] for want in wants))
+            return [
+                list(map(QueuedRequest._make, self._waiting_requests(host, hosts[host], *want)))
+                if host in hosts
+                else []
+                for host, *want in wants
+            ]
+
+    def _waiting_requests(self, name: str, host: int, priority: int, after: int, most: int) -> Iterable[tuple[object]]:
+        source, rank = "url", "request.priority = 0 AND ?"
+        if priority:
+            source, rank = "ranked CROSS JOIN url ON url.id = ranked.id", "ranked.priority = ?"
+        of = "ranked" if priority else "url"
+        # The words are ours.
+        sql = f"""SELECT url.id, url.url, ?, url.depth, request.priority, reader.name, request.data,
+            coalesce(again.failures, 0), coalesce(again.due, 0.0)
+            FROM {source} CROSS JOIN request ON request.id = url.id CROSS JOIN reader ON reader.id = request.reader
+            LEFT JOIN again ON again.id = url.id
+            WHERE url.end = 0 AND {of}.host = ? AND {rank} AND {of}.id > ? ORDER BY {of}.id LIMIT ?"""  # noqa: S608
+        return self._db.execute(sql, (name, host, priority or 1, after, most))
+
+    def waiting_request(self, number: int) -> QueuedRequest | None:
+        """The request with this id; None if it does not wait."""
+        sql = """SELECT url.id, url.url, host.name, url.depth, request.priority, reader.name, request.data
+            FROM url JOIN request ON request.id = url.id JOIN reader ON reader.id = request.reader
+            JOIN host ON host.id = url.host WHERE url.id = ? AND url.end = 0"""
+        with plainly(self._path):
+            row = self._db.execute(sql, (number,)).fetchone()
+        return None if row is None else QueuedRequest(*row)
+
+    def put_last(self, queued: QueuedRequest) -> None:
+        """Ask for it after everything else of its host, from the next start on."""
+        with self._transaction():
+            self._db.execute("UPDATE request SET priority = ? WHERE id = ?", (LAST, queued.id))
+            self._unrank([(queued.priority, queued.id)])
+            self._db.execute(
+                "INSERT OR IGNORE INTO ranked SELECT host, ?, id FROM url WHERE id = ? AND end = 0", (LAST, queued.id)
+            )
+
+    def commit_requests(
+        self,
+        ended: Sequence[EndedRequest],
+        found: Iterable[FoundRequest],
+        progress: Progress,
+        again: Sequence[Again] = (),
+    ) -> Waiting:
+        """Decide `ended`, note what is asked for `again`, and add what was found and is not known, all or nothing.
+
+        How many new ones wait now. ValueError if one of `ended` or `again` does not wait.
+        """
+        with self._transaction() as tally:
+            self._decide(ended, tally)
+            self._unrank([(each.priority, each.id) for each in ended if each.priority])
+            self._put_off(again)
+            new = self._add_requests([*found, *(work for each in ended for work in each.found)], tally)
+            added = sum(tally.values())
+            meta = self._counted(**progress._asdict(), known=self.known + added, last_id=self._last_id())
+        self.meta = meta
+        return new
+
+    def _unrank(self, rows: Sequence[tuple[int, int]]) -> None:
+        sql = "DELETE FROM ranked WHERE host = (SELECT host FROM url WHERE id = ?) AND priority = ? AND id = ?"
+        self._db.executemany(sql, [(number, priority, number) for priority, number in rows])
+
+    def _add_requests(self, found: Sequence[FoundRequest], tally: Counter[tuple[End, str]]) -> Waiting:
+        """Each that is not known gets the next id."""
+        if not found:
+            return {}
+        hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
+        insert, following = self._db.execute, max(self._last_id(), self.meta.last_id) + 1
+        sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        requests, ranked, failures, new = [], [], [], Waiting()
+        for url, host, depth, key, reader, priority, data, outcome in found:
+            end, code = (0, 0) if outcome is None else (int(End.FAILED), self._codes[outcome.code])
+            if not insert(sql, (following, hosts[host], depth, end, code, key, url)).rowcount:
+                continue
+            requests.append((following, self._readers[reader], priority, data))
+            if outcome is not None:
+                failures.append((following, outcome.status, as_text(outcome.detail)))
+                tally[End.FAILED, str(outcome.code)] += 1
+            else:
+                new[host, priority] = new.get((host, priority), 0) + 1
+                if priority:
+                    ranked.append((hosts[host], priority, following))
+            following += 1
+        self._db.executemany("INSERT INTO request VALUES (?, ?, ?, ?)", requests)
+        self._db.executemany("INSERT INTO ranked VALUES (?, ?, ?)", ranked)
+        self._db.executemany("INSERT INTO failure (id, status, detail, requests) VALUES (?, ?, ?, 0)", failures)
+        tally[End.WAITING, ""] += sum(new.values())
+        return new
+
+    def failed_requests(self) -> Iterator[tuple[Failed, str]]:
+        """The requests that failed or were left out, by id, each with its reader. Read them before writing."""
+        with plainly(self._path):
+            yield from frontier_reading.failed_requests(self._db)

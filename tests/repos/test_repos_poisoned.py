@@ -1,0 +1,52 @@
+"""What hosts that refuse, are dead or fail half cost the others. `bench/poisoned.py` has the same at full size."""
+
+from pathlib import Path
+
+import pytest
+from bad_fleet import DEAD, REFUSED, BadRun, crawl_case
+
+from sanderling.apis.atproto import PERMANENT, Category
+
+SEED = 3
+ABOUT = 4  # repos of a good host
+WHOLE = 1800.0  # seconds
+MISSED = pytest.mark.xfail(reason="the first loop misses this; remove this with it", strict=True)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> float:
+    """When the last repo of the good hosts has come where there are no others."""
+    return crawl_case(tmp_path_factory.mktemp("alone"), SEED, "none", ABOUT).last_good
+
+
+def held(run: BadRun, alone: float) -> None:
+    """What holds whatever the bad hosts are like."""
+    assert run.last_good <= 1.1 * alone
+    assert run.seconds <= WHOLE
+    assert not run.missing
+    assert not run.twice
+
+
+def test_a_host_that_refuses_for_ever_costs_only_its_own_repos(tmp_path: Path, alone: float) -> None:
+    run = crawl_case(tmp_path, SEED, "429, Retry-After: 60", ABOUT)
+
+    held(run, alone)
+    assert run.listed[Category.RATE_LIMITED] == REFUSED
+    assert run.impatient == 0
+
+
+@MISSED
+def test_dead_hosts_hold_up_nobody_and_nothing_of_theirs_is_lost(tmp_path: Path, alone: float) -> None:
+    run = crawl_case(tmp_path, SEED, "dead", ABOUT)
+
+    held(run, alone)
+    assert set(run.listed) - set(PERMANENT) <= set(DEAD), "nobody has the reason of another"
+    assert not crawl_case(tmp_path, SEED, "dead", ABOUT, well=True).missing, "the next run has all of it"
+
+
+@MISSED
+def test_hosts_that_fail_half_of_their_requests_are_archived(tmp_path: Path, alone: float) -> None:
+    run = crawl_case(tmp_path, SEED, "half", ABOUT)
+
+    held(run, alone)
+    assert not set(run.listed) - set(PERMANENT)
