@@ -102,8 +102,8 @@ def crawl(dids: str, out: str) -> Numbers:
         parts.segments.close()
     return {
         "cpu": time.process_time() - began,
-        "archived": ran.view.total_crawled,
-        "failed": sum(ran.view.failed.values()),
+        "archived": ran.kept.view.total_crawled,
+        "failed": sum(ran.kept.view.failed.values()),
         "complete": ran.complete,
         "peak": _memory("VmHWM"),
     }

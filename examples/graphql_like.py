@@ -5,7 +5,7 @@ Serve an API to try it on, with `sanderling world api`, and run this file beside
     sanderling run examples/graphql_like.py --out books --private
 """
 
-from sanderling import Job, JobReply, Request
+from sanderling import Job, Request
 from sanderling.jobs import Answers, Cursor
 
 QUERY = """query ($first: Int, $after: String) {
@@ -30,6 +30,6 @@ job = Job(
 
 
 @job.read
-def books(reply: JobReply) -> object:
+def books(reply):
     """A page of books."""
     return reply.json()["data"]["books"]["nodes"]

@@ -7,7 +7,7 @@ Serve an API to try it on, with `sanderling world api`, and run this file beside
 The password is read from the environment. Neither it nor the session is ever written down.
 """
 
-from sanderling import Job, JobReply
+from sanderling import Job
 from sanderling.jobs import Login, PageNumber
 
 API = "http://127.0.0.1:8040"
@@ -27,6 +27,6 @@ job = Job(
 
 
 @job.read
-def orders(reply: JobReply) -> object:
+def orders(reply):
     """A page of orders, each of which is a record. It ends at the first page that is empty."""
     return reply.json()["orders"]

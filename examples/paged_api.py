@@ -7,11 +7,9 @@ Serve an API to try it on, with `sanderling world api`, and run this file beside
 Kill it and run the same command again: it goes on where it was. The records are in posts/records.jsonl.
 """
 
-from collections.abc import Iterator
-
 import msgspec
 
-from sanderling import Job, JobReply, Request
+from sanderling import Job, Request
 from sanderling.jobs import Cursor
 
 START = "http://127.0.0.1:8040/posts?limit=25"
@@ -28,13 +26,13 @@ class Post(msgspec.Struct):
 
 
 @job.read
-def posts(reply: JobReply) -> Iterator[Request]:
+def posts(reply):
     """A page of the list: asks for the details of each entry. The next page is asked for as `paging` says."""
     for post in reply.json()["data"]:
         yield Request(f"/posts/{post['id']}", read="detail")
 
 
 @job.read(record=Post)
-def detail(reply: JobReply) -> object:
+def detail(reply):
     """One post, which is a record as it is."""
     return reply.json()

@@ -7,15 +7,13 @@ Serve an API to try it on, with `sanderling world api`, and run this file beside
 Another search goes into another folder: --out gulls --set query=gull.
 """
 
-from collections.abc import Iterator, Mapping
-
-from sanderling import Job, JobReply, Request
+from sanderling import Job, Request
 from sanderling.jobs import Offset
 
 API = "http://127.0.0.1:8040"
 
 
-def start(arguments: Mapping[str, object]) -> Iterator[Request]:
+def start(arguments):
     """The first page of the search; the body of the others has another offset, as `paging` says."""
     yield Request(f"{API}/search", method="POST", json={"query": arguments["query"], "offset": 0, "limit": 20})
 
@@ -31,6 +29,6 @@ job = Job(
 
 
 @job.read
-def hits(reply: JobReply) -> object:
+def hits(reply):
     """A page of what was found."""
     return reply.json()["hits"]

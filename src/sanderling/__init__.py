@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sanderling.formats.repo import parse_repo
     from sanderling.ids import host_of
     from sanderling.jobs.job import Job
+    from sanderling.jobs.reply import JobReply
     from sanderling.jobs.request import Request
     from sanderling.jobs.running import run_job
     from sanderling.limit import CircuitOpen, Limiter, LimiterRules, PaceRules
@@ -35,6 +36,7 @@ __all__ = [
     "Client",
     "Code",
     "Job",
+    "JobReply",
     "Limiter",
     "LimiterRules",
     "Outcome",
@@ -56,6 +58,7 @@ _HOMES = {
     "Client": "fetch.client",
     "Code": "outcome",
     "Job": "jobs.job",
+    "JobReply": "jobs.reply",
     "Limiter": "limit",
     "LimiterRules": "limit",
     "Outcome": "outcome",

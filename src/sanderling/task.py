@@ -10,6 +10,10 @@ from sanderling.redact import HIDDEN, is_secret, redact_url
 
 Headers = tuple[tuple[str, str], ...]
 
+# Among the `secrets` of a task: its body holds one, as that of a log-in does. No redirect takes it to another host, and
+# no cache keeps the answer.
+SECRET_BODY = ":body"  # noqa: S105 - the word for it
+
 # What would end the request line or a header early, and begin another: a url or a value from a stranger could
 # smuggle in a whole request.
 _BREAKS = re.compile(r"[\x00-\x20\x7f]")
@@ -55,8 +59,7 @@ class Task:
     wait: float | None = field(default=None, compare=False)
     # Under what name its body takes up memory, where several with the same url are asked at once; else its url.
     holder: str = field(default="", compare=False)
-    # Names of headers and parameters, in lower case, that hold secrets though they do not sound like it. Where any are
-    # named, the body is taken for one as well: no redirect takes it to another host.
+    # Names of headers and parameters, in lower case, that hold secrets whatever they sound like, and SECRET_BODY.
     secrets: frozenset[str] = field(default=frozenset(), compare=False)
     # Follows from the url, so it takes no part in comparing; kept because every station of the road asks for it.
     host: Host = field(init=False, compare=False)

@@ -15,6 +15,7 @@ from looping import virtual
 from sanderling.apis.auth import ApiKey, Auth, Basic, Bearer, Login, OAuth2
 from sanderling.apis.credentials import FAILED_PAUSE, REJECTED_PAUSE, Answered, Credentials, TokenStore
 from sanderling.fetch.attempts import Fetcher
+from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.outcome import Code
 from sanderling.stores.durable import FolderError
@@ -40,11 +41,13 @@ class World:
     refresh: str = "refresh-0"
     faults: list[Reply | Exception] = field(default_factory=list)  # what the host of tokens says first
     accepts: bool = True  # whether the API accepts any token at all
+    memory: Memory = field(default_factory=lambda: Memory(1))  # in which bodies are held, as a client does
 
     async def send(self, task: Task) -> Reply:
         self.sent.append(task)
         await asyncio.sleep(5.0 if "/slow" in task.url else 1.0)
         if task.host == "login.example":
+            await self.memory.hold(task.holder or task.url, 100)
             return self.give_token(task)
         if "/away" in task.url:
             return said(task, 302, {}, Location="https://evil.example/")
@@ -90,7 +93,7 @@ class House:
         clock = LoopClock()
         self.world = world
         self.limiter = Limiter(FAST, clock=clock)
-        self.credentials = Credentials(auth, HOSTS, clock, store, environment)
+        self.credentials = Credentials(auth, HOSTS, clock, store, world.memory, environment)
         self._fetcher = Fetcher(world, self.limiter, clock=clock, retry=False)
 
     async def ask(self, path: str = "/", base: str = API) -> Answered:
@@ -113,6 +116,7 @@ class House:
 
     def check_nothing_is_held(self) -> None:
         assert {host.inflight for host in self.limiter.snapshot().top} == {0}
+        assert self.world.memory.total == 0
 
 
 def codes(answers: list[Answered]) -> set[Code]:

@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
+from sanderling.engine.host_report import HostStatus
 from sanderling.limit import HostView
-from sanderling.pages.status import HostStatus, Status
+from sanderling.pages.status import Status
 
 VIEW = HostView(
     host="a.example",

@@ -4,7 +4,7 @@ import pytest
 from statuses import host
 
 from sanderling.cli.host_table import Columns, Growth, HostTable, headline, latency, others, progress
-from sanderling.pages.status import HostStatus
+from sanderling.engine.host_report import HostStatus
 
 COLUMNS = Columns("{:>6}{:>8}  {}", ("rate", "waiting", "state"), name=20)
 A, B, C = host("a.example"), host("b.example"), host("c.example")

@@ -5,14 +5,18 @@ from math import inf
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from machines import TIMEOUT, play
+from machines import TIMEOUT, Memory, Place, play
 from shapes import Shape, check, make, shapes
 from worlds import CODES, FAILURES, OUTAGES, REFUSALS, Fault, Item, Plan, Request, Rules, Spell, World, limits
 
-from sanderling.limit import BreakerRules
-from sanderling.outcome import Code
+from sanderling.engine.blame import Judge
+from sanderling.engine.ports import Settled
+from sanderling.engine.rules import EngineRules
+from sanderling.limit import BreakerRules, Limiter
+from sanderling.outcome import Code, Outcome
+from sanderling.testing import FakeClock
 
 SICK, WELL = "sick.example", "well.example"
 CUT_SHORT = 1.0 + BreakerRules().jitter  # times its length, a pause may take
@@ -79,6 +83,7 @@ def test_where_failures_are_usual_a_bad_item_is_asked_twenty_times_at_most(
         assert all(end.code in (CODES[fault], Code.HOST_UNAVAILABLE) for end in ends)
 
 
+@example(lasts=1062.1369193313967, fault=Fault.BUSY_FOR, start=17.87351574464197, seed=3779)
 @settings(max_examples=20)
 @given(st.floats(20, 1500), st.sampled_from((*OUTAGES, Fault.BUSY_FOR)), st.floats(1, 20), st.integers(0, 2**32))
 def test_a_host_that_comes_back_is_taken_up_again_and_no_item_has_failed(
@@ -180,3 +185,27 @@ def test_probes_of_many_hosts_that_never_answer_keep_no_crawl_alive() -> None:
 
     check(world, machine)
     assert set(world.disk.asides) == set(names)
+
+
+@pytest.mark.parametrize("code", [Code.HTTP_ERROR, Code.TRUNCATED])
+def test_a_flawed_answer_is_the_fault_of_its_item_and_shows_that_the_host_is_well(code: Code) -> None:
+    host, told = Place(WELL), Told()
+    judge = Judge(told, Limiter(clock=FakeClock()), EngineRules())
+    host.note_failure(Outcome(Code.TIMEOUT), 0.0)
+
+    for now in range(1, 5):
+        flawed = Settled[str](Outcome(code, 200), flawed=True)
+        judge.settle(host, Item(WELL, "one"), flawed, float(now), probe=False, dropped=False)
+
+    assert told.failures == [(1, 3.0), (2, 12.0), (3, 33.0), (4, None)]
+    assert (host.answered, host.silent_since, host.failures("one"), host.good) == (4.0, None, 0, None)
+
+
+class Told(Memory):
+    """Writes down how often the item has failed, and when it is due again."""
+
+    def __init__(self) -> None:
+        self.failures: list[tuple[int, float | None]] = []
+
+    def failed(self, host: Place, work: Item, outcome: Outcome, failures: int, due: float | None) -> None:  # noqa: ARG002
+        self.failures.append((failures, due))

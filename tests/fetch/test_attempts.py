@@ -16,7 +16,7 @@ from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit import BackoffRules, BreakerRules, BudgetRules, Feedback, Limiter, LimiterRules, PaceRules, Permit
 from sanderling.outcome import Code
-from sanderling.task import Blame, Reply, Task
+from sanderling.task import SECRET_BODY, Blame, Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 
@@ -228,7 +228,7 @@ def test_secrets_follow_no_redirect_to_another_host_or_into_the_open(elsewhere: 
 
 def test_a_body_that_is_sent_with_secrets_follows_no_redirect_to_another_host() -> None:
     http = Echo([reply(307, Location="/same"), reply(307, Location="https://b.example/"), reply(200)])
-    task = Task("https://a.example/", method="POST", body=b"client_secret=x", secrets=frozenset({"authorization"}))
+    task = Task("https://a.example/", method="POST", body=b"client_secret=x", secrets=frozenset({SECRET_BODY}))
 
     fetched = run(lambda: Fetcher(http, Limiter(FAST)).fetch(task))
 

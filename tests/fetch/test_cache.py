@@ -18,7 +18,7 @@ from sanderling.fetch.http import Http
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.outcome import Code, Outcome
 from sanderling.stores.durable import FolderError
-from sanderling.task import Reply, Task
+from sanderling.task import SECRET_BODY, Reply, Task
 from sanderling.testing.scripted import ScriptedServer, Step, answer
 
 OWN = GuardRules(private=True, raw_addresses=True)
@@ -142,12 +142,17 @@ def test_no_secret_reaches_a_file(tmp_path: Path) -> None:
         json.dumps({"accessToken": SECRET}),
     ):
         cache.keep(Task(URL, method="POST", body=body.encode()), reply(b'{"token": "x"}'))
+    login = Task(URL, method="POST", body=b"grant_type=client_credentials", secrets=frozenset({SECRET_BODY}))
+    cache.keep(login, reply(b'{"token": "x"}'))
     cache.keep(Task(f"{URL}&n=2"), reply(url=f"https://other.example.org/?sig={SECRET}"))
+    odd = Task(f"{URL}&k={SECRET}", secrets=frozenset({"k"}))
+    cache.keep(odd, reply(url=f"https://other.example.org/?k={SECRET}"))
+    cache.keep(odd, reply(url=odd.url))
 
     kept = [path.read_text() for path in files(tmp_path)]
 
-    assert len(kept) == 1
-    assert SECRET not in kept[0]
+    assert len(kept) == 2
+    assert SECRET not in "".join(kept)
     assert SECRET not in str(list(tmp_path.rglob("*")))
     found = cache.find(Task(url, headers=bearer))
     assert found is not None

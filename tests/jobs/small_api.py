@@ -15,6 +15,7 @@ from sanderling.flow.memory import Memory
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.run import JobRun, JobTools, hosts_of
 from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
@@ -100,6 +101,7 @@ def run(
     arguments: Mapping[str, Any] | None = None,
     rules: EngineRules | None = None,
     stop_after: float | None = None,
+    wanted: Mapping[float, Control] | None = None,
     rps: float = 10.0,
 ) -> Ran:
     """Run a job to its end under virtual time."""
@@ -111,6 +113,8 @@ def run(
             limiter = Limiter(LimiterRules(pace=pace), clock=clock, rng=Random(1))
             tools = JobTools(of, limiter, clock, inline, Memory(2**30))
             one = JobRun(job, opened, hosts, tools, rules or EngineRules())
+            for after, control in (wanted or {}).items():
+                asyncio.get_running_loop().call_later(after, one.control, control)
             if stop_after is not None:
                 asyncio.get_running_loop().call_later(stop_after, one.stop)
             complete = await one.run()

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from small_web import Crawled, crawl, page, web
 from statuses import VIEW, host, status
 
+from sanderling.engine.host_report import HostStatus
 from sanderling.observe.report import AtFault, HostCondition, HostReport, Report
 from sanderling.pages.report import PagesFacts, report
-from sanderling.pages.status import HostStatus, Status
+from sanderling.pages.status import Status
 from sanderling.pages.status import status as take_status
 from sanderling.testing import run_virtual
 

@@ -2,8 +2,10 @@
 
 from random import Random
 
+from sanderling.engine.classes import Class, Shares
 from sanderling.polling.entries import Entry
 from sanderling.polling.schedule import Schedule
+from sanderling.polling.source import ENGINE
 from sanderling.stores.polling import Target
 
 
@@ -37,13 +39,23 @@ def schedule(*entries: Entry, lane: str = "host") -> Schedule:
 
 
 def take(made: Schedule, now: float, *, live: bool = False, lane: str = "host") -> Entry | None:
-    """The next one that is due, started."""
+    """The next one that is due, started, as the engine takes them."""
     if lane not in made.hosts:
         return None
     host = made.hosts[lane]
-    found = host.live.pick(now)
-    if found is None and not live:
-        found = host.usual.pick(now)
-    if found is not None:
-        made.started(found)
+    lines = {Class.LIVE: host.live} if live else {Class.LIVE: host.live, Class.NEW: host.usual}
+    classes = [of for of, line in lines.items() if line.due(now) <= now]
+    if not classes:
+        return None
+    host.shares = host.shares or Shares()
+    found = host.pick(of := host.shares.next(classes), now)
+    host.shares.charge(of, ENGINE.weights)
+    assert found is not None
+    made.started(found)
     return found
+
+
+def next_at(made: Schedule) -> float | None:
+    """When the next one falls due, of those that are not due yet."""
+    found = made.upcoming()
+    return found[0].at if found else None

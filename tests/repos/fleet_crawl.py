@@ -9,13 +9,13 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from sanderling.fetch.attempts import Fetcher, Sends
+from sanderling.fetch.attempts import Sends
 from sanderling.flow.memory import Memory
 from sanderling.formats.rca_reader import RcaReader
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
-from sanderling.repos.books import Books
-from sanderling.repos.crawl import Hands, RepoCrawl, Stores
+from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Entry
+from sanderling.repos.handler import Hands
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.stores.control_file import Control
@@ -26,7 +26,7 @@ from sanderling.worlds.pds import Fleet
 from sanderling.worlds.pds_network import FleetNetwork
 
 T = TypeVar("T")
-LIMITS = LimiterRules(pace=PaceRules(max_rps=10), breaker=BreakerRules(consecutive=10, unreached=10))
+LIMITS = LimiterRules(pace=PaceRules(max_rps=10), breaker=BreakerRules(consecutive=10))
 
 
 class Listed:
@@ -85,11 +85,11 @@ def crawl_fleet(
     async def crawled(clock: LoopClock, progress: SqliteProgress, segments: Segments) -> Crawled:
         progress.record(segments.found, [], cursor=None, segment=segments.number)
         limiter = Limiter(LIMITS, clock=clock, rng=Random(1))
-        fetcher = Fetcher(through(FleetNetwork(fleet, clock)), limiter, clock=clock)
-        stores = Stores(Listed(list(fleet.directory())), progress, Books(segments, progress, inline, clock))
+        http = through(FleetNetwork(fleet, clock))
+        stores = Stores(Listed(list(fleet.directory())), progress, segments)
         hands = Hands(inline, inline, Memory(2**30))
         made = rules or RepoRules(page_size=100)
-        crawl = RepoCrawl(stores, fetcher, limiter, hands, rules=made, clock=clock)
+        crawl = RepoCrawl(stores, http, limiter, hands, rules=made, clock=clock)
         for after, control in (wanted or {}).items():
             clock.call_later(after, partial(crawl.control, control))
         if stop_after is not None:

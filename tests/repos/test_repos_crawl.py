@@ -9,20 +9,19 @@ import pytest
 from fleet_crawl import Crawled, Listed, crawl_fleet, inline
 
 from sanderling.apis.atproto import Category
-from sanderling.fetch.attempts import Fetcher, Sends
+from sanderling.fetch.attempts import Sends
 from sanderling.flow.memory import Memory
 from sanderling.formats.car import read_car, write_car
 from sanderling.formats.cid import Cid
 from sanderling.formats.repo import Limits, RepoError, parse_repo
 from sanderling.limit import Limiter
-from sanderling.repos.books import Books
-from sanderling.repos.crawl import Hands, RepoCrawl, Stores
+from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import DirectoryError, Entry
-from sanderling.repos.measures import Exchanges
+from sanderling.repos.handler import Hands
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.repos.status import Watched
-from sanderling.stores.ports import Finished, ProgressError, Unfinished
+from sanderling.stores.ports import Finished, HostAside, ProgressError, Unfinished
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.stores.status_file import is_running
 from sanderling.task import Reply, Task
@@ -208,7 +207,7 @@ def test_a_repo_that_lacks_records_is_asked_for_again_and_kept_as_it_is_in_the_e
 
     done = crawl_fleet(tmp_path / "out", fleet, through=parts.through)
 
-    assert (parts.asked, done.archive[did], done.crawl.dropped["missing"]) == (asked, 1, missing)
+    assert (parts.asked, done.archive[did], done.crawl.source.dropped["missing"]) == (asked, 1, missing)
     assert set(done.archive) == set(live)
 
 
@@ -219,7 +218,8 @@ def test_the_directory_is_read_ahead_further_where_few_hosts_have_work(tmp_path:
     directory = Listed([(f"did:plc:{n:05}", f"https://h{n % hosts}.example") for n in range(6_000)])
 
     async def main() -> int:
-        crawl = made(tmp_path, directory, Answering(after=1000), RepoRules(page_size=100, workers=1, passes=1))
+        patient = RepoRules(page_size=100, workers=1, patience=1e4, first_patience=1e4)
+        crawl = made(tmp_path, directory, Answering(after=1000), patient)
         asyncio.get_running_loop().call_later(100, crawl.stop)
         await crawl.run()
         return crawl.measures.pages
@@ -253,10 +253,9 @@ def test_a_directory_that_fails_half_way_is_not_taken_for_its_end(tmp_path: Path
 def made(folder: Path, directory: Listed, http: Sends, rules: RepoRules) -> RepoCrawl:
     clock, progress = LoopClock(), SqliteProgress(folder / "progress.db")
     limiter = Limiter(clock=clock)
-    books = Books(Segments(folder / "rca", size=1000, created_at=lambda: 0), progress, inline, clock)
+    segments = Segments(folder / "rca", size=1000, created_at=lambda: 0)
     hands = Hands(inline, inline, Memory(1000))
-    fetcher = Fetcher(http, limiter, clock=clock)
-    return RepoCrawl(Stores(directory, progress, books), fetcher, limiter, hands, rules=rules, clock=clock)
+    return RepoCrawl(Stores(directory, progress, segments), http, limiter, hands, rules=rules, clock=clock)
 
 
 class Answering:
@@ -278,8 +277,7 @@ def test_a_clock_that_is_set_meanwhile_neither_ages_the_status_nor_makes_it_look
         crawl, clock = made(tmp_path, Listed([]), Answering(), RepoRules()), LoopClock(1_800_000_000.0 + by)
         crawl.clock = clock
         segments, progress = Segments(tmp_path / "other", size=1, created_at=lambda: 0), SqliteProgress(tmp_path / "db")
-        books = Books(segments, progress, inline, clock)
-        watched = Watched(crawl, Exchanges(Answering(), clock), books, segments, 0, progress.view())
+        watched = Watched(crawl, segments, 0, progress.view())
         now = watched.status(7.5)
         return now.wall - now.started, is_running(now, clock.wall())
 
@@ -294,12 +292,18 @@ def test_a_disk_that_fills_up_between_segment_and_progress_loses_and_doubles_not
         records = 0
 
         def record(
-            self, done: Sequence[Finished], failed: Sequence[Unfinished], *, cursor: str | None, segment: int
+            self,
+            done: Sequence[Finished],
+            failed: Sequence[Unfinished],
+            *,
+            cursor: str | None,
+            segment: int,
+            hosts: Sequence[HostAside] = (),
         ) -> None:
             self.records += bool(done)
             if self.records == 3:
                 raise ProgressError("cannot use progress.db: no space left on device")
-            super().record(done, failed, cursor=cursor, segment=segment)
+            super().record(done, failed, cursor=cursor, segment=segment, hosts=hosts)
 
     for _ in range(2):
         with pytest.raises(ExceptionGroup) as caught:

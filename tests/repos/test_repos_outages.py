@@ -9,13 +9,13 @@ import pytest
 from fleet_crawl import Listed, inline
 
 from sanderling.apis.atproto import Category
-from sanderling.fetch.attempts import PROBE_WAIT, Fetcher
+from sanderling.fetch.attempts import PROBE_WAIT
 from sanderling.flow.memory import Memory
 from sanderling.formats.car import write_car
 from sanderling.formats.cid import Cid
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
-from sanderling.repos.books import Books
-from sanderling.repos.crawl import Hands, RepoCrawl, Stores
+from sanderling.repos.crawl import RepoCrawl, Stores
+from sanderling.repos.handler import Hands
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.stores.ports import ProgressView
@@ -26,11 +26,9 @@ from sanderling.testing import LoopClock, run_virtual
 SICK, SLOW, GONE = "sick.example", "slow.example", "gone.example"
 EMPTY = write_car([Cid.of(b"\xa0")], [(Cid.of(b"\xa0"), b"\xa0")])  # a CAR without a commit, which is no repo for good
 START = 20.0
-EVERY = 40.0  # seconds between two requests at most: silence is known when the first time out, then 30
+EVERY = 30.0  # seconds between two requests at most
 RATE = 10.0  # requests a second to a large host
-LIMITS = LimiterRules(
-    pace=PaceRules(initial_rps=RATE, max_rps=RATE), breaker=BreakerRules(consecutive=10, unreached=10)
-)
+LIMITS = LimiterRules(pace=PaceRules(initial_rps=RATE, max_rps=RATE), breaker=BreakerRules(consecutive=10))
 
 
 class Hosts:
@@ -89,13 +87,11 @@ def crawl(
             Segments(folder / "rca", size=1000, created_at=lambda: 0) as segments,
         ):
             limiter = Limiter(LIMITS, clock=clock)
-            books = Books(segments, progress, inline, clock)
             named = [(f"did:plc:{n:06}{host}", f"https://{host}") for host in sizes for n in range(sizes[host])]
-            stores = Stores(Listed(named), progress, books)
-            fetcher = Fetcher(hosts, limiter, clock=clock)
+            stores = Stores(Listed(named), progress, segments)
             rules = RepoRules(page_size=100_000)
             hands = Hands(inline, inline, Memory(1000))
-            crawling = RepoCrawl(stores, fetcher, limiter, hands, rules=rules, clock=clock)
+            crawling = RepoCrawl(stores, hosts, limiter, hands, rules=rules, clock=clock)
             if stop_after is not None:
                 clock.call_later(stop_after, crawling.stop)
             complete = await crawling.run()

@@ -8,13 +8,12 @@ import pytest
 from fleet_crawl import LIMITS, Listed, archived, crawl_fleet, inline
 
 from sanderling.apis.atproto import Category
-from sanderling.fetch.attempts import Fetcher
 from sanderling.flow.memory import Memory
 from sanderling.formats.rca import encode_block
 from sanderling.limit import Limiter
 from sanderling.repos.archives import Problem
-from sanderling.repos.books import Books
-from sanderling.repos.crawl import Hands, RepoCrawl, Stores
+from sanderling.repos.crawl import RepoCrawl, Stores
+from sanderling.repos.handler import Hands
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.repos.since import EarlierRevs
@@ -108,7 +107,7 @@ class Changing:
         method, did = task.url.partition("?")[0].rpartition(".")[2], task.url.partition("did=")[2]
         self.asked[method, did] += 1
         if did in self._silent:
-            raise ConnectionRefusedError
+            raise ConnectionResetError
         reply = await self._network.send(task)
         if method == "getLatestCommit" and did in self._changed:
             return Reply(200, (), b'{"cid": "bafy", "rev": "3zzz"}', task.url, reply.latency)
@@ -132,12 +131,9 @@ def again(
         progress = SqliteProgress(folder / "progress.db")
         with Segments(folder / "rca", size=2**20, created_at=lambda: 1) as segments:
             limiter = Limiter(LIMITS, clock=clock)
-            stores = Stores(
-                Listed(list(fleet.directory())), progress, Books(segments, progress, inline, clock), earlier
-            )
+            stores = Stores(Listed(list(fleet.directory())), progress, segments, earlier)
             hands, rules = Hands(inline, inline, Memory(2**30)), RepoRules(page_size=100)
-            fetcher = Fetcher(made, limiter, clock=clock)
-            assert await RepoCrawl(stores, fetcher, limiter, hands, rules=rules, clock=clock).run()
+            assert await RepoCrawl(stores, made, limiter, hands, rules=rules, clock=clock).run()
         return progress.view(), made
 
     folder.mkdir()

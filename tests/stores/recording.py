@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from sanderling.stores.ports import Finished, Progress, Unfinished
+from sanderling.stores.ports import Finished, HostAside, Progress, Unfinished
 from sanderling.stores.redis_progress import RedisProgress
 from sanderling.stores.sqlite_progress import SqliteProgress
 
@@ -30,7 +30,9 @@ def crawl(progress: Progress, records: int = sys.maxsize) -> None:
         failed = [
             Unfinished(each, CATEGORIES[place % 2], permanent=place % 2 == 0) for place, each in enumerate(dids[:5])
         ]
-        progress.record(done, failed, cursor=dids[-1], segment=number + 1)
+        failed[1] = failed[1]._replace(failures=number, due=number + 1)
+        hosts = [HostAside("a.example", "", 0), HostAside("b.example", "timeout", number + 1)]
+        progress.record(done, failed, cursor=dids[-1], segment=number + 1, hosts=hosts)
         print("recorded", flush=True)  # noqa: T201 - for whoever wants to kill it
 
 

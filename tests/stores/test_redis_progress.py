@@ -10,7 +10,7 @@ from recording import CATEGORIES, batch, crawl, did
 from services.process import Missing, free_ports, private_folder, program, running
 from services.redis import _wheel, hello
 
-from sanderling.stores.ports import ProgressError
+from sanderling.stores.ports import FIRST, Due, Finished, ProgressError, Unfinished
 from sanderling.stores.redis_progress import RedisProgress
 
 
@@ -47,13 +47,27 @@ def test_the_keys_are_those_that_others_read(opens: Opens, client: redis_client.
     kinds = {key.removeprefix(prefix): client.type(key) for key in client.scan_iter(f"{prefix}*")}
     assert kinds == {
         "cursor": "string", "completed": "set", "segment_num": "string", "stats": "hash",
-        "failed:not_found": "set", "failed:timeout": "set",
+        "failed:not_found": "set", "failed:timeout": "set", "due": "zset",
     }  # fmt: skip
     assert client.hgetall(f"{prefix}stats") == {"total_crawled": "15", "bytes_written": "150"}
     assert client.smembers(f"{prefix}failed:not_found") == {did(0), did(2), did(4)}
     assert client.sismember(f"{prefix}completed", did(0))
     assert client.get(f"{prefix}cursor") == did(19)
     assert RedisProgress.__init__.__kwdefaults__ == {"prefix": "crawler:"}
+
+
+def test_a_redis_of_release_0_2_0_is_gone_on_with(opens: Opens, client: redis_client.Redis, prefix: str) -> None:
+    """It had no due times: what failed for now is due at once, and nothing else is."""
+    before = opens()
+    gone = Unfinished(did(3), "timeout", permanent=True)
+    open_ones = [Unfinished(did(number), "timeout", permanent=False) for number in (1, 2)]
+    before.record([Finished(did(4), 5)], [*open_ones, gone], cursor=did(4), segment=1)
+    assert not client.exists(f"{prefix}due")
+
+    for _ in range(2):
+        after = opens()
+        assert after.due(FIRST, 0, 10) == [Due(0, 0, did(1)), Due(0, 0, did(2))]
+        assert after.view().scheduled == 2
 
 
 def test_two_prefixes_do_not_see_each_other(opens: Opens, redis: str, client: redis_client.Redis, prefix: str) -> None:
@@ -130,7 +144,8 @@ def test_a_server_that_goes_away_is_said_and_comes_back(mortal: tuple[str, Start
         progress.reset,
         lambda: progress.pending(batch(0)),
         lambda: crawl(progress, 1),
-        lambda: progress.failed(CATEGORIES, "", 5),
+        lambda: progress.due(FIRST, 9, 5),
+        lambda: progress.aside(5),
         lambda: RedisProgress(url, categories=CATEGORIES),
     ):
         with pytest.raises(ProgressError, match=gone):

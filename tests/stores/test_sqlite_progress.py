@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from progress_contract import EMPTY, Opens, ProgressContract
-from recording import CATEGORIES, batch, crawl, did
+from recording import batch, crawl, did
 
-from sanderling.stores.ports import Finished, ProgressError, Unfinished
+from sanderling.stores.ports import FIRST, Due, Finished, ProgressError, Unfinished
 from sanderling.stores.sqlite_progress import SqliteProgress
 
 
@@ -72,7 +72,7 @@ def test_a_later_version_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 9")
 
-    with pytest.raises(ProgressError, match=r"is of format 9, this version reads 1; use a newer version"):
+    with pytest.raises(ProgressError, match=r"is of format 9, this version reads 2; use a newer version"):
         SqliteProgress(path)
 
 
@@ -91,24 +91,61 @@ def test_a_record_that_fails_changes_nothing(opens: Opens) -> None:
         progress.record([Finished(did(1), 1)], [Unfinished(did(500), "", permanent=False)], cursor=did(900), segment=9)
 
     assert progress.view() == before
-    assert progress.pending(batch(0)) == [did(1), did(3)]
+    assert progress.pending(batch(0)) == [did(3)]
     crawl(progress, 1)
     assert progress.view().segment == 2
 
 
-def test_a_page_of_failures_reads_no_more_than_a_page(opens: Opens) -> None:
+def test_no_look_reads_more_than_it_returns(opens: Opens) -> None:
     progress = opens()
     assert isinstance(progress, SqliteProgress)
     statements: list[str] = []
     progress._db.set_trace_callback(statements.append)
-    progress.failed(CATEGORIES, did(1), 5)
+    progress.due(Due(3, 1, did(1)), 9, 5)
+    progress.last_due()
     progress.pending([did(1)])
+    progress.aside(3)
+    progress.aside_of("a.example")
     progress._db.set_trace_callback(None)
 
     plans = [
         step for each in statements for (*_, step) in progress._db.execute(f"EXPLAIN QUERY PLAN {each}").fetchall()
     ]
 
-    assert any("SEARCH did USING INDEX did_failed (did>?)" in step for step in plans), plans
+    assert any("SEARCH did USING COVERING INDEX did_due ((due,failures,did)>(?,?,?)" in step for step in plans), plans
     assert any("SEARCH did USING PRIMARY KEY (did=?)" in step for step in plans), plans
-    assert not [step for step in plans if "SCAN did" in step or "TEMP B-TREE" in step]
+    assert not [step for step in plans if step.startswith("SCAN did") or "TEMP B-TREE" in step], plans
+
+
+def test_a_file_of_release_0_2_0_is_upgraded_in_place(path: Path) -> None:
+    """What failed for now is due at once, and what is complete stays so."""
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(path)) as db:
+        for statement in V1:
+            db.execute(statement)
+        db.commit()
+
+    for _ in range(2):
+        with closing(SqliteProgress(path)) as progress:
+            assert progress.due(FIRST, 0, 10) == [Due(0, 0, did(2)), Due(0, 0, did(4))]
+            assert progress.pending([did(number) for number in range(1, 6)]) == [did(5)]
+            view = progress.view()
+            assert (view.cursor, view.segment, view.bytes_written, view.total_crawled) == (did(4), 7, 99, 1)
+            assert (view.completed, view.failed) == (2, {"not_found": 1, "timeout": 2})
+            assert (view.scheduled, view.due, view.hosts_aside) == (2, 0, 0)
+
+
+V1 = (
+    "CREATE TABLE crawl (cursor TEXT NOT NULL, segment INTEGER NOT NULL, bytes_written INTEGER NOT NULL)",
+    f"INSERT INTO crawl VALUES ('{did(4)}', 7, 99)",  # noqa: S608 - ours
+    """CREATE TABLE did (
+        did TEXT PRIMARY KEY, category TEXT NOT NULL, complete INTEGER NOT NULL,
+        CHECK (complete = 1 OR complete = 0 AND category != '')) WITHOUT ROWID""",
+    "CREATE INDEX did_failed ON did (did, category) WHERE complete = 0",
+    "CREATE TABLE tally (category TEXT, complete INTEGER, dids INTEGER NOT NULL, PRIMARY KEY (category, complete))",
+    f"INSERT INTO did VALUES ('{did(1)}', '', 1), ('{did(2)}', 'timeout', 0), ('{did(3)}', 'not_found', 1)",  # noqa: S608
+    f"INSERT INTO did VALUES ('{did(4)}', 'timeout', 0)",  # noqa: S608
+    "INSERT INTO tally VALUES ('', 1, 1), ('timeout', 0, 2), ('not_found', 1, 1)",
+    f"PRAGMA application_id = {0x53414E50}",
+    "PRAGMA user_version = 1",
+)

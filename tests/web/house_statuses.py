@@ -12,7 +12,7 @@ from fake_polling import VIEW
 from sequence_statuses import DECISION
 from sequence_statuses import status as sequence_status
 
-from sanderling.pages.status import HostStatus as PageHost
+from sanderling.engine.host_report import HostStatus as PageHost
 from sanderling.pages.status import Status as PagesStatus
 from sanderling.repos.status import HostStatus as RepoHost
 from sanderling.repos.status import RepoStatus

@@ -15,7 +15,7 @@ from fake_polling import VIEW
 from house_statuses import ALL, PAGES, changed, put
 from playwright.sync_api import Page, expect
 
-from sanderling.pages.status import HostStatus
+from sanderling.engine.host_report import HostStatus
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 

@@ -11,8 +11,8 @@ from house_statuses import ALL, EVENTS, HOSTILE, PAGES, POLLING, REPOS, SEQUENCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sanderling.engine.host_report import HostStatus
 from sanderling.observe.report import LONGEST, MOST_NAMES, MOST_TROUBLES
-from sanderling.pages.status import HostStatus
 from sanderling.stores.control_file import Control
 from sanderling.web.house import AnyStatus, Found, Said, Stamp
 from sanderling.web.house_events import DeadShown

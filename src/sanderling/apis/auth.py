@@ -17,7 +17,7 @@ import msgspec
 from sanderling.apis.conditions import Condition, parse_subject
 from sanderling.apis.request_parts import FORM, put_cookie, put_header, put_param
 from sanderling.ids import Host, host_of
-from sanderling.task import Headers, Task
+from sanderling.task import SECRET_BODY, Headers, Task
 
 LONGEST_SECRET = 16_384  # characters
 EXPIRED = "status = 401"
@@ -239,7 +239,7 @@ class Login:
             return _form_task(self.url, reveal_all("form of Login", dict(self.form), environment), headers)
         body = msgspec.json.encode(reveal_all("json of Login", dict(self.json or {}), environment))
         headers = (*headers, ("Content-Type", "application/json"))
-        return Task(self.url, "POST", headers, body, secrets=frozenset({"authorization"}))
+        return Task(self.url, "POST", headers, body, secrets=frozenset({SECRET_BODY}))
 
 
 Auth = ApiKey | Bearer | Basic | OAuth2 | Login
@@ -266,8 +266,7 @@ def reveal_all(name: str, value: Any, environment: Mapping[str, str]) -> Any:  #
 
 def _form_task(url: str, fields: Mapping[str, object], headers: Headers) -> Task:
     body = urlencode({name: str(value) for name, value in fields.items()}).encode()
-    # That something is secret keeps the body at its host: see `Task.secrets`.
-    return Task(url, "POST", (*headers, ("Content-Type", FORM)), body, secrets=frozenset({"authorization"}))
+    return Task(url, "POST", (*headers, ("Content-Type", FORM)), body, secrets=frozenset({SECRET_BODY}))
 
 
 def _checked(name: str, text: str, parse: Any) -> None:  # noqa: ANN401 - any parser

@@ -6,7 +6,7 @@ holds no permit. A rotated refresh token is on disk before the new token is used
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Protocol
@@ -18,6 +18,7 @@ from sanderling.apis.conditions import Condition, JsonReply, parse_subject
 from sanderling.apis.json_paths import show_value
 from sanderling.apis.request_parts import drop_param
 from sanderling.clock import Clock
+from sanderling.flow.memory import Memory
 from sanderling.limit import Permit
 from sanderling.outcome import Code, Outcome
 from sanderling.task import Reply, Task
@@ -27,8 +28,9 @@ LONGEST_TOKEN = 8192  # characters
 REJECTED_PAUSE = 60.0  # seconds until a host is asked again for a token that it has denied
 FAILED_PAUSE = 5.0  # and one that gave no answer
 LONGEST_DETAIL = 200
+HOLDER = "token"  # under what name the reply takes up memory
 
-Read = Callable[[Reply, Outcome], Outcome]
+Read = Callable[[Reply, Outcome], Outcome | Awaitable[Outcome]]
 
 
 class Fetched(Protocol):
@@ -83,12 +85,14 @@ class Credentials:
         hosts: Collection[str],
         clock: Clock,
         store: TokenStore | None = None,
+        memory: Memory | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._auth = auth
         self._hosts = frozenset(hosts)
         self._clock = clock
         self._store = store
+        self._memory = memory  # what the client's bodies hold of it is let go by whoever gets the reply
         self._environment = environment
         self._placement = auth.placement
         self._token: _Token | None = None
@@ -190,9 +194,12 @@ class Credentials:
             renewal.exception()  # seen, also where nobody waits any more
 
     async def _obtain(self, fetcher: Fetches, permit: Permit) -> Outcome | None:
-        task = self._ask()
-        fetched = await fetcher.fetch(task, permit)
-        found = self._read(task, fetched)
+        task = replace(self._ask(), holder=HOLDER)
+        try:
+            found = self._read(task, await fetcher.fetch(task, permit))
+        finally:
+            if self._memory is not None:
+                self._memory.release(HOLDER)
         if isinstance(found, Outcome):
             self._trouble, self._token = found, None
             pause = REJECTED_PAUSE if found.code is Code.AUTH_FAILED else found.retry_after or FAILED_PAUSE

@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError
 
 from sanderling.cli import config, demos, events, pages, polling, repos, sequence, worlds
 from sanderling.cli.everywhere import taken
+from sanderling.cli.replaced import explain
 from sanderling.extras import MissingExtraError
 
 app = App(
@@ -29,6 +30,26 @@ app = App(
 )
 
 app.command(pages.app)
+app.command(
+    "sanderling.cli.jobs.run:run",
+    name="run",
+    help="Run a job of your own, from a Python file, or go on with it; docs/jobs.md says how to write one.\n\n"
+    "Records go to records.jsonl in the folder, each once. Run the same command again to go on where it ended, also "
+    "with a file that has changed. The first Ctrl-C lets what is in flight come to its end, the second stops at once; "
+    "neither loses anything, nor does kill -9.\n\n"
+    "Exit code 0 if all went well, 1 if some requests failed, 2 if it was not called as it should be, 3 if requests "
+    "still wait, for hosts that did not answer or for readers that are gone, 75 if a function of the job held "
+    "everything up (run it again), 130 after Ctrl-C.",
+    help_epilogue="Example:\n\n    sanderling run posts.py --out posts --set since=2026-01-01",
+)
+app.command(
+    "sanderling.cli.jobs.verify:verify",
+    name="verify",
+    help="Prove that every record of a job is there, once.\n\n"
+    "Compares the frontier with the records. Works beside a job that is running, and changes nothing.\n\n"
+    "Exit code 0 if all adds up, 1 if not, 2 if the folder holds no job.",
+    help_epilogue="Example:\n\n    sanderling verify posts",
+)
 app.command(
     "sanderling.cli.status:status",
     name="status",
@@ -125,7 +146,7 @@ def _run() -> NoReturn:
         app(words, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         command = " ".join(("sanderling", *(error.command_chain or ())))
-        _exit(2, f"{error}\nSee: {command} --help")
+        _exit(2, f"{explain(error)}\nSee: {command} --help")
     except CommandError as error:
         _exit(error.code, str(error))
     except MissingExtraError as error:

@@ -16,11 +16,13 @@ from sanderling.cli import CommandError
 from sanderling.cli.pages.hosts import mood
 from sanderling.cli.pages.summary import meaning, reasons
 from sanderling.cli.polling.why import polled_in
+from sanderling.cli.repos.why import repos_in
 from sanderling.clock import SystemClock
+from sanderling.engine.host_report import HostStatus
 from sanderling.limit import explain
 from sanderling.limit.sharing import SCOPES
 from sanderling.pages.earlier import LEDGER
-from sanderling.pages.status import FILE, HostStatus, Status, published
+from sanderling.pages.status import FILE, Status, published
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_reading import HostWaits
@@ -31,7 +33,7 @@ NEAREST = 5  # names offered for one that is not known
 
 
 class Knows(Protocol):
-    """Whoever asks hosts, and says how each is: a crawl of pages, or polling."""
+    """Whoever asks hosts, and says how each is: a crawl of pages or repos, or polling."""
 
     @property
     def wall(self) -> float:
@@ -106,7 +108,7 @@ def why(
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, and nothing else.")] = False,
 ) -> None:
     """Find who knows the host, and say what they say."""
-    found: list[Knows] = [*crawls_in(out), *polled_in(out)]
+    found: list[Knows] = [*crawls_in(out), *repos_in(out), *polled_in(out)]
     if not found:
         where = f"in {out}" if out else "here or in the folders directly below; say --out DIR"
         raise CommandError(f"nothing was crawled or polled {where}: there is no {FILE}", code=2)

@@ -56,7 +56,7 @@ class Judge(Generic[H, W, R]):
         if self._rules.contract:
             self._settle_on_contract(host, work, settled, now)
             return
-        match standing_of(settled.outcome):
+        match Standing.ANSWERED if settled.flawed else standing_of(settled.outcome):
             case Standing.ANSWERED:
                 self._answered(host, work, settled, now, dropped=dropped)
             case Standing.FAILED:
@@ -81,10 +81,10 @@ class Judge(Generic[H, W, R]):
     def _refusal(self, host: H, work: W, now: float) -> float:
         """Seconds until an item that was refused is asked again: soon at first, and behind others from then on.
 
-        Some items are refused for ever, while their host answers all others.
+        Some items are refused for ever, while their host answers all others. One that answers nothing is set aside.
         """
         times, since = host.refuse(work.key, now)
-        if now - since > self._rules.patience:
+        if now - since > self._rules.patience and (host.answered or -inf) > since:
             return inf
         return 0.0 if times == 1 else self._rules.pause(times - 1)
 
@@ -96,7 +96,7 @@ class Judge(Generic[H, W, R]):
             self._source.later(host, work, settled.outcome, now + wait)
 
     def _answered(self, host: H, work: W, settled: Settled[R], now: float, *, dropped: bool) -> None:
-        if not dropped:
+        if not dropped and not settled.flawed:
             self._source.settled(host, work, settled, now)
             host.forget(work.key)
         if settled.outcome.ok or settled.outcome.status:  # a 404 is an answer; our own guard's refusal is none
@@ -106,6 +106,8 @@ class Judge(Generic[H, W, R]):
                 self._source.welcome(host)
             if not settled.of_host:
                 self._proved_well(host, work, settled)
+        if settled.flawed and not dropped:
+            self._blame(host, work, settled.outcome, now)
 
     def _proved_well(self, host: H, work: W, settled: Settled[R]) -> None:
         """The host answers for items: who was accused is to blame."""

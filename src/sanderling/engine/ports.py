@@ -43,6 +43,7 @@ class Settled(Generic[R]):
     result: R | None = None  # what the handler made of the answer, for the source
     decided: bool = False  # the source schedules the item itself, also where it failed: the engine only blames
     size: int = 0  # bytes of the answer
+    flawed: bool = False  # the host answered, and not with what was asked for: the item has failed, its host has not
     of_host: bool = False  # of a document of the host's own, like robots.txt, which is no item
 
 

@@ -20,7 +20,7 @@ from sanderling.ids import HostError
 from sanderling.limit import CircuitOpen, Feedback, Limiter, Permit, hints
 from sanderling.outcome import Code, Outcome
 from sanderling.redact import is_secret
-from sanderling.task import Blame, Reply, Task
+from sanderling.task import SECRET_BODY, Blame, Reply, Task
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_HOPS = 10  # as browsers have it, halved
@@ -248,7 +248,7 @@ def _next_hop(task: Task, reply: Reply) -> Task:
     following = replace(task, url=target, method=method, body=body, attempt=1)
     if following.host == task.host and not _opens(task.url, target):
         return following
-    if task.secrets and body is not None:
+    if SECRET_BODY in task.secrets and body is not None:
         raise Refused(f"redirect of a request with secrets from {task.host} to {following.host}")
     # Secrets were meant for the first host only.
     kept = tuple(pair for pair in task.headers if not is_secret(pair[0]) and pair[0].lower() not in task.secrets)

@@ -22,7 +22,7 @@ from sanderling.limit import Limiter, Permit
 from sanderling.outcome import Outcome
 from sanderling.redact import is_secret, redact_url
 from sanderling.stores.durable import plainly, write_new
-from sanderling.task import Headers, Reply, Task
+from sanderling.task import SECRET_BODY, Headers, Reply, Task
 
 VERSION = 1
 MOST = 16 * 2**20  # bytes of a body that is kept
@@ -138,8 +138,8 @@ def key_of(task: Task) -> str:
 
 def sends_secret(task: Task) -> bool:
     """Whether the body of a request holds what lets somebody in: a log-in, or a token that is to be refreshed."""
-    if not task.body:
-        return False
+    if not task.body or SECRET_BODY in task.secrets:
+        return bool(task.body)
     try:
         fields = msgspec.json.decode(task.body)
     except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from types import AsyncGeneratorType, FrameType, GeneratorType, TracebackType
 from typing import Any, Protocol
 
@@ -11,7 +11,11 @@ LONGEST_CALL = 60.0  # seconds that an async function may take
 
 
 class Mistake(Exception):  # noqa: N818 - it names what was found
-    """A function of a job did what it should not. The message says what, and in which file and line."""
+    """A function of a job did what it should not. The message says what."""
+
+
+class LocatedMistake(Mistake):
+    """The message ends with the place."""
 
 
 class Watches(Protocol):
@@ -46,10 +50,10 @@ class UserFunction:
         self._file = "" if code is None else code.co_filename
         self._line = 0 if code is None else code.co_firstlineno
 
-    def value_now(self, key: str, *arguments: object) -> Any:  # noqa: ANN401 - whatever it returns
-        """What it returns, where nothing can be waited for. Raises Mistake."""
+    def value_now(self, *arguments: object) -> Any:  # noqa: ANN401 - whatever it returns
+        """What it returns, within a call that is watched. Raises Mistake."""
         try:
-            return self._call(key, arguments)
+            return self._function(*arguments)
         except Exception as error:  # it may be anything
             raise self._mistake(error) from error
 
@@ -73,7 +77,7 @@ class UserFunction:
             async with asyncio.timeout(LONGEST_CALL):
                 await self._take(key, arguments, take, spread=spread)
         except TimeoutError:
-            raise Mistake(f"{self.name} took more than {LONGEST_CALL:g} s ({_place(self._file, self._line)})") from None
+            raise self._locate(f"{self.name} took more than {LONGEST_CALL:g} s", self._line) from None
 
     async def _take(
         self, key: str, arguments: tuple[object, ...], take: Callable[[Any], object], *, spread: bool
@@ -83,19 +87,18 @@ class UserFunction:
             result = self._call(key, arguments)
             if isinstance(result, GeneratorType) and spread:
                 frame = result.gi_frame
-                self._take_all(key, result, take)
+                self._watched_take(key, result, take)
                 return
             if isinstance(result, AsyncGeneratorType) and spread:
-                frame = result.ag_frame
                 await self._take_each(key, result, take)
                 return
             if inspect.isawaitable(result):
                 result = await Stepped(result, key, self._watch)
-            for value in _listed(result) if spread else (result,):
-                take(value)
+            self._watched_take(key, _listed(result) if spread else (result,), take)
+        except LocatedMistake:
+            raise
         except Mistake as mistake:
-            line = self._line if frame is None else frame.f_lineno
-            raise Mistake(f"{mistake} ({_place(self._file, line)})") from None
+            raise self._locate(str(mistake), self._line if frame is None else frame.f_lineno) from None
         except Exception as error:  # it may be anything
             raise self._mistake(error) from error
 
@@ -106,7 +109,7 @@ class UserFunction:
         finally:
             self._watch.end()
 
-    def _take_all(self, key: str, values: Generator[Any, None, None], take: Callable[[Any], object]) -> None:
+    def _watched_take(self, key: str, values: Iterable[Any], take: Callable[[Any], object]) -> None:
         self._watch.begin(key)
         try:
             for value in values:
@@ -114,24 +117,33 @@ class UserFunction:
         finally:
             self._watch.end()
 
-    async def _take_each(self, key: str, values: AsyncGenerator[Any, None], take: Callable[[Any], object]) -> None:
+    async def _take_each(self, key: str, values: AsyncGeneratorType[Any, None], take: Callable[[Any], object]) -> None:
         try:
             while True:
-                take(await Stepped(anext(values), key, self._watch))
+                value = await Stepped(anext(values), key, self._watch)
+                self._watched_take(key, (value,), take)
         except StopAsyncIteration:
             return
+        except Mistake as mistake:
+            if isinstance(mistake, LocatedMistake):
+                raise
+            line = self._line if values.ag_frame is None else values.ag_frame.f_lineno
+            raise self._locate(str(mistake), line) from None
         finally:
             await values.aclose()
 
-    def _mistake(self, error: BaseException) -> Mistake:
+    def _mistake(self, error: BaseException) -> LocatedMistake:
         """What was raised, and where in the user's file: at the innermost line of it."""
-        trace, line, file = error.__traceback__, 0, self._file
+        trace, line = error.__traceback__, self._line
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == self._file:
                 line = trace.tb_lineno
             trace = trace.tb_next
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return Mistake(f"{' '.join(said.split())[:LONGEST]} ({_place(file, line or self._line)})")
+        return self._locate(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, line)
+
+    def _locate(self, said: str, line: int) -> LocatedMistake:
+        place = f"{self._file.rpartition('/')[2]}:{line}" if self._file else "in a function without a file"
+        return LocatedMistake(f"{' '.join(said.split())[:LONGEST]} ({place})")
 
 
 class Stepped(Generator[Any, Any, Any]):
@@ -167,7 +179,3 @@ def _listed(result: object) -> Iterable[Any]:
     if result is None:
         return ()
     return result if isinstance(result, list | tuple) else (result,)
-
-
-def _place(file: str, line: int) -> str:
-    return f"{file.rpartition('/')[2]}:{line}" if file else "in a function without a file"

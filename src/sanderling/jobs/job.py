@@ -7,6 +7,9 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
+from sanderling.apis.answers import Answers
+from sanderling.apis.auth import Auth
+from sanderling.apis.paging import Paging
 from sanderling.ids import HostError, normalise
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import Request
@@ -35,7 +38,7 @@ class Reader:
 class JobOptions(TypedDict, total=False):
     """What a job may say beside where it begins."""
 
-    answers: Any  # `sanderling.apis.answers.Answers`: what is an error, missing, a refusal
+    answers: Answers  # what is an error, missing, a refusal
     rps: float  # requests a second to each host at most
     hosts: Iterable[str]  # that may be asked; by default those that it starts with
     max_requests: int  # in all runs
@@ -53,8 +56,8 @@ class Job:
         *,
         start: Start,
         read: str | None = None,
-        paging: Any = None,  # noqa: ANN401 - a kind of `sanderling.apis.paging`
-        auth: Any = None,  # noqa: ANN401 - a kind of `sanderling.apis.auth`
+        paging: Paging | None = None,
+        auth: Auth | None = None,
         **options: Unpack[JobOptions],
     ) -> None:
         if not _NAME.fullmatch(name):

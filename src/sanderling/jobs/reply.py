@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
+from sanderling.apis.conditions import JsonReply
 from sanderling.jobs.request import Request, resolve
 from sanderling.task import Headers, Reply
 
@@ -13,19 +12,18 @@ SHOWN = 60  # bytes of a body that an error quotes
 
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
-_UNREAD = object()
 
 
 class JobReply:
     """An answer; beside it the request with its `data`, and the arguments of the job as `args`."""
 
-    __slots__ = ("_document", "args", "raw", "request")
+    __slots__ = ("args", "parsed", "raw", "request")
 
     def __init__(self, raw: Reply, request: Request, args: Mapping[str, Any]) -> None:
         self.raw = raw
         self.request = request
         self.args = args
-        self._document: Any = _UNREAD
+        self.parsed = JsonReply(raw)
 
     @property
     def status(self) -> int:
@@ -58,12 +56,9 @@ class JobReply:
 
     def json(self) -> Any:  # noqa: ANN401 - whatever JSON the host has sent
         """The body as JSON, decoded once. Raises ValueError, with the place and the bytes there, if it is none."""
-        if self._document is _UNREAD:
-            try:
-                self._document = msgspec.json.decode(self.body.removeprefix(b"\xef\xbb\xbf"))
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise ValueError(f"the body is no JSON: {error}; it has {self._show(error)}") from None
-        return self._document
+        if not self.parsed.is_json:
+            raise ValueError(f"the body is no JSON: {self.parsed.error}; it has {self._show(self.parsed.error)}")
+        return self.parsed.document
 
     def text(self) -> str:
         """The body as text, in the charset that it is said to have, or in UTF-8."""
@@ -77,9 +72,9 @@ class JobReply:
         """A request for an address that this reply names, resolved against its own."""
         return Request(resolve(url, self.url), **arguments)
 
-    def _show(self, error: Exception) -> str:
+    def _show(self, error: str) -> str:
         """The bytes around the place that an error names."""
-        found = _BYTE.search(str(error))
+        found = _BYTE.search(error)
         start = max(0, int(found[1]) - SHOWN // 3) if found else 0
         part = self.body[start : start + SHOWN]
         return f"{part!r} at byte {start}" if part else "no bytes"

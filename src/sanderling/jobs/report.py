@@ -90,4 +90,4 @@ def _doing(status: JobStatus) -> str:
         return f"{status.name}: paused; {left} wait, {count(status.inflight, 'request')} in flight"
     if not status.waiting:
         return f"{status.name}: nothing is left to ask for"
-    return f"{status.name}: asking {count(len(status.hosts), 'host')}{paced_by(status.pace)}; {left} wait"
+    return f"{status.name}: asking {count(status.hosts_known, 'host')}{paced_by(status.pace)}; {left} wait"

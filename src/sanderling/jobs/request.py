@@ -9,10 +9,10 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit, urlunsplit
 
 import msgspec
 
-from sanderling.ids import host_of
+from sanderling.apis.paging import Paging
+from sanderling.apis.paging_chain import Chain
 from sanderling.redact import redact_url
 from sanderling.stores.frontier_file import KEY
-from sanderling.stores.frontier_requests import FoundRequest
 from sanderling.task import Headers
 
 MOST_PRIORITY = 1000
@@ -40,7 +40,7 @@ class Request:
     data: Any = None
     key: str | None = None
     priority: int = 0
-    paging: Any = None
+    paging: Paging | None = None
 
     def __post_init__(self, params: Mapping[str, object] | None, json: object) -> None:
         if not isinstance(self.url, str):
@@ -100,8 +100,8 @@ class Stored(msgspec.Struct, frozen=True, omit_defaults=True):
     headers: Headers = ()
     body: bytes | None = None
     data: Any = None
-    paging: Any = None  # the kind of paging as JSON; True for that of the job
-    chain: Any = None  # what the walk through the pages remembers
+    paging: bool | Paging = False  # True for that of the job
+    chain: Chain = Chain()  # what the walk through the pages remembers
 
 
 PLAIN = Stored()
@@ -148,12 +148,6 @@ def key_of(method: str, url: str, body: bytes | None) -> bytes:
 def own_key(key: str) -> bytes:
     """The same for a key that a job has set itself."""
     return hashlib.blake2b(b"key " + key.encode(), digest_size=KEY).digest()
-
-
-def to_found(request: Request, *, url: str, reader: str, depth: int, key: str | None, stored: Stored) -> FoundRequest:
-    """What goes into the frontier."""
-    known = key_of(request.method, url, request.content) if key is None else own_key(key)
-    return FoundRequest(url, host_of(url), depth, known, reader, request.priority, pack(stored))
 
 
 def _with_params(url: str, params: Mapping[str, object]) -> str:

@@ -4,29 +4,36 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from sanderling.apis.auth import Login, OAuth2
+from sanderling.apis.credentials import Credentials
 from sanderling.clock import Clock
 from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer
-from sanderling.fetch.attempts import Fetcher, LeavingOut, Sends
+from sanderling.fetch.attempts import Fetcher, Sends
+from sanderling.fetch.cache import Cache, CachingFetcher
 from sanderling.flow.desk import Desk
 from sanderling.flow.memory import Memory
-from sanderling.ids import HostError, host_of
 from sanderling.jobs.calls import Mistake, Unwatched, UserFunction, Watches
 from sanderling.jobs.folder import JobFolder
-from sanderling.jobs.handler import JobFunctions, JobHandler
+from sanderling.jobs.functions import JobFunctions, start_hosts
+from sanderling.jobs.handler import JobHandler, ScopedSender
 from sanderling.jobs.hosts import JobHost
 from sanderling.jobs.job import Job, JobError
-from sanderling.jobs.request import Request, Stored
+from sanderling.jobs.request import Request
 from sanderling.jobs.sink import JobSink
 from sanderling.jobs.source import Bounds, JobSource, JobWriter, Spent
+from sanderling.jobs.watchdog import read_stuck, write_stuck
 from sanderling.limit import Limiter
+from sanderling.outcome import Code, Outcome
 from sanderling.stores.control_file import Control
-from sanderling.stores.frontier_requests import FoundRequest
+from sanderling.stores.frontier_requests import EndedRequest, FoundRequest
 from sanderling.stores.frontier_rows import End
-from sanderling.task import Task
+from sanderling.stores.token_file import FILE as TOKENS
+from sanderling.stores.token_file import TokenFile
 
+START = "start"  # what the watchdog knows the function by that says where to begin
 BATCH = 5000  # requests that a job starts with, written at once
 
 
@@ -40,6 +47,13 @@ class JobTools:
     desk: Desk
     memory: Memory
     watch: Watches = field(default_factory=Unwatched)
+    cache: Cache | None = None  # of answers, for development
+
+    def make_fetcher(self, http: Sends, job: str) -> Fetcher:
+        """What asks. Each try is one request: when the next is due, the engine says."""
+        if self.cache is None:
+            return Fetcher(http, self.limiter, clock=self.clock, job=job, retry=False)
+        return CachingFetcher(http, self.limiter, clock=self.clock, job=job, retry=False, cache=self.cache)
 
 
 class JobRun:
@@ -54,17 +68,17 @@ class JobRun:
         meta = folder.frontier.meta
         self._spent = Spent(meta.requests, meta.records)
         scope = frozenset(hosts)
-        self._functions = JobFunctions(job, folder.arguments, tools.watch)
+        self._credentials = make_credentials(job, folder, scope, tools.clock)
+        self._functions = JobFunctions(job, folder.arguments, scope, self._credentials, tools.watch)
         self._start = start_function(job, tools.watch)
         writer: JobWriter = Writer(JobSink(folder, tools.desk), lambda: self._spent.requests, tools.clock)
         self._loader: Loader[JobHost] = Loader(folder.frontier.take_requests, tools.desk, tools.clock, rules.again[-1])
         bounds = Bounds(frozenset(job.readers), scope, job.max_requests, job.max_records, rules.patience)
         self.source = JobSource(writer, self._loader, bounds, self._spent)
         self.source.counts.update(folder.frontier.counts())
-        within = LeavingOut(tools.http, lambda task: out_of_scope(task, scope))
-        # Each try is one request: when the next is due, the engine says.
-        fetcher = Fetcher(within, tools.limiter, clock=tools.clock, job=job.name, retry=False)
-        handler = JobHandler(fetcher, self._functions, tools.memory, self._spent)
+        tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login) else set()
+        within = ScopedSender(tools.http, scope | tokens, self._spent)
+        handler = JobHandler(tools.make_fetcher(within, job.name), self._functions, tools.memory, tools.clock)
         self.engine = Engine(self.source, handler, writer, tools.limiter, tools.clock, rules)
 
     async def run(self) -> bool:
@@ -73,6 +87,7 @@ class JobRun:
         Raises JobError if the job cannot say where to begin.
         """
         frontier = self.folder.frontier
+        self._heed_stuck()
         if not frontier.meta.begun:
             await self._begin()
         if self.source.counts[End.LEFT_OUT]:  # the scope may be another
@@ -80,14 +95,47 @@ class JobRun:
         frontier.clear_aside()
         for where, number in frontier.waiting_by_priority().items():
             self.source.add_waiting(where, number)
-        await self.engine.run(self._loader.run(self._loaded))
+        try:
+            await self.engine.run(self._loader.run(self._loaded))
+        finally:
+            if self._credentials is not None:
+                await self._credentials.close()
         return not self.source.waiting
+
+    def _heed_stuck(self) -> None:
+        """What held the event loop in an earlier run is asked for last; what did so twice has failed."""
+        stuck = read_stuck(self.folder.path)
+        if not stuck:
+            return
+        if (start := stuck.pop(START, None)) is not None and start.ends:
+            write_stuck(self.folder.path, stuck)
+            raise JobError(f"start of {self.job.name}: {start.reason}")
+        for key, found in list(stuck.items()):
+            queued = self.folder.frontier.waiting_request(int(key.partition(" ")[0]))
+            if queued is not None and not found.ends:
+                self.folder.frontier.put_last(queued)
+                continue
+            if queued is not None:
+                outcome = Outcome(Code.PARSE_ERROR, detail=found.reason)
+                ended = EndedRequest(
+                    id=queued.id,
+                    url=queued.url,
+                    end=End.FAILED,
+                    outcome=outcome,
+                    depth=queued.depth,
+                    priority=queued.priority,
+                    requests=found.times,
+                )
+                self.folder.commit([ended], [], [], self._spent.requests)
+                self.counts[End.FAILED] += 1
+            del stuck[key]
+        write_stuck(self.folder.path, stuck)
 
     async def _begin(self) -> None:
         """Put all that the job starts with into the frontier. Killed in between, it is done once more."""
         found: list[FoundRequest] = []
         try:
-            await self._start.each("start", lambda given: found.append(self._first(given)), self.folder.arguments)
+            await self._start.each(START, lambda given: found.append(self._first(given)), self.folder.arguments)
         except Mistake as mistake:
             raise JobError(f"start of {self.job.name}: {mistake}") from None
         for at in range(0, len(found), BATCH):
@@ -99,10 +147,7 @@ class JobRun:
             given = Request(given)
         if not isinstance(given, Request):
             raise Mistake(f"start brought {given!r:.60}, expected an address or a Request")
-        stored = None
-        if given.paging is None and self.job.paging is not None:
-            stored = Stored(given.method, given.pairs, given.content, given.data, paging=True)
-        return self._functions.to_found(given, base=None, reader=self.job.first_reader, depth=0, stored=stored)
+        return self._functions.to_found(given, None, self.job.first_reader, 0, starts=True)
 
     def _loaded(self, hosts: list[JobHost]) -> None:
         self.engine.wake(hosts)
@@ -132,6 +177,16 @@ class JobRun:
         return self._spent.records
 
 
+def make_credentials(job: Job, folder: JobFolder, hosts: frozenset[str], clock: Clock) -> Credentials | None:
+    """What lets the job in. Raises JobError for a secret that is not there."""
+    if job.auth is None:
+        return None
+    try:
+        return Credentials(job.auth, hosts, clock, TokenFile(folder.path / TOKENS))
+    except ValueError as error:
+        raise JobError(f"auth of {job.name}: {error}") from None
+
+
 def start_function(job: Job, watch: Watches) -> UserFunction:
     """What the job starts with, as a function of its arguments."""
     start = job.start
@@ -150,14 +205,9 @@ def hosts_of(job: Job) -> tuple[str, ...]:
     start = [job.start] if isinstance(job.start, str | Request) else list(job.start)
     urls = [each.url if isinstance(each, Request) else each for each in start]
     try:
-        hosts = tuple(dict.fromkeys(host_of(url) for url in urls))
-    except (HostError, TypeError, AttributeError) as error:
+        hosts = start_hosts(urls)
+    except (ValueError, TypeError, AttributeError) as error:
         raise JobError(f"start of {job.name}: {error}") from None
     if not hosts:
         raise JobError(f"start of {job.name} is empty, expected an address to begin with")
     return hosts
-
-
-def out_of_scope(task: Task, hosts: frozenset[str]) -> str:
-    """Why a request may not be sent, also one that a redirect leads to; empty if it may."""
-    return "" if task.host in hosts else f"{task.host} is out of scope"

@@ -27,6 +27,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     inflight: int
     bytes: int
     hosts: tuple[HostStatus, ...]
+    hosts_known: int = 0
     gone: dict[str, int] = {}  # requests that wait for a reader that the job has not any more, by its name
     max_requests: int | None = None
     max_records: int | None = None
@@ -37,6 +38,11 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     set_aside: int = 0  # of those that wait, the ones that are left to the next run
     shared: tuple[HostView, ...] = ()  # what hosts share: a key, a domain, an address
     pace: str = "governor"  # what moves the pace of hosts
+
+    @property
+    def kept(self) -> int:
+        """What people count."""
+        return self.records
 
     @property
     def seconds(self) -> float:
@@ -69,6 +75,7 @@ def status(run: JobRun, seconds: float, top: int = 1000, *, running: bool = True
         inflight=run.engine.inflight,
         bytes=source.bytes,
         hosts=tuple(host_status(source.hosts.get(view.host), view) for view in snapshot.top),
+        hosts_known=len(source.hosts),
         gone=dict(source.gone),
         max_requests=run.job.max_requests,
         max_records=run.job.max_records,

@@ -1,56 +1,131 @@
-"""What a crawl of repos is fed with: the directory, page by page, and then what failed before."""
+"""What a crawl of repos is fed with: what is due, then the directory; and what waits for hosts that are back."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from collections.abc import Set as AbstractSet
+from typing import Protocol
 
-from sanderling.apis.atproto import TRANSIENT
 from sanderling.flow.desk import Desk
 from sanderling.repos.directory import Directory
-from sanderling.repos.dispatcher import LowWater
+from sanderling.repos.hosts import Queued, RepoHost
+from sanderling.repos.low_water import LowWater
 from sanderling.repos.measures import Measures
-from sanderling.stores.ports import Progress
+from sanderling.stores.ports import FIRST, Due, Progress
 
-Room = Callable[[], Awaitable[bool]]  # returns when more may be read; False if nothing more is wanted
-Feed = Callable[[Sequence[tuple[str, str]]], object]  # takes DIDs, each with the address of its host
+AT_ONCE = 5_000  # DIDs that are read from the schedule
+FEW = 1_000  # DIDs of one host in memory; with fewer, more of those that wait on disk are read
+
+Feed = Callable[[Sequence[Queued]], object]
+
+
+class BringsBack(Protocol):
+    """Takes what waited on disk while a host was away."""
+
+    def __call__(self, host: RepoHost, found: Sequence[Queued], *, last: bool) -> object:
+        """Whether these are the last of them."""
 
 
 class Feeder:
-    """Reads what is still to be asked for, a page at a time."""
+    """`feed` what is to be asked for, and `bring_back` what was left on disk while hosts were away."""
 
     def __init__(
-        self, directory: Directory, progress: Progress, water: LowWater, disk: Desk, measures: Measures, page_size: int
+        self, directory: Directory, progress: Progress, disk: Desk, measures: Measures, page_size: int
     ) -> None:
+        self.water = LowWater()
+        self.complete = False  # whether all of the directory was read
         self._directory = directory
         self._progress = progress
-        self._water = water
         self._disk = disk
         self._measures = measures
         self._page_size = page_size
+        self._fed = False
+        self._draining = False
+        self._moved = asyncio.Event()  # something has changed for who waits to feed
+        self._wants: list[RepoHost] = []
+        self._wanted = asyncio.Event()
+        self._reading = False
 
-    async def feed_directory(self, room: Room, feed: Feed) -> None:
-        """All of the directory from where it was left, but for what is settled."""
-        after = await self._disk(self._progress.cursor)
-        while await room():
-            page = await self._disk(self._directory.page, after, self._page_size)
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is on its way from disk."""
+        return self._fed and not self._wants and not self._reading
+
+    def drain(self) -> None:
+        """Read no more of what is new."""
+        self._draining = True
+        self.look()
+
+    def look(self) -> None:
+        """There may be room for more."""
+        self._moved.set()
+
+    def want(self, host: RepoHost) -> None:
+        """Less waits in memory than did, of this host among others."""
+        self._moved.set()
+        if host.unread and not host.loading and not host.aside and host.fresh < FEW:
+            host.loading = True
+            self._wants.append(host)
+            self._wanted.set()
+
+    async def feed(self, has_room: Callable[[], bool], feed: Feed) -> None:
+        """What has a due time, the first first; then the directory from where it was left, but for what is known."""
+        after, until = FIRST, await self._disk(self._progress.last_due)
+        while await self._room(has_room) and (found := await self._read_due(after, until)):
+            after = found[-1]
+            feed(await self._located(found))
+        last = await self._disk(self._progress.cursor)
+        while await self._room(has_room):
+            page = await self._disk(self._directory.page, last, self._page_size)
             if not page:
-                return
+                self.complete = True
+                break
             dids = [entry.did for entry in page]
-            pending = set(await self._disk(self._progress.pending, dids))
-            after = dids[-1]
+            new = set(await self._disk(self._progress.pending, dids))
+            last = dids[-1]
             self._measures.pages += 1
-            self._measures.page_dids.add(len(pending))
-            self._water.begin(after, pending)
-            feed([(entry.did, entry.host) for entry in page if entry.did in pending])
+            self._measures.page_dids.add(len(new))
+            self.water.begin(last, new)
+            feed([Queued(entry.did, entry.host) for entry in page if entry.did in new])
+        self._fed = True
+        feed(())
 
-    async def feed_failed(self, room: Room, feed: Feed, busy: AbstractSet[str]) -> None:
-        """What failed and may go otherwise, but for hosts that are `busy`."""
-        after = ""
-        while await room():
-            names = [category.value for category in TRANSIENT]
-            failed = await self._disk(self._progress.failed, names, after, self._page_size)
-            if not failed:
-                return
-            dids = [did for did, _ in failed]
-            after = dids[-1]
-            hosts = await self._disk(self._directory.hosts_of, dids)
-            feed([(did, hosts[did]) for did in dids if did in hosts and hosts[did] not in busy])
+    async def _room(self, has_room: Callable[[], bool]) -> bool:
+        """Return when more may be read; False if nothing more is wanted."""
+        while not self._draining and not has_room():
+            self._moved.clear()
+            await self._moved.wait()
+        return not self._draining
+
+    async def _read_due(self, after: Due, until: int) -> list[Due]:
+        return await self._disk(self._progress.due, after, until, AT_ONCE)
+
+    async def _located(self, found: Sequence[Due]) -> list[Queued]:
+        """Those that the directory has, with their addresses."""
+        urls = await self._disk(self._directory.hosts_of, [each.did for each in found])
+        return [Queued(each.did, urls[each.did], each.failures, each.due) for each in found if each.did in urls]
+
+    async def bring_back(self, settled: Callable[[], Awaitable[None]], take: BringsBack) -> None:
+        """Read what waits on disk for hosts that want it, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            hosts, self._wants, self._reading = self._wants, [], True
+            await settled()  # what was left a moment ago may still be on its way to disk
+            for host in hosts:
+                await self._read_group(host, take)
+            self._reading = False
+            take(hosts[0], (), last=False)
+
+    async def _read_group(self, host: RepoHost, take: BringsBack) -> None:
+        """The next of what waits for one host."""
+        host.loading = False
+        if host.aside or not host.unread:
+            return
+        after = host.unread[0]
+        found = await self._read_due(after, after.due)
+        queued = await self._located(found)
+        if len(found) == AT_ONCE:
+            host.unread[0] = found[-1]
+        else:
+            del host.unread[0]
+        take(host, queued, last=not host.unread)
+        self.want(host)

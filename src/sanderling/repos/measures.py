@@ -1,6 +1,7 @@
 """What a crawl of repos counts on its way, for whoever looks. Nothing here decides anything."""
 
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from sanderling.clock import Clock
@@ -25,8 +26,7 @@ class Measures:
 
     pages: int = 0  # of the directory
     dispatched: int = 0
-    blocked: int = 0  # times that a host was
-    durations: Histogram = field(default_factory=lambda: Histogram(SECONDS))
+    blocked: int = 0  # times that a host was set aside
     records: Histogram = field(default_factory=lambda: Histogram(RECORDS))
     collections: Histogram = field(default_factory=lambda: Histogram(COLLECTIONS))
     sizes: Histogram = field(default_factory=lambda: Histogram(BYTES))
@@ -44,6 +44,7 @@ class Exchanges:
 
     def __init__(self, http: Sends, clock: Clock) -> None:
         self.statuses: Counter[str] = Counter()
+        self.urls: dict[Hashable, str] = {}  # where the answer for an item is read from now, redirects followed
         self.latencies = Histogram(LATENCY)
         self.bytes = 0  # of bodies, unpacked
         self._http = http
@@ -51,13 +52,15 @@ class Exchanges:
 
     async def send(self, task: Task) -> Reply:
         """The reply. Raises what the client raises."""
-        started = self._clock.now()
+        started, item = self._clock.now(), None if task.blame is None else task.blame.item
+        self.urls[item] = task.url
         try:
             reply = await self._http.send(task)
         except EXPECTED:
             self.statuses["none"] += 1
             raise
         finally:
+            self.urls.pop(item, None)
             self.latencies.add(self._clock.now() - started)
         self.statuses[str(reply.status)] += 1
         self.bytes += len(reply.body)

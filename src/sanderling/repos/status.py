@@ -6,16 +6,15 @@ from pathlib import Path
 
 from sanderling.limit import HostView
 from sanderling.observe.metrics_repos import RepoReadings
-from sanderling.repos.books import Books
 from sanderling.repos.crawl import RepoCrawl
-from sanderling.repos.dispatcher import HostRepos
-from sanderling.repos.measures import Exchanges
+from sanderling.repos.handler import category_of
+from sanderling.repos.hosts import RepoHost
 from sanderling.repos.segments import Segments
+from sanderling.repos.source import ARCHIVED
 from sanderling.stores.ports import ProgressView
 from sanderling.stores.status_file import read_status
 
-ARCHIVED = "archived"  # beside the categories
-SUCCESS = "success"  # the same, under the name that dashboards know it by
+SUCCESS = "success"  # "archived", under the name that dashboards know it by
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +23,11 @@ class HostStatus:
 
     view: HostView
     size: int  # its DIDs that were met so far
-    waiting: int
-    failures: int  # in a row
-    blocked: bool
-    trouble: str  # the category of the last of these failures; "" if the last thing it did was to answer
+    waiting: int  # in memory and on disk
+    failures: int  # repos that failed since its last good answer
+    blocked: bool  # whether it was set aside: what waits for it is on disk, and it is only probed
+    trouble: str  # the category of the last thing it said instead of a good answer; "" if that was its last
+    due: float = 0.0  # when what waits for it is due, in Unix seconds, if it was set aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class RepoStatus:
     records: int
     bytes_read: int
     bytes_written: int
-    waiting: int
+    waiting: int  # DIDs, in memory and on disk
     inflight: int
     known: int  # DIDs of the directory
     before: int  # those that were complete when the run began
     segment: int
     segment_bytes: int
     hosts_known: int
-    hosts_blocked: int
+    hosts_blocked: int  # those that were set aside
     hosts: tuple[HostStatus, ...]
     pid: int = 0
     wall: float = 0.0  # when it was taken, and when the run began, in Unix seconds
@@ -56,6 +56,8 @@ class RepoStatus:
     system: str = "repos"
     dropped: dict[str, int] = field(default_factory=dict)  # records of archived repos that are not in them, by why
     pace: str = "governor"  # what moves the pace of hosts
+    set_aside: int = 0  # DIDs that are left, since their host did not answer or refused them for too long
+    classes: dict[str, int] = field(default_factory=dict)  # requests of this run, by class of work
 
     @property
     def archived(self) -> int:
@@ -68,8 +70,6 @@ class Watched:
     """All that a running crawl is looked at through."""
 
     crawl: RepoCrawl
-    exchanges: Exchanges
-    books: Books
     segments: Segments
     known: int
     before: ProgressView
@@ -78,13 +78,12 @@ class Watched:
         """How it stands after so long; `top` hosts at most, those asked most first."""
         # Its clock may have been set since it began: the time it is counts for others, and how long it took for us.
         crawl, wall = self.crawl, self.crawl.clock.wall()
-        by_name = {str(host.name): host for host in crawl.hosts.values()}
         return RepoStatus(
             seconds=seconds,
             ended=dict(crawl.ended),
-            records=crawl.records,
-            bytes_read=self.exchanges.bytes,
-            bytes_written=self.books.bytes,
+            records=crawl.source.records,
+            bytes_read=crawl.exchanges.bytes,
+            bytes_written=crawl.sink.bytes,
             waiting=crawl.waiting,
             inflight=crawl.inflight,
             known=self.known,
@@ -92,17 +91,21 @@ class Watched:
             segment=self.segments.number,
             segment_bytes=self.segments.bytes,
             hosts_known=len(crawl.hosts),
-            hosts_blocked=sum(host.blocked for host in crawl.hosts.values()),
+            hosts_blocked=crawl.source.hosts_aside,
             hosts=tuple(
-                _host(view, by_name[view.host]) for view in crawl.limiter.snapshot(top).top if view.host in by_name
+                _host(view, crawl.hosts[view.host])
+                for view in crawl.limiter.snapshot(top).top
+                if view.host in crawl.hosts
             ),
             pid=os.getpid(),
             wall=wall,
             started=wall - seconds,
             running=running,
             paused=crawl.wanted.paused,
-            dropped={why: number for why, number in crawl.dropped.items() if number},
+            dropped={why: number for why, number in crawl.source.dropped.items() if number},
             pace=crawl.limiter.rules.strategy,
+            set_aside=crawl.set_aside,
+            classes=crawl.engine.given_by_name(),
         )
 
     def readings(self) -> RepoReadings:
@@ -110,27 +113,28 @@ class Watched:
         crawl, measures = self.crawl, self.crawl.measures
         return RepoReadings(
             results={SUCCESS if end == ARCHIVED else end: number for end, number in crawl.ended.items()},
-            statuses=dict(self.exchanges.statuses),
+            statuses=dict(crawl.exchanges.statuses),
             pages=measures.pages,
             dispatched=measures.dispatched,
-            waiting=crawl.waiting,
+            waiting=crawl.source.waiting,
             hosts=len(crawl.hosts),
-            active=sum(1 for host in crawl.hosts.values() if host.dids),
+            active=crawl.engine.asking,
             blocked=measures.blocked,
             segments=self.segments.finalised,
-            bytes=self.books.bytes,
-            durations=measures.durations.copy(),
+            bytes=crawl.sink.bytes,
+            durations=crawl.durations.copy(),
             records=measures.records.copy(),
             collections=measures.collections.copy(),
             sizes=measures.sizes.copy(),
-            latencies=self.exchanges.latencies.copy(),
+            latencies=crawl.exchanges.latencies.copy(),
             page_dids=measures.page_dids.copy(),
         )
 
 
-def _host(view: HostView, host: HostRepos) -> HostStatus:
-    trouble = "" if host.trouble is None else host.trouble.value
-    return HostStatus(view, host.size, len(host.dids), host.failures, host.blocked, trouble)
+def _host(view: HostView, host: RepoHost) -> HostStatus:
+    trouble = "" if host.trouble is None else category_of(host.trouble).value
+    due = float(host.group) if host.aside else 0.0
+    return HostStatus(view, host.size, host.waiting, len(host.streak or ()), host.aside, trouble, due)
 
 
 def published(folder: Path) -> RepoStatus | None:

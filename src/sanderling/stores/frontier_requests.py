@@ -4,14 +4,16 @@ A request has a key by which it is known, apart from its URL; a priority; the na
 and what else is sent, as bytes that only the job understands.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from sanderling.outcome import Outcome
 from sanderling.stores import frontier_reading
 from sanderling.stores.durable import plainly
 from sanderling.stores.frontier import Frontier
-from sanderling.stores.frontier_rows import Again, End, Ended, Failed
+from sanderling.stores.frontier_rows import Again, End, Ended, Failed, as_text
 
 LAST = -1001  # the priority of what is asked for after everything else; those of a job are -1000 to 1000
 
@@ -26,6 +28,7 @@ class FoundRequest(NamedTuple):
     reader: str
     priority: int = 0
     data: bytes | None = None
+    outcome: Outcome | None = None  # why it failed, if that is known without asking
 
 
 class QueuedRequest(NamedTuple):
@@ -121,7 +124,7 @@ class RequestFrontier(Frontier):
             JOIN host ON host.id = url.host WHERE url.id = ? AND url.end = 0"""
         with plainly(self._path):
             row = self._db.execute(sql, (number,)).fetchone()
-        return None if row is None else QueuedRequest._make(row)
+        return None if row is None else QueuedRequest(*row)
 
     def put_last(self, queued: QueuedRequest) -> None:
         """Ask for it after everything else of its host, from the next start on."""
@@ -147,10 +150,9 @@ class RequestFrontier(Frontier):
             self._decide(ended, tally)
             self._unrank([(each.priority, each.id) for each in ended if each.priority])
             self._put_off(again)
-            new = self._add_requests([*found, *(work for each in ended for work in each.found)])
-            number = sum(new.values())
-            tally[End.WAITING, ""] += number
-            meta = self._counted(**progress._asdict(), known=self.known + number, last_id=self._last_id())
+            new = self._add_requests([*found, *(work for each in ended for work in each.found)], tally)
+            added = sum(tally.values())
+            meta = self._counted(**progress._asdict(), known=self.known + added, last_id=self._last_id())
         self.meta = meta
         return new
 
@@ -158,23 +160,31 @@ class RequestFrontier(Frontier):
         sql = "DELETE FROM ranked WHERE host = (SELECT host FROM url WHERE id = ?) AND priority = ? AND id = ?"
         self._db.executemany(sql, [(number, priority, number) for priority, number in rows])
 
-    def _add_requests(self, found: Sequence[FoundRequest]) -> Waiting:
+    def _add_requests(self, found: Sequence[FoundRequest], tally: Counter[tuple[End, str]]) -> Waiting:
         """Each that is not known gets the next id."""
         if not found:
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
         insert, following = self._db.execute, max(self._last_id(), self.meta.last_id) + 1
-        sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, 0, 0, ?, ?)"
-        requests, ranked, new = [], [], Waiting()
-        for url, host, depth, key, reader, priority, data in found:
-            if insert(sql, (following, hosts[host], depth, key, url)).rowcount:
-                requests.append((following, self._readers[reader], priority, data))
+        sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        requests, ranked, failures, new = [], [], [], Waiting()
+        for url, host, depth, key, reader, priority, data, outcome in found:
+            end, code = (0, 0) if outcome is None else (int(End.FAILED), self._codes[outcome.code])
+            if not insert(sql, (following, hosts[host], depth, end, code, key, url)).rowcount:
+                continue
+            requests.append((following, self._readers[reader], priority, data))
+            if outcome is not None:
+                failures.append((following, outcome.status, as_text(outcome.detail)))
+                tally[End.FAILED, str(outcome.code)] += 1
+            else:
                 new[host, priority] = new.get((host, priority), 0) + 1
                 if priority:
                     ranked.append((hosts[host], priority, following))
-                following += 1
+            following += 1
         self._db.executemany("INSERT INTO request VALUES (?, ?, ?, ?)", requests)
         self._db.executemany("INSERT INTO ranked VALUES (?, ?, ?)", ranked)
+        self._db.executemany("INSERT INTO failure (id, status, detail, requests) VALUES (?, ?, ?, 0)", failures)
+        tally[End.WAITING, ""] += sum(new.values())
         return new
 
     def failed_requests(self) -> Iterator[tuple[Failed, str]]:

@@ -7,6 +7,11 @@
 | `crawler:failed:{category}` | set | DIDs that failed, each in one of these at most |
 | `crawler:segment_num` | string | the segment written last |
 | `crawler:stats` | hash | `total_crawled` and `bytes_written`, which only ever grow |
+| `crawler:due` | sorted set | when what is not complete is due, and when hosts that are set aside are |
+
+The score of a DID is its due time in Unix seconds, and in hundredths behind the point how many requests for it failed
+in a row. A host is the member `host:NAME CATEGORY`, and its score is its due time below zero: so hosts and DIDs are
+read apart. A Redis of release 0.2.0 has no such key: what failed for now is put into it when it is opened, due at once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +23,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from sanderling.stores.ports import Finished, ProgressError, ProgressView, Unfinished
+from sanderling.stores.ports import MOST_FAILURES, Due, Finished, HostAside, ProgressError, ProgressView, Unfinished
 
 # Members asked about in one command: a page of 50,000 DIDs at once would make everyone else wait for it.
 CHUNK = 5_000
@@ -26,11 +31,13 @@ CHUNK = 5_000
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 
 # The server runs it alone and to its end. Not MULTI, since what is to be done depends on what is known: whoever is told
-# twice counts once. KEYS: cursor, completed, segment, stats, then the failed sets; ARGV: segment, whether there is a
-# cursor, cursor, how many are done, DID and size of each, then DID, key of the category and permanence of each failure.
+# twice counts once. KEYS: cursor, completed, segment, stats, due, then the failed sets; ARGV: segment, whether there is
+# a cursor, cursor, how many are done, how many failed; DID and size of each that is done; DID, key of the category,
+# permanence and score of each failure; of each host its score, its member, and all members that it may have had, which
+# are as many as there are failed sets.
 RECORD = """
-local completed, sets = KEYS[2], {}
-for i = 5, #KEYS do
+local completed, due, sets = KEYS[2], KEYS[5], {}
+for i = 6, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 1 then sets[#sets + 1] = KEYS[i] end
 end
 local function forget(did)
@@ -38,23 +45,39 @@ local function forget(did)
   for _, set in ipairs(sets) do known = known + redis.call('SREM', set, did) end
   return known
 end
-local at = 5 + 2 * ARGV[4]
-for i = 5, at - 1, 2 do
+local failed = 6 + 2 * ARGV[4]
+local hosts = failed + 4 * ARGV[5]
+for i = 6, failed - 1, 2 do
+  redis.call('ZREM', due, ARGV[i])
   if forget(ARGV[i]) + redis.call('SADD', completed, ARGV[i]) > 0 then
     redis.call('HINCRBY', KEYS[4], 'total_crawled', 1)
     redis.call('HINCRBY', KEYS[4], 'bytes_written', ARGV[i + 1])
   end
 end
-for i = at, #ARGV, 3 do
+for i = failed, hosts - 1, 4 do
   if redis.call('SISMEMBER', completed, ARGV[i]) == 0 then
     forget(ARGV[i])
     if redis.call('EXISTS', ARGV[i + 1]) == 0 then sets[#sets + 1] = ARGV[i + 1] end
     redis.call('SADD', ARGV[i + 1], ARGV[i])
     if ARGV[i + 2] == '1' then redis.call('SADD', completed, ARGV[i]) end
+    if ARGV[i + 3] == '' then redis.call('ZREM', due, ARGV[i]) else redis.call('ZADD', due, ARGV[i + 3], ARGV[i]) end
   end
+end
+for i = hosts, #ARGV, #KEYS - 5 + 2 do
+  for j = i + 2, i + #KEYS - 5 + 1 do redis.call('ZREM', due, ARGV[j]) end
+  if ARGV[i] ~= '' then redis.call('ZADD', due, ARGV[i], ARGV[i + 1]) end
 end
 redis.call('SET', KEYS[3], ARGV[1])
 if ARGV[2] == '1' then redis.call('SET', KEYS[1], ARGV[3]) end
+"""
+# The members behind a place that may be a member's, or not any more. KEYS: due; ARGV: score and member of the place,
+# how many. What stands for the place is gone before anybody can see it.
+BEHIND = """
+local place = ARGV[2] .. '\\0'
+redis.call('ZADD', KEYS[1], ARGV[1], place)
+local rank = redis.call('ZRANK', KEYS[1], place)
+redis.call('ZREM', KEYS[1], place)
+return redis.call('ZRANGE', KEYS[1], rank, rank + ARGV[3] - 1, 'WITHSCORES')
 """
 
 
@@ -65,18 +88,44 @@ class RedisProgress:
         self._place = _place(url)
         self._cursor, self._completed = f"{prefix}cursor", f"{prefix}completed"
         self._segment, self._stats = f"{prefix}segment_num", f"{prefix}stats"
+        self._due = f"{prefix}due"
         self._failed = {category: f"{prefix}failed:{category}" for category in categories}
         with self._plainly():
             self._client = _connect(url, self._place)
             self._record = self._client.register_script(RECORD)
+            self._behind = self._client.register_script(BEHIND)
             self._check_types()
+            self._upgrade()
 
     def _keys(self) -> list[str]:
-        return [self._cursor, self._completed, self._segment, self._stats, *self._failed.values()]
+        return [self._cursor, self._completed, self._segment, self._stats, self._due, *self._failed.values()]
+
+    def _upgrade(self) -> None:
+        """Schedule what an earlier release has left without a due time, which it does not have if all is complete."""
+        exists, crawled, completed, *failed = self._at_once(
+            ("EXISTS", self._due),
+            ("HGET", self._stats, "total_crawled"),
+            *(("SCARD", key) for key in (self._completed, *self._failed.values())),
+        )
+        if exists or sum(failed) + int(crawled or 0) <= completed:
+            return
+        for key in self._failed.values():
+            some: list[str] = []
+            for did in self._client.sscan_iter(key, count=CHUNK):
+                some.append(did)
+                if len(some) >= CHUNK:
+                    self._schedule(some)
+                    some = []
+            self._schedule(some)
+
+    def _schedule(self, dids: list[str]) -> None:
+        """Those that are not complete are due now, unless they are scheduled."""
+        if dids and (left := self._incomplete(dids)):
+            self._at_once(("ZADD", self._due, "NX", *(word for did in left for word in ("0", did))))
 
     def _check_types(self) -> None:
         """Before anything is changed, since a script that fails half-way is not undone."""
-        expected = ["string", "set", "string", "hash", *["set"] * len(self._failed)]
+        expected = ["string", "set", "string", "hash", "zset", *["set"] * len(self._failed)]
         types = self._at_once(*(("TYPE", key) for key in self._keys()))
         for key, kind, found in zip(self._keys(), expected, types, strict=True):
             if found not in (kind, "none"):
@@ -109,57 +158,90 @@ class RedisProgress:
         return cursor or ""
 
     def pending(self, dids: Sequence[str]) -> list[str]:
-        """Of these, in their order, those that are not complete."""
-        found: list[str] = []
+        """Of these, in their order, those that are neither complete nor scheduled."""
         with self._plainly():
-            for start in range(0, len(dids), CHUNK):
-                chunk = dids[start : start + CHUNK]
-                (complete,) = self._at_once(("SMISMEMBER", self._completed, *chunk))
-                found += (did for did, known in zip(chunk, complete, strict=True) if not known)
+            left = self._incomplete(dids)
+            found: list[str] = []
+            for chunk in _chunks(left):
+                (scores,) = self._at_once(("ZMSCORE", self._due, *chunk))
+                found += (did for did, score in zip(chunk, scores, strict=True) if score is None)
         return found
 
+    def _incomplete(self, dids: Sequence[str]) -> list[str]:
+        found: list[str] = []
+        for chunk in _chunks(dids):
+            (complete,) = self._at_once(("SMISMEMBER", self._completed, *chunk))
+            found += (did for did, known in zip(chunk, complete, strict=True) if not known)
+        return found
+
+    def due(self, after: Due, until: int, limit: int) -> list[Due]:
+        """The first that are scheduled after `after` and until then, in their order."""
+        with self._plainly():
+            found = self._behind([self._due], [_score(after.due, after.failures), after.did, limit])
+        return [each for each in map(_due, *_pairs(found)) if each.due <= until]
+
+    def last_due(self) -> int:
+        """The last due time of all; 0 if nothing is scheduled."""
+        with self._plainly():
+            (found,) = self._at_once(("ZRANGE", self._due, -1, -1, "WITHSCORES"))
+        return max([0, *(each.due for each in map(_due, *_pairs(found)))])
+
     def record(
-        self, done: Sequence[Finished], failed: Sequence[Unfinished], *, cursor: str | None, segment: int
+        self,
+        done: Sequence[Finished],
+        failed: Sequence[Unfinished],
+        *,
+        cursor: str | None,
+        segment: int,
+        hosts: Sequence[HostAside] = (),
     ) -> None:
         """Keep all of it or nothing; it may be said twice. Without a `cursor` the old one stays."""
-        arguments: list[str | int] = [segment, int(cursor is not None), cursor or "", len(done)]
+        arguments: list[str | int] = [segment, int(cursor is not None), cursor or "", len(done), len(failed)]
         for did, size in done:
             arguments += did, size
-        for did, category, permanent in failed:
-            arguments += did, self._failed[category], int(permanent)
+        for did, category, permanent, failures, due in failed:
+            score = "" if due is None or permanent else _score(due, failures)
+            arguments += did, self._failed[category], int(permanent), score
+        for host, category, due in hosts:
+            arguments += f"-{due}" if category else "", _member(host, category), *self._members(host)
         with self._plainly():
             self._record(self._keys(), arguments)
 
-    def failed(self, categories: Sequence[str], after: str, limit: int) -> list[tuple[str, str]]:
-        """DIDs after `after` that failed in one of these, but not for good, and their category; by DID, bytewise.
+    def _members(self, host: str) -> list[str]:
+        """All that may stand for the host."""
+        return [_member(host, category) for category in self._failed]
 
-        Sets have no order, so each page looks at all of them, and remembers no more than a few pages.
-        """
-        found: dict[str, str] = {}
+    def aside(self, limit: int) -> list[HostAside]:
+        """Hosts that did not answer, those that are due first."""
         with self._plainly():
-            members = (
-                (did, category)
-                for category in categories
-                for did in self._client.sscan_iter(self._failed[category], count=CHUNK)
-                if did > after
+            (found,) = self._at_once(
+                ("ZRANGE", self._due, "(0", "-inf", "BYSCORE", "REV", "LIMIT", 0, limit, "WITHSCORES")
             )
-            for did, category in members:
-                found[did] = category
-                if len(found) > 2 * limit + CHUNK:
-                    found = self._first(found, limit)
-        return list(self._first(found, limit).items())
+        return sorted(map(_aside, *_pairs(found)), key=lambda each: (each.due, each.host))
 
-    def _first(self, failed: dict[str, str], limit: int) -> dict[str, str]:
-        """The first of them that did not fail for good."""
-        return {did: failed[did] for did in self.pending(sorted(failed))[:limit]}
+    def aside_of(self, host: str) -> HostAside | None:
+        """What is noted of a host; None if it is not set aside."""
+        members = self._members(host)
+        with self._plainly():
+            (scores,) = self._at_once(("ZMSCORE", self._due, *members))
+        known = (_aside(member, score) for member, score in zip(members, scores, strict=True) if score is not None)
+        return next(known, None)
+
+    def clear_aside(self) -> None:
+        """Every host may be asked again."""
+        with self._plainly():
+            self._at_once(("ZREMRANGEBYSCORE", self._due, "-inf", "(0"))
 
     def view(self) -> ProgressView:
         """How far it is, counted."""
         with self._plainly():
-            cursor, segment, stats, completed, *failed = self._at_once(
+            cursor, segment, stats, first, scheduled, aside, completed, *failed = self._at_once(
                 ("GET", self._cursor),
                 ("GET", self._segment),
                 ("HMGET", self._stats, "total_crawled", "bytes_written"),
+                ("ZRANGE", self._due, 0, "+inf", "BYSCORE", "LIMIT", 0, 1, "WITHSCORES"),
+                ("ZCOUNT", self._due, 0, "+inf"),
+                ("ZCOUNT", self._due, "-inf", "(0"),
                 *(("SCARD", key) for key in (self._completed, *self._failed.values())),
             )
         crawled, written = (int(number or 0) for number in stats)
@@ -170,6 +252,9 @@ class RedisProgress:
             segment=int(segment or 0),
             total_crawled=crawled,
             bytes_written=written,
+            scheduled=scheduled,
+            due=next((each.due for each in map(_due, *_pairs(first))), None),
+            hosts_aside=aside,
         )
 
     def reset(self) -> None:
@@ -183,6 +268,34 @@ class RedisProgress:
 
     def __repr__(self) -> str:
         return f"<RedisProgress at {self._place}, {self._completed}>"
+
+
+def _chunks(dids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (dids[start : start + CHUNK] for start in range(0, len(dids), CHUNK))
+
+
+def _pairs(found: list[Any]) -> tuple[list[str], list[float]]:
+    """Members, and their scores: in one list, or, in the later protocol, as pairs."""
+    flat = [word for pair in found for word in pair] if found and not isinstance(found[0], str) else found
+    return flat[::2], [float(score) for score in flat[1::2]]
+
+
+def _score(due: int, failures: int) -> str:
+    return f"{due}.{min(failures, MOST_FAILURES):02}"
+
+
+def _due(did: str, score: float) -> Due:
+    due, failures = divmod(round(score * 100), 100)
+    return Due(due, failures, did)
+
+
+def _member(host: str, category: str) -> str:
+    return f"host:{host} {category}"
+
+
+def _aside(member: str, score: float) -> HostAside:
+    host, _, category = member.removeprefix("host:").rpartition(" ")
+    return HostAside(host, category, round(-score))
 
 
 def _place(url: str) -> str:

@@ -10,27 +10,48 @@ from pathlib import Path
 import msgspec
 
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.ports import Finished, ProgressError, ProgressView, Unfinished
+from sanderling.stores.ports import MOST_FAILURES, Due, Finished, HostAside, ProgressError, ProgressView, Unfinished
 from sanderling.stores.sqlite_file import Kind, open_file, transaction
 
+SCHEDULE = "CREATE INDEX did_due ON did (due, failures, did) WHERE due IS NOT NULL"
+ASIDE = (
+    "CREATE TABLE aside (host TEXT PRIMARY KEY, category TEXT NOT NULL, due INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX aside_due ON aside (due, host)",
+)
 TABLES = (
     # One row.
-    "CREATE TABLE crawl (cursor TEXT NOT NULL, segment INTEGER NOT NULL, bytes_written INTEGER NOT NULL)",
-    "INSERT INTO crawl VALUES ('', 0, 0)",
-    # Without a category it was archived. SQLite keeps an empty text, 0 and 1 in no bytes at all.
+    """CREATE TABLE crawl (
+        cursor TEXT NOT NULL, segment INTEGER NOT NULL, bytes_written INTEGER NOT NULL,
+        scheduled INTEGER NOT NULL DEFAULT 0)""",
+    "INSERT INTO crawl VALUES ('', 0, 0, 0)",
+    # Without a category it was archived. SQLite keeps an empty text, 0, 1 and NULL in no bytes at all.
     """CREATE TABLE did (
         did TEXT PRIMARY KEY, category TEXT NOT NULL, complete INTEGER NOT NULL,
+        failures INTEGER NOT NULL DEFAULT 0, due INTEGER,
         CHECK (complete = 1 OR complete = 0 AND category != '')) WITHOUT ROWID""",
-    # What a later pass asks for, in its order: few among many that are complete.
-    "CREATE INDEX did_failed ON did (did, category) WHERE complete = 0",
+    SCHEDULE,
     # Kept by hand, since counting fifty million rows takes seconds, and a status line asks often.
     "CREATE TABLE tally (category TEXT, complete INTEGER, dids INTEGER NOT NULL, PRIMARY KEY (category, complete))",
+    *ASIDE,
+)
+# From format 1, of release 0.2.0, which had passes: what failed for now is due at once.
+UPGRADE = (
+    "ALTER TABLE crawl ADD COLUMN scheduled INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE did ADD COLUMN failures INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE did ADD COLUMN due INTEGER",
+    "UPDATE did SET due = 0 WHERE complete = 0",
+    "UPDATE crawl SET scheduled = (SELECT coalesce(sum(dids), 0) FROM tally WHERE complete = 0)",
+    "DROP INDEX did_failed",
+    SCHEDULE,
+    *ASIDE,
+    "PRAGMA user_version = 2",
 )
 
-PROGRESS = Kind("progress of a crawl of repos", 0x53414E50, 1, TABLES)  # "SANP"
+PROGRESS = Kind("progress of a crawl of repos", 0x53414E50, 2, TABLES)  # "SANP"
 
-State = tuple[str, int]  # category and whether complete
-ARCHIVED: State = ("", 1)
+State = tuple[str, int, int, int | None]  # category, whether complete, failures in a row, due time
+ARCHIVED: State = ("", 1, 0, None)
+UNKNOWN: State = ("", 0, 0, None)
 
 
 class SqliteProgress:
@@ -43,6 +64,7 @@ class SqliteProgress:
             self._db = open_file(path, PROGRESS)
             # A commit is on disk when it returns; the default of WAL would lose the last ones with the power.
             self._db.execute("PRAGMA synchronous = FULL")
+            _upgrade(self._db)
 
     @contextmanager
     def _plainly(self) -> Iterator[None]:
@@ -64,49 +86,91 @@ class SqliteProgress:
         return str(cursor)
 
     def pending(self, dids: Sequence[str]) -> list[str]:
-        """Of these, in their order, those that are not complete."""
+        """Of these, in their order, those that are neither complete nor scheduled."""
         with self._alone():
             states = self._states(dids)
-        return [did for did in dids if not states.get(did, ("", 0))[1]]
+        return [did for did in dids if did not in states or not (states[did][1] or states[did][3] is not None)]
+
+    def due(self, after: Due, until: int, limit: int) -> list[Due]:
+        """The first that are scheduled after `after` and until then, in their order."""
+        with self._alone() as db:
+            rows = db.execute(
+                """SELECT due, failures, did FROM did INDEXED BY did_due
+                WHERE due IS NOT NULL AND (due, failures, did) > (?, ?, ?) AND due <= ?
+                ORDER BY due, failures, did LIMIT ?""",
+                (*after, until, limit),
+            )
+            return [Due._make(row) for row in rows]
+
+    def last_due(self) -> int:
+        """The last due time of all; 0 if nothing is scheduled."""
+        with self._alone() as db:
+            ((last,),) = db.execute("SELECT max(due) FROM did INDEXED BY did_due WHERE due IS NOT NULL")
+        return int(last or 0)
 
     def record(
-        self, done: Sequence[Finished], failed: Sequence[Unfinished], *, cursor: str | None, segment: int
+        self,
+        done: Sequence[Finished],
+        failed: Sequence[Unfinished],
+        *,
+        cursor: str | None,
+        segment: int,
+        hosts: Sequence[HostAside] = (),
     ) -> None:
         """Keep all of it or nothing; it may be said twice. Without a `cursor` the old one stays."""
         with self._alone() as db, transaction(db):
             old = self._states([*(each.did for each in done), *(each.did for each in failed)])
             new = _after(old, done, failed)
             db.executemany(
-                """INSERT INTO did VALUES (?, ?, ?)
-                ON CONFLICT DO UPDATE SET category = excluded.category, complete = excluded.complete""",
+                """INSERT INTO did VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+                category = excluded.category, complete = excluded.complete, failures = excluded.failures,
+                due = excluded.due""",
                 ((did, *state) for did, state in new.items()),
             )
-            moved = Counter(new.values())
-            moved.subtract(old[did] for did in new if did in old)
+            moved = Counter(state[:2] for state in new.values())
+            moved.subtract(old[did][:2] for did in new if did in old)
             db.executemany(
                 "INSERT INTO tally VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET dids = dids + excluded.dids",
-                ((*state, by) for state, by in moved.items()),
+                ((*kind, by) for kind, by in moved.items()),
+            )
+            scheduled = sum(
+                (state[3] is not None) - (old.get(did, UNKNOWN)[3] is not None) for did, state in new.items()
             )
             sizes = {each.did: each.size for each in done if old.get(each.did) != ARCHIVED}
             db.execute(
-                "UPDATE crawl SET cursor = coalesce(?, cursor), segment = ?, bytes_written = bytes_written + ?",
-                (cursor, segment, sum(sizes.values())),
+                """UPDATE crawl SET cursor = coalesce(?, cursor), segment = ?, bytes_written = bytes_written + ?,
+                scheduled = scheduled + ?""",
+                (cursor, segment, sum(sizes.values()), scheduled),
             )
+            last = {each.host: each for each in hosts}
+            db.executemany("DELETE FROM aside WHERE host = ?", ((host,) for host in last))
+            db.executemany("INSERT INTO aside VALUES (?, ?, ?)", (each for each in last.values() if each.category))
 
-    def failed(self, categories: Sequence[str], after: str, limit: int) -> list[tuple[str, str]]:
-        """DIDs after `after` that failed in one of these, but not for good, and their category; by DID, bytewise."""
+    def aside(self, limit: int) -> list[HostAside]:
+        """Hosts that did not answer, those that are due first."""
         with self._alone() as db:
-            return db.execute(
-                """SELECT did, category FROM did INDEXED BY did_failed
-                WHERE complete = 0 AND did > ? AND category IN (SELECT value FROM json_each(?))
-                ORDER BY did LIMIT ?""",
-                (after, _listed(categories), limit),
-            ).fetchall()
+            rows = db.execute("SELECT host, category, due FROM aside ORDER BY due, host LIMIT ?", (limit,))
+            return [HostAside._make(row) for row in rows]
+
+    def aside_of(self, host: str) -> HostAside | None:
+        """What is noted of a host; None if it is not set aside."""
+        with self._alone() as db:
+            row = db.execute("SELECT host, category, due FROM aside WHERE host = ?", (host,)).fetchone()
+        return None if row is None else HostAside._make(row)
+
+    def clear_aside(self) -> None:
+        """Every host may be asked again."""
+        with self._alone() as db:
+            db.execute("DELETE FROM aside")
 
     def view(self) -> ProgressView:
         """How far it is, counted."""
         with self._alone() as db, transaction(db, "DEFERRED"):
-            ((cursor, segment, bytes_written),) = db.execute("SELECT cursor, segment, bytes_written FROM crawl")
+            ((cursor, segment, bytes_written, scheduled),) = db.execute(
+                "SELECT cursor, segment, bytes_written, scheduled FROM crawl"
+            )
+            ((due,),) = db.execute("SELECT min(due) FROM did INDEXED BY did_due WHERE due IS NOT NULL")
+            ((aside,),) = db.execute("SELECT count(*) FROM aside")
             tally = db.execute("SELECT category, complete, dids FROM tally").fetchall()
         failed: Counter[str] = Counter()
         for category, _, dids in tally:
@@ -118,6 +182,9 @@ class SqliteProgress:
             failed={category: dids for category, dids in sorted(failed.items()) if dids},
             segment=segment,
             bytes_written=bytes_written,
+            scheduled=scheduled,
+            due=due,
+            hosts_aside=aside,
         )
 
     def reset(self) -> None:
@@ -125,7 +192,8 @@ class SqliteProgress:
         with self._alone() as db, transaction(db):
             db.execute("DELETE FROM did")
             db.execute("DELETE FROM tally")
-            db.execute("UPDATE crawl SET cursor = '', segment = 0, bytes_written = 0")
+            db.execute("DELETE FROM aside")
+            db.execute("UPDATE crawl SET cursor = '', segment = 0, bytes_written = 0, scheduled = 0")
 
     def close(self) -> None:
         """Let go of the file."""
@@ -134,20 +202,33 @@ class SqliteProgress:
     def _states(self, dids: Sequence[str]) -> dict[str, State]:
         """What is known of these. All in one parameter: there may be fifty thousand, and SQLite takes fewer."""
         rows = self._db.execute(
-            "SELECT did, category, complete FROM json_each(?) CROSS JOIN did ON did = value", (_listed(dids),)
+            "SELECT did, category, complete, failures, due FROM json_each(?) CROSS JOIN did ON did = value",
+            (_listed(dids),),
         )
-        return {did: (category, complete) for did, category, complete in rows}
+        return {did: (category, complete, failures, due) for did, category, complete, failures, due in rows}
 
     def __repr__(self) -> str:
         return f"<SqliteProgress {self._path}>"
+
+
+def _upgrade(db: sqlite3.Connection) -> None:
+    """Bring a file of an earlier release to this format."""
+    if db.execute("PRAGMA user_version").fetchone() == (PROGRESS.version,):
+        return
+    with transaction(db):
+        if db.execute("PRAGMA user_version").fetchone() < (PROGRESS.version,):  # else somebody else was quicker
+            for statement in UPGRADE:
+                db.execute(statement)
 
 
 def _after(old: dict[str, State], done: Sequence[Finished], failed: Sequence[Unfinished]) -> dict[str, State]:
     """What becomes of each DID of a record that changes."""
     new: dict[str, State] = {}
     for each in failed:
-        if not (new.get(each.did) or old.get(each.did, ("", 0)))[1]:
-            new[each.did] = (each.category, int(each.permanent))
+        if not (new.get(each.did) or old.get(each.did, UNKNOWN))[1]:
+            due = None if each.permanent else each.due
+            failures = 0 if due is None else min(each.failures, MOST_FAILURES)
+            new[each.did] = (each.category, int(each.permanent), failures, due)
     new |= {each.did: ARCHIVED for each in done}
     return {did: state for did, state in new.items() if old.get(did) != state}
 

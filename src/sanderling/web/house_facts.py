@@ -21,11 +21,11 @@ from sanderling.observe.report import (
 from sanderling.pages import report as pages_report
 from sanderling.pages.status import Status as PagesStatus
 from sanderling.polling.status import PollingStatus
+from sanderling.repos import report as repos_report
 from sanderling.repos.status import RepoStatus
 from sanderling.sequence import report as sequence_report
 from sanderling.sequence.status import SequenceStatus
 from sanderling.web.house import UNKNOWN, UNSOUND, AnyStatus, Found, Said
-from sanderling.web.house_crawls import repos_report
 from sanderling.web.house_events import DeadShown, EventsFacts, events_report
 from sanderling.web.house_history import Rates, Ring, Run
 from sanderling.web.house_polling import PollingFacts, polling_report
@@ -82,7 +82,7 @@ NO_EXTRA = Extra()
 
 _REPORTS: Mapping[type, Callable[[Any], AnyReport]] = {
     PagesStatus: pages_report.report,
-    RepoStatus: repos_report,
+    RepoStatus: repos_report.report,
     SequenceStatus: sequence_report.report,
     PollingStatus: polling_report,
     EventsStatus: events_report,

@@ -96,7 +96,7 @@ def rows_of(found: Found) -> list[HostRow]:
                     paused,
                     queued=host.waiting,
                     trouble=host.trouble,
-                    state="blocked" if host.blocked else host.view.state,
+                    state="set aside" if host.blocked else host.view.state,
                     failures=host.failures,
                 )
                 for host in repos.hosts

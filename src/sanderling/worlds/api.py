@@ -29,7 +29,7 @@ class ApiRules:
     posts: int = 300
     page: int = 20  # entries of a page, unless the request says otherwise
     session: float = 60.0  # how long a log-in is good for
-    faults: float = 0.05  # share of questions that get an error or a refusal first
+    faults: float = 0.02  # share of questions that get an error or a refusal first
     latency: float = 0.01
 
     def __post_init__(self) -> None:
@@ -64,11 +64,9 @@ class ApiAnswer(NamedTuple):
 NOT_FOUND = ApiAnswer(404, {"error": "no such thing"})
 BAD = ApiAnswer(400, {"error": "bad request"})
 LOG_IN = ApiAnswer(401, {"error": "log in first"})
-FAULTS = (
-    ApiAnswer(500, {"error": "internal"}),
-    ApiAnswer(429, {"error": "too fast"}, (("Retry-After", "1"),)),
-    ApiAnswer(503, {"error": "busy"}),
-)
+REFUSED = ApiAnswer(429, {"error": "too fast"}, (("Retry-After", "1"),))
+# Refusals are rare: a limiter takes those of a host that refuses at random for a quota.
+FAULTS = (*(ApiAnswer(status, {"error": "internal"}) for status in (500, 502, 504, 500, 502, 504, 500)), REFUSED)
 THROTTLED = ApiAnswer(200, {"errors": [{"message": "slow down", "extensions": {"code": "THROTTLED"}}]})
 
 
@@ -123,7 +121,7 @@ class ApiWorld:
         self.asked[question] += 1
         if self._fails(question):
             fault = FAULTS[self._number(question) % len(FAULTS)]
-            return THROTTLED if kind == "POST /graphql" and fault.status == 429 else fault
+            return THROTTLED if kind == "POST /graphql" and fault is REFUSED else fault
         return self._reply(request, url.path, dict(parse_qsl(url.query)), now)
 
     def _reply(self, request: ApiRequest, path: str, fields: Mapping[str, str], now: float) -> ApiAnswer:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from statuses import host, status
 
 from sanderling.cli.pages.hosts import Mood, Pace, mood, ranked, words_of
-from sanderling.pages.status import HostStatus
+from sanderling.engine.host_report import HostStatus
 
 FAILING = host("failing.example", state="open", trouble="HOST_UNAVAILABLE 500")
 THROTTLED = host("throttled.example", rejected=3, ceiling=4.0, learned="the last level that passed")
@@ -74,7 +74,7 @@ def test_the_pace_is_that_of_the_last_seconds() -> None:
         fetched = {"fetched": 7 * second, "unchanged": 0, "failed": 0}
         pace.take(status(host(requests=3 * second), wall=float(second), counts=fetched))
 
-    assert pace.pages == 7
+    assert pace.kept == 7
     assert pace.requests("a.example") == 3
     assert pace.requests("never.example") == 0
 
@@ -89,11 +89,11 @@ def test_a_host_that_stopped_shows_it_before_the_average_does() -> None:
 
 def test_there_is_no_pace_before_there_is_time() -> None:
     pace = Pace()
-    assert (pace.pages, pace.requests("a.example")) == (0, None)
+    assert (pace.kept, pace.requests("a.example")) == (0, None)
 
     pace.take(status(host()))
     pace.take(status(host(requests=200), wall=1000.1))
-    assert (pace.pages, pace.requests("a.example")) == (0, None)
+    assert (pace.kept, pace.requests("a.example")) == (0, None)
 
 
 def test_a_clock_that_was_set_back_begins_anew() -> None:

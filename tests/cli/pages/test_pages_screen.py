@@ -15,7 +15,8 @@ from test_pages_summary import SUMMARY
 from sanderling.cli.pages.screen import Plain, Screen, Terminal, bar, fitting
 from sanderling.cli.pages.summary import words
 from sanderling.cli.screen import Silent
-from sanderling.pages.status import HostStatus, Status
+from sanderling.engine.host_report import HostStatus
+from sanderling.pages.status import Status
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]\x9b31m\u202e\r\nevil"

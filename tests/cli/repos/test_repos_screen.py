@@ -93,7 +93,7 @@ def test_what_hosts_are_called_moves_no_cursor() -> None:
 @pytest.mark.parametrize(
     ("changes", "state"),
     [
-        ({"blocked": True}, State.BLOCKED),
+        ({"blocked": True}, State.SET_ASIDE),
         ({"waiting": 0, "inflight": 0}, State.DONE),
         ({"failures": 2}, State.FAILING),
         ({"state": "open"}, State.FAILING),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sanderling.cli.config.lines import Lines
 from sanderling.cli.config.settings import HOME, SHARED, TOP, Known, Setting, Table, found_words, known, variable
+from sanderling.cli.replaced import REPLACED, replaced
 
 if TYPE_CHECKING:
     from sanderling.cli.config.limits import Limits
@@ -188,6 +189,8 @@ class _Check:
         key, kind = name.replace("_", "-"), "table" if isinstance(value, Mapping) else "setting"
         shown = name if name.isprintable() and len(name) <= 60 else "of that name"
         said = f"{_titled(table)} has no {kind} {shown}"
+        if why := replaced(table, key):
+            return f"{said} any more: {why}"
         if kind == "table":
             near = [each[-1] for each in self._known.tables if each[:-1] == table and each]
         else:
@@ -282,6 +285,13 @@ class Configuration:
                 except ValueError as error:
                     yield f"{name}: {error}"
                     break
+        yield from self.replaced_variables()
+
+    def replaced_variables(self) -> Iterator[str]:
+        """Variables of the environment that have set something in earlier releases."""
+        for (table, key), why in REPLACED.items():
+            if self.environment.get(name := variable(table, key)):
+                yield f"{name} sets nothing any more: {why}"
 
 
 def has(table: Table, key: str) -> bool:

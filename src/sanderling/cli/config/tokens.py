@@ -53,7 +53,7 @@ def checked(config: str | None, home: str | None, environment: Mapping[str, str]
         found = Configuration.load(config, home, environment)
     except ConfigError as error:
         raise _failure(str(error)) from None
-    if problems := found.file.problems:
+    if problems := (*found.file.problems, *found.replaced_variables()):
         more = f"\n{len(problems) - 1} more; see: {CHECK}" if len(problems) > 1 else ""
         raise _failure(problems[0], more)
     return found

@@ -183,7 +183,7 @@ def _words(ran: Ran, proof: Proof, tallies: dict[str, Tally], folder: Path) -> I
 
 def _stories(ran: Ran, tallies: dict[str, Tally]) -> Iterator[str]:
     limited, failing, lying = (tallies[f"{name}.example"] for name in ("limited", "failing", "lying"))
-    ended = ran.view.failed
+    ended = ran.kept.view.failed
     yield ""
     yield (
         f"limited allows 30 requests in 10 s, and says what is left: it was asked {limited.asked} times and had to "

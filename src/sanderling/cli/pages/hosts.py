@@ -1,16 +1,61 @@
 """The hosts of a crawl as people look at them: in which mood each is, which matter most, how fast each is asked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
+from typing import Protocol
 
 from sanderling.cli.host_table import Growth
-from sanderling.pages.status import HostStatus, Status
+from sanderling.engine.host_report import HostStatus
 from sanderling.words import printable
 
 RECENT = 5.0  # seconds that requests to a host are counted over: one that just stopped should look like it
 SLOW = 1.0  # seconds; an answer that takes longer is slow whatever it was learned from
 FLAKY = 0.05  # the share of answers that fail from which it is worth a word
 BAD = 0.5  # and from which the host is failing, even if its circuit is still closed
+
+
+class CrawlStatus(Protocol):
+    """What a screen shows of a crawl, be it of pages or of a job's requests."""
+
+    @property
+    def wall(self) -> float:
+        """When it was taken, in Unix seconds."""
+
+    @property
+    def seconds(self) -> float:
+        """How long this run has taken so far."""
+
+    @property
+    def kept(self) -> int:
+        """Pages, or records."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What was asked for, by end."""
+
+    @property
+    def known(self) -> int:
+        """All that is to be asked for, or was."""
+
+    @property
+    def waiting(self) -> int:
+        """Of these, what has no end yet."""
+
+    @property
+    def inflight(self) -> int:
+        """Requests that are out."""
+
+    @property
+    def bytes(self) -> int:
+        """That this run has read."""
+
+    @property
+    def hosts_known(self) -> int:
+        """How many hosts there are."""
+
+    @property
+    def hosts(self) -> Sequence[HostStatus]:
+        """Those that are asked most."""
 
 
 class Mood(Enum):
@@ -77,14 +122,14 @@ def ranked(hosts: Sequence[HostStatus], room: int) -> list[HostStatus]:
 class Pace(Growth):
     """How fast things went over the last seconds."""
 
-    def take(self, status: Status) -> None:
+    def take(self, status: CrawlStatus) -> None:
         """Count what there is, unless that was just done."""
-        self.count(status.wall, {"pages": status.pages}, status.hosts)
+        self.count(status.wall, {"kept": status.kept}, status.hosts)
 
     @property
-    def pages(self) -> float:
-        """Pages a second."""
-        return self.rate("pages")
+    def kept(self) -> float:
+        """Pages or records a second."""
+        return self.rate("kept")
 
     def requests(self, host: str, over: float = RECENT) -> float | None:
         """Requests a second to a host; None if it is not known yet."""

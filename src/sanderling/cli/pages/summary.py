@@ -13,6 +13,7 @@ from sanderling.ids import host_of
 from sanderling.outcome import Code, code_of
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.status import Status
+from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import KEPT, Aside, End, Fault
 from sanderling.words import count, duration, printable, size
 
@@ -100,7 +101,7 @@ def summarise(
         hosts=last.hosts_known,
         seeds_fetched=_has_all_seeds(folder, counts),
         out=str(folder.path),
-        failed_by=failed_by(folder),
+        failed_by=failed_by(folder.ledger),
         set_aside=sum(each.waiting for each in aside),
         set_aside_by=by_reason(aside),
         aside=tuple(aside),
@@ -119,9 +120,9 @@ def _has_all_seeds(folder: CrawlFolder, counts: Mapping[End, int]) -> bool:
     return all(end in KEPT or end is End.LEFT_OUT for end in ends)
 
 
-def failed_by(folder: CrawlFolder) -> dict[str, int]:
-    """How many URLs failed for each reason, the most frequent first."""
-    by_code = Counter({code: number for (end, code), number in folder.ledger.by_code().items() if end is End.FAILED})
+def failed_by(ledger: Frontier) -> dict[str, int]:
+    """How many failed for each reason, the most frequent first."""
+    by_code = Counter({code: number for (end, code), number in ledger.by_code().items() if end is End.FAILED})
     return dict(by_code.most_common())
 
 
@@ -133,11 +134,11 @@ def by_reason(aside: Iterable[Aside]) -> dict[str, int]:
     return dict(by_code.most_common())
 
 
-def hosts_aside(aside: Sequence[Aside]) -> Iterator[str]:
-    """Hosts that did not answer, how many URLs wait for each, and why; those with most first."""
+def hosts_aside(aside: Sequence[Aside], what: str = "URL") -> Iterator[str]:
+    """Hosts that did not answer, how much waits for each, and why; those with most first."""
     for each in aside[:REASONS]:
         said = f": {each.detail}" if each.detail else ""
-        yield printable(f"{each.host}  {count(each.waiting, 'URL')}, {meaning(each.code)}{said}")
+        yield printable(f"{each.host}  {count(each.waiting, what)}, {meaning(each.code)}{said}")
     if len(aside) > REASONS:
         yield f"and {count(len(aside) - REASONS, 'more host')}"
 

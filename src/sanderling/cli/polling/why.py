@@ -8,8 +8,8 @@ import msgspec
 
 from sanderling.cli.pages.hosts import busy
 from sanderling.cli.polling.words import now, troubles
+from sanderling.engine.host_report import HostStatus
 from sanderling.limit import HostView, explain
-from sanderling.pages.status import HostStatus
 from sanderling.polling.status import PollingStatus, published
 from sanderling.stores.status_file import FILE, age, is_running
 from sanderling.words import duration

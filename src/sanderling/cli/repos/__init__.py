@@ -14,8 +14,8 @@ app.command(
     "Run the same command again to go on where it ended, or, once it is complete, to come back to what failed. The "
     "first Ctrl-C lets what is in flight come to its end, the second stops at once; neither loses anything, nor does "
     "kill -9.\n\n"
-    "Exit code 0 if every repo is archived or gone for good, 1 if some failed and may be had later, 2 if it was not "
-    "called as it should be, 130 after Ctrl-C.",
+    "Exit code 0 if every repo is archived or gone for good, 1 if it failed, 2 if it was not called as it should be, "
+    "3 if some repos are left, which the same command asks for first, 130 after Ctrl-C.",
     help_epilogue="Example, which needs no server and asks nobody:\n\n    sanderling repos crawl --demo",
 )
 app.command(

@@ -27,6 +27,7 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.ports import ProgressError, ProgressView
 from sanderling.words import count
 
+UNFINISHED = 3  # the exit code if something is left that the same command asks for
 AT_ONCE = 5000  # repos that the progress is told of: a large segment has half a million, and others use a Redis too
 UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) *([KMGT]B)?", re.IGNORECASE)
@@ -60,12 +61,12 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     with ending(onward, KNOWN), opened(place, asking, keeping, screen, clock) as parts:
         ran = run(run_crawl(parts, tools, options, clock=clock, screen=screen))
         parts.segments.close()
-        summary = summarise(place, ran.last, ran.view, complete=ran.complete, again=onward)
-    screen.end(words(summary, place), summary.as_json())
+        summary = summarise(place, ran.last, ran.kept, complete=ran.complete, again=onward)
+    screen.end(words(summary, place, clock.wall()), summary.as_json())
     if ran.stopped:
         sys.exit(130)
-    if summary.failed:
-        sys.exit(1)
+    if summary.failed or not summary.complete:
+        sys.exit(UNFINISHED)
 
 
 def parse_size(text: str) -> int:

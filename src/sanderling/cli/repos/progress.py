@@ -2,11 +2,11 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
@@ -20,13 +20,14 @@ from sanderling.redact import HIDDEN, redact_url
 from sanderling.repos.segments import segments_in
 from sanderling.repos.status import published
 from sanderling.stores.durable import FolderError, Lock, plainly
-from sanderling.stores.ports import Progress, ProgressError, ProgressView
+from sanderling.stores.ports import HostAside, Progress, ProgressError, ProgressView
 from sanderling.stores.sqlite_progress import SqliteProgress
-from sanderling.words import count, printable, size
+from sanderling.words import count, duration, printable, size
 
 PROGRESS = "progress.db"
 CATEGORIES = tuple(category.value for category in Category)
 NOTHING = ProgressView(cursor="", completed=0, failed={}, segment=0, total_crawled=0, bytes_written=0)
+HOSTS_SHOWN = 5  # that were set aside
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+):([0-9]{1,5})")
 
 # What the categories mean to whoever looks at them.
@@ -42,7 +43,7 @@ MEANINGS = {
     Category.UNCHANGED: "unchanged since the earlier archive",
     Category.LEFT_OUT: "left out, as --leave-out or --skip-pds says",
     Category.INCOMPLETE: "not all of it came",
-    Category.RATE_LIMITED: "still throttled after all patience",
+    Category.RATE_LIMITED: "refused for now: rate limited",
     Category.HTTP_ERROR: "the host said no",
     Category.DNS_ERROR: "no such host, or no DNS",
     Category.UNAVAILABLE: "the host failed",
@@ -98,38 +99,81 @@ def known_progress(place: Place) -> ProgressView:
         return progress.view()
 
 
+class Kept(NamedTuple):
+    """What the progress says: how far it is, and the first hosts that were set aside."""
+
+    view: ProgressView
+    aside: tuple[HostAside, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """What `--json` prints of it."""
+        return {**asdict(self.view), "aside": [each._asdict() for each in self.aside]}
+
+
+def known_aside(place: Place, view: ProgressView) -> list[HostAside]:
+    """The first hosts that were set aside. Raises CommandError."""
+    if not view.hosts_aside:
+        return []
+    with open_progress(place) as progress, _plainly(place.output_dir):
+        return progress.aside(HOSTS_SHOWN)
+
+
 def status(*, json: AsJson = False, place: Place = USUAL) -> None:
     """Say how far the crawl of a folder is."""
     view, found, wall = known_progress(place), published(place.output_dir), SystemClock().wall()
     if view == NOTHING and found is None:
         raise nothing("no crawl of repos has begun", _where(place), "--output-dir", "sanderling repos crawl")
-    lines = [*_table(view), *([] if found is None or found.pace == "governor" else [f"Paced by {found.pace}."])]
-    tell(f"The crawl in {_where(place)}", found, wall, lines, as_json=json, kept=view)
+    kept = Kept(view, tuple(known_aside(place, view)))
+    lines = [*_table(view, wall), *hosts_aside(kept.aside, view.hosts_aside, wall)]
+    lines += [] if found is None or found.pace == "governor" else [f"Paced by {found.pace}."]
+    tell(f"The crawl in {_where(place)}", found, wall, lines, as_json=json, kept=kept.as_json())
 
 
 def _where(place: Place) -> str:
     return str(place.output_dir) if place.redis_address is None else f"Redis at {redact_url(place.redis_address)}"
 
 
-def _table(view: ProgressView) -> Iterator[str]:
+def _table(view: ProgressView, wall: float) -> Iterator[str]:
     permanent = {name: number for name, number in view.failed.items() if _permanent(name)}
     yield f"  {view.total_crawled:>12,}  archived, {size(view.bytes_written)}"
-    yield from (f"  {number:>12,}  {told(name)}" for name, number in permanent.items())
+    yield from (f"  {number:>12,}  {describe(name)}" for name, number in permanent.items())
     yield f"  {'-' * 12}"
     yield f"  {view.completed:>12,}  complete"
     transient = {name: number for name, number in view.failed.items() if name not in permanent}
     if transient:
         yield ""
-        yield "Failed so far, and asked for again by the next run:"
+        yield "Not archived so far, and asked for again by the next run:"
         yield ""
-        yield from (f"  {number:>12,}  {told(name)}" for name, number in transient.items())
+        yield from (f"  {number:>12,}  {describe(name)}" for name, number in transient.items())
+        yield from ("", *when_due(view, wall))
     yield ""
     yield f"Segment: {view.segment or 'none yet'}. " + (
         f"All DIDs up to {view.cursor} were seen to." if view.cursor else "The next run begins with the first DID."
     )
 
 
-def told(name: str) -> str:
+def when_due(view: ProgressView, wall: float) -> Iterator[str]:
+    """When the first of what is left is due."""
+    if view.due is not None:
+        wait = view.due - wall
+        yield f"{count(view.scheduled, 'repo')} left; the first is due {f'in {duration(wait)}' if wait > 0 else 'now'}."
+
+
+def hosts_aside(aside: Sequence[HostAside], number: int, wall: float) -> Iterator[str]:
+    """The hosts that did not answer, why, and when each is due."""
+    if not aside:
+        return
+    yield f"{count(number, 'host')} set aside, with the repos that wait for it:"
+    yield ""
+    for host, category, due in aside:
+        when = f"due in {duration(due - wall)}" if due > wall else "due now"
+        yield f"    {printable(host)}  {describe(category)}, {when}"
+    if number > len(aside):
+        yield f"    and {number - len(aside):,} more: see sanderling why HOST"
+    yield ""
+
+
+def describe(name: str) -> str:
     """A category in words, and its name."""
     return f"{MEANINGS[Category(name)]} ({name})" if name in CATEGORIES else name
 

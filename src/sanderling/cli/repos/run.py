@@ -16,22 +16,21 @@ from sanderling.cli.flag_files import listing
 from sanderling.cli.limits import Law, make_limiter
 from sanderling.cli.loop import finishing, stoppable
 from sanderling.cli.options import Options, beside, observed, pace_of, showing
+from sanderling.cli.repos.progress import HOSTS_SHOWN, Kept
 from sanderling.cli.repos.screen import Screen
 from sanderling.cli.watching import drawn, kept, obey, told, watched
 from sanderling.clock import Clock
-from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.desk import desk_in
 from sanderling.flow.memory import Memory
 from sanderling.formats.repo import Cids
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
 from sanderling.observe.metrics_repos import RepoMetrics
-from sanderling.repos.books import Books
-from sanderling.repos.crawl import Hands, RepoCrawl, Stores
+from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory
-from sanderling.repos.dispatcher import BLOCK_AFTER, LARGE_RPS
+from sanderling.repos.handler import Hands
+from sanderling.repos.hosts import CLOSE_AFTER, LARGE_RPS
 from sanderling.repos.leave_out import LeaveOut
-from sanderling.repos.measures import Exchanges
 from sanderling.repos.plc import EndpointError, host_at
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
@@ -77,11 +76,8 @@ class Asking:
     leave_out: Path | None = None
     """A file of DIDs and hosts that are never asked for, one per line."""
 
-    passes: Annotated[int, Parameter(validator=Number(gte=1, lte=100))] = 3
-    """How often to come to what fails and may go otherwise."""
-
     patience: Annotated[float, Parameter(validator=Number(gt=0))] = 600.0
-    """Seconds to wait for a host that does nothing but refuse us, as with 429; the next run asks it again."""
+    """Seconds to wait for a host, or a repo, that is only refused or fails; the next run asks for it first."""
 
     contact: str | None = None
     """Where a host's owner can reach you: https://… or mailto:…"""
@@ -113,8 +109,7 @@ class Asking:
         """A limiter for hosts of repos: it stands back where a host is blocked anyway."""
         most = max(LARGE_RPS, self.default_pds_rps)
         pace = PaceRules.up_to(most)
-        # Not for minutes: who is not well by then is asked again in a later pass.
-        breaker = BreakerRules(consecutive=BLOCK_AFTER, unreached=BLOCK_AFTER, longest=LONGEST_OPEN)
+        breaker = BreakerRules(consecutive=CLOSE_AFTER, longest=LONGEST_OPEN)
         return make_limiter(LimiterRules(pace=pace, breaker=breaker, strategy=self.pace), clock)
 
 
@@ -150,7 +145,6 @@ class Keeping:
             workers=asking.workers,
             usual_rps=asking.default_pds_rps,
             page_size=self.page_size,
-            passes=asking.passes,
             patience=asking.patience,
             leave_out=asking.left_out(),
             level=self.zstd_level,
@@ -188,7 +182,7 @@ class Ran(NamedTuple):
     """How a run went: how it stood at its end, the crawl's progress, and whether somebody stopped it."""
 
     last: RepoStatus
-    view: ProgressView
+    kept: Kept
     complete: bool
     stopped: bool
 
@@ -223,17 +217,14 @@ async def run_crawl(parts: Opened, tools: Tools, options: Options, *, clock: Clo
             # So that the next run begins at the first DID, and comes by all that is not complete.
             await desk(_clear_cursor, parts)
         await desk(keep, folder, list(limiter.saving()))
-        view = await desk(parts.progress.view)
-    return Ran(last, view, complete, bool(stops))
+        saved = Kept(await desk(parts.progress.view), tuple(await desk(parts.progress.aside, HOSTS_SHOWN)))
+    return Ran(last, saved, complete, bool(stops))
 
 
 def _made(parts: Opened, tools: Tools, hands: Hands, known: int, clock: Clock) -> Watched:
-    exchanges = Exchanges(tools.rules.leave_out.before(tools.http), clock)
-    books = Books(parts.segments, parts.progress, hands.disk, clock)
-    stores = Stores(parts.directory, parts.progress, books, parts.earlier)
-    fetcher = Fetcher(exchanges, tools.limiter, clock=clock)
-    crawl = RepoCrawl(stores, fetcher, tools.limiter, hands, rules=tools.rules, clock=clock)
-    return Watched(crawl, exchanges, books, parts.segments, known, parts.before)
+    stores = Stores(parts.directory, parts.progress, parts.segments, parts.earlier)
+    crawl = RepoCrawl(stores, tools.http, tools.limiter, hands, rules=tools.rules, clock=clock)
+    return Watched(crawl, parts.segments, known, parts.before)
 
 
 def _clear_cursor(parts: Opened) -> None:

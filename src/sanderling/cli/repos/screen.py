@@ -11,7 +11,8 @@ from rich.text import Text
 from sanderling.apis.atproto import PERMANENT
 from sanderling.cli.host_table import Columns, Growth, HostTable, headline, latency, others, progress
 from sanderling.cli.screen import Picture, ScreenOf, Window, Wordy, suited
-from sanderling.repos.status import ARCHIVED, HostStatus, RepoStatus
+from sanderling.repos.source import ARCHIVED
+from sanderling.repos.status import HostStatus, RepoStatus
 from sanderling.words import clock_face, duration, size
 
 COLUMNS = Columns(
@@ -27,7 +28,7 @@ SLOW = 2.0  # seconds; small repos take a tenth of that
 class State(Enum):
     """What a host is like right now, in the word that people see. The worst come first."""
 
-    BLOCKED = "blocked"
+    SET_ASIDE = "set aside"
     FAILING = "failing"
     THROTTLED = "throttled"
     SLOW = "slow"
@@ -36,7 +37,7 @@ class State(Enum):
 
 
 STYLES = {
-    State.BLOCKED: "bold red",
+    State.SET_ASIDE: "bold red",
     State.FAILING: "red",
     State.THROTTLED: "yellow",
     State.SLOW: "magenta",
@@ -49,7 +50,7 @@ _RANK = {state: rank for rank, state in enumerate(State)}
 def state_of(host: HostStatus) -> State:
     """The state of a host."""
     if host.blocked:
-        return State.BLOCKED
+        return State.SET_ASIDE
     if not (host.waiting or host.view.inflight):
         return State.DONE
     if host.failures or host.view.state != "closed":
@@ -168,7 +169,7 @@ def counters(status: RepoStatus, pace: Pace) -> list[str]:
         f"{pace.rate('bytes') / 1e6:.2f} MB/s",
         f"{status.inflight:,} in flight",
         f"segment {status.segment:,}: {size(status.segment_bytes)}",
-        *([f"{status.hosts_blocked:,} blocked"] if status.hosts_blocked else []),
+        *([f"{status.hosts_blocked:,} set aside"] if status.hosts_blocked else []),
     ]
 
 

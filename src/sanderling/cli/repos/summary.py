@@ -7,11 +7,11 @@ from typing import Any
 
 from sanderling.apis.atproto import Category
 from sanderling.cli import command_line
-from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, Place
+from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, Kept, Place, hosts_aside
 from sanderling.repos.segments import segments_in
 from sanderling.repos.status import RepoStatus
 from sanderling.stores.durable import plainly
-from sanderling.stores.ports import ProgressView
+from sanderling.stores.ports import HostAside
 from sanderling.words import count, duration, size
 
 # Why a record is not in the archive though its repo is.
@@ -30,7 +30,11 @@ class Summary:
     dropped: dict[str, int]  # records of repos that were archived without them, in this run
     unchanged: int
     gone: dict[str, int]  # for good, by category
-    failed: dict[str, int]  # and may go otherwise
+    failed: dict[str, int]  # and may go otherwise: what the next run asks for
+    scheduled: int  # of those that may go otherwise, the ones with a due time
+    due: int | None  # the first of these times, Unix seconds
+    hosts_aside: int
+    aside: tuple[HostAside, ...]  # the first of the hosts that were set aside
     segments: int
     newest: str  # of them
     output_dir: str
@@ -40,11 +44,12 @@ class Summary:
         """What `--json` prints."""
         shown = asdict(self)
         del shown["again"], shown["newest"]
-        return shown
+        return shown | {"aside": [each._asdict() for each in self.aside]}
 
 
-def summarise(place: Place, last: RepoStatus, view: ProgressView, *, complete: bool, again: str) -> Summary:
+def summarise(place: Place, last: RepoStatus, kept: Kept, *, complete: bool, again: str) -> Summary:
     """The summary of a run that ended with `last`."""
+    view = kept.view
     failed = {name: number for name, number in view.failed.items() if name != Category.UNCHANGED}
     gone = {name: number for name, number in failed.items() if name in CATEGORIES and Category(name).permanent}
     with plainly(place.output_dir):
@@ -64,6 +69,10 @@ def summarise(place: Place, last: RepoStatus, view: ProgressView, *, complete: b
         unchanged=view.failed.get(Category.UNCHANGED, 0),
         gone=gone,
         failed={name: number for name, number in failed.items() if name not in gone},
+        scheduled=view.scheduled,
+        due=view.due,
+        hosts_aside=view.hosts_aside,
+        aside=kept.aside,
         segments=len(segments),
         newest=str(segments[-1]) if segments else "",
         output_dir=str(place.output_dir),
@@ -71,7 +80,7 @@ def summarise(place: Place, last: RepoStatus, view: ProgressView, *, complete: b
     )
 
 
-def words(summary: Summary, place: Place) -> Iterator[str]:
+def words(summary: Summary, place: Place, wall: float) -> Iterator[str]:
     """The summary as lines; those that are indented must not be broken."""
     run = summary.run
     yield ""
@@ -87,11 +96,12 @@ def words(summary: Summary, place: Place) -> Iterator[str]:
     if summary.gone:
         yield f"{count(sum(summary.gone.values()), 'repo')} not to be had: {_reasons(summary.gone)}."
     if summary.failed:
-        yield f"{count(sum(summary.failed.values()), 'repo')} failed for now: {_reasons(summary.failed)}."
+        yield f"{count(sum(summary.failed.values()), 'repo')} not archived for now: {_reasons(summary.failed)}."
+        yield from hosts_aside(summary.aside, summary.hosts_aside, wall)
     held = f"{count(summary.archived, 'repo')}, {size(summary.bytes_written)}, in {count(summary.segments, 'segment')}"
     yield f"The archive holds {held}:"
     yield from _indented(shlex.quote(summary.output_dir))
-    yield from _next(summary, place)
+    yield from _next(summary, place, wall)
 
 
 def _reasons(failed: dict[str, int]) -> str:
@@ -101,12 +111,13 @@ def _reasons(failed: dict[str, int]) -> str:
     )
 
 
-def _next(summary: Summary, place: Place) -> Iterator[str]:
+def _next(summary: Summary, place: Place, wall: float) -> Iterator[str]:
     if not summary.complete:
         yield "Nothing is lost; go on where it stopped with:"
         yield from _indented(summary.again)
     elif summary.failed:
-        yield "To ask again for what failed for now, later:"
+        due = "now" if summary.due is None or summary.due <= wall else f"in {duration(summary.due - wall)}"
+        yield f"What is left is on disk; the first is due {due}. The same command asks for it first:"
         yield from _indented(summary.again)
     if not summary.segments:
         return

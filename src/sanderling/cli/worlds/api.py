@@ -25,7 +25,7 @@ def api(
     faults: Annotated[
         float,
         Parameter(validator=Number(gte=0, lte=1), help="Share of questions that are answered with an error first."),
-    ] = 0.05,
+    ] = 0.02,
     port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535), help="0 takes any that is free.")] = PORT,
     seed: Annotated[int, Parameter(help="Another number makes another world; the same number the same.")] = 1,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object and nothing else.")] = False,

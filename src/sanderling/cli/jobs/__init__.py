@@ -1,0 +1,1 @@
+"""The commands for jobs. Each is imported only when it is run."""

@@ -1,0 +1,63 @@
+"""`sanderling run --try`: some records of a job, shown and not kept."""
+
+import copy
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from sanderling.cli import CommandError
+from sanderling.cli import loop as event_loop
+from sanderling.cli.jobs.run import Asking, exit_with, make_network, open_folder, run_folder
+from sanderling.cli.jobs.summary import JobSummary, summarise
+from sanderling.cli.options import Options
+from sanderling.cli.screen import Silent
+from sanderling.jobs.folder import RECORDS
+from sanderling.jobs.job import Job, JobError
+from sanderling.stores.durable import FolderError
+from sanderling.words import count, printable
+
+# Requests that are sent at most for so many records: a reader that yields none must not walk through all of an API.
+LEAST_REQUESTS, REQUESTS_EACH = 100, 20
+REASONS = 10
+
+
+def show_sample(  # noqa: PLR0913 - what the command was given
+    job: Job,
+    given: Mapping[str, str],
+    number: int,
+    asking: Asking,
+    options: Options,
+    *,
+    as_json: bool,
+    out: Path | None,
+) -> None:
+    """Print the first records that a job brings, one line of JSON each; to stderr, what failed."""
+    if out is not None:
+        raise CommandError("--try keeps nothing, and --out names a folder to keep things in; expected one of them", 2)
+    sampled = copy.copy(job)
+    sampled.max_records = number
+    sampled.max_requests = min(job.max_requests or sys.maxsize, max(LEAST_REQUESTS, REQUESTS_EACH * number))
+    network = make_network(sampled, asking)
+    with TemporaryDirectory(prefix="sanderling-try-") as folder, open_folder(Path(folder), sampled, given) as held:
+        with event_loop.ending("", (FolderError, JobError)):
+            ran = event_loop.run(run_folder(sampled, held, network, options, Silent()))
+        summary = summarise(held, ran.last, complete=ran.complete)
+        with (held.path / RECORDS).open(encoding="utf-8") as lines:
+            for line in islice(lines, number):
+                print(line, end="")
+    if not as_json:
+        for line in _words(summary, number):
+            print(printable(line), file=sys.stderr)
+    if ran.stopped or not summary.over_budget:
+        exit_with(summary, stopped=ran.stopped)
+
+
+def _words(summary: JobSummary, wanted: int) -> Iterator[str]:
+    shown = min(summary.records, wanted)
+    yield f"{count(shown, 'record')} of {count(summary.requests, 'request')}; nothing is kept."
+    for reason, number in list(summary.reasons.items())[:REASONS]:
+        yield f"  {number:,} x {reason}"
+    if shown < wanted and summary.over_budget:
+        yield f"It stopped after {count(summary.requests, 'request')}, since there may be many more without a record."

@@ -1,0 +1,137 @@
+"""What came of a run of a job, in numbers and in words, and what to do next."""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from sanderling.cli.pages.summary import by_reason, failed_by, hosts_aside, meaning
+from sanderling.jobs.folder import FAILED, RECORDS, JobFolder
+from sanderling.jobs.report import explain_gone
+from sanderling.jobs.status import JobStatus
+from sanderling.stores.frontier_rows import Aside, End
+from sanderling.words import count, duration, printable, size
+
+REASONS = 5  # that are told in words; the others are counted together
+
+
+class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A job after a run. Counts are those of all its runs; seconds and bytes are those of this one."""
+
+    name: str
+    complete: bool
+    seconds: float
+    records: int
+    requests: int
+    known: int
+    fetched: int
+    failed: int
+    left_out: int
+    waiting: int
+    bytes: int
+    out: str
+    failed_by: dict[str, int]
+    reasons: dict[str, int]  # what was said of those that failed or were left out, the most frequent first
+    set_aside: int  # of those that wait, the ones that are left to the next run
+    set_aside_by: dict[str, int]
+    gone: dict[str, int]  # and those that wait for a reader that the job has not any more, by its name
+    over_budget: bool
+    gone_words: tuple[str, ...]
+    aside: tuple[Aside, ...]
+    again: str  # the command to go on with
+    retry: str  # and the one to ask again for what failed
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        for name in ("gone_words", "aside", "again", "retry"):
+            del shown[name]
+        return shown
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether something waits that a run could not ask for."""
+        return bool(self.waiting and not self.over_budget) or bool(self.gone)
+
+
+def summarise(folder: JobFolder, last: JobStatus, *, complete: bool, again: str = "", retry: str = "") -> JobSummary:
+    """The summary of a run that ended with `last`, and goes on with `again`."""
+    frontier = folder.frontier
+    counts, aside = frontier.counts(), frontier.aside()
+    said = Counter(_reason(failed.code, failed.detail) for failed, _ in frontier.failed_requests())
+    return JobSummary(
+        name=last.name,
+        complete=complete,
+        seconds=round(last.seconds, 3),
+        records=frontier.meta.records,
+        requests=frontier.meta.requests,
+        known=frontier.known,
+        fetched=counts[End.FETCHED],
+        failed=counts[End.FAILED],
+        left_out=counts[End.LEFT_OUT],
+        waiting=counts[End.WAITING],
+        bytes=last.bytes,
+        out=str(folder.path),
+        failed_by=failed_by(frontier),
+        reasons=dict(said.most_common(100)),
+        set_aside=last.set_aside,
+        set_aside_by=by_reason(aside),
+        gone=last.gone,
+        over_budget=last.is_over_budget,
+        gone_words=tuple(explain_gone(last)),
+        aside=tuple(aside),
+        again=again,
+        retry=retry,
+    )
+
+
+def _reason(code: str, detail: str) -> str:
+    return detail or meaning(code)
+
+
+def words(summary: JobSummary) -> Iterator[str]:
+    """The summary as lines; those that are indented must not be broken."""
+    yield ""
+    yield (
+        f"{summary.name}: {count(summary.records, 'record')} of {count(summary.requests, 'request')}; "
+        f"this run read {size(summary.bytes)} in {duration(summary.seconds)}."
+    )
+    yield from _not_kept(summary)
+    yield ""
+    if summary.records:
+        yield "The records:"
+        yield from _indented(shlex.quote(f"{summary.out}/{RECORDS}"))
+    yield from _next(summary)
+
+
+def _not_kept(summary: JobSummary) -> Iterator[str]:
+    ended = [(summary.failed, "failed"), (summary.left_out, "left out")]
+    if said := ", ".join(f"{count(number, 'request')} {what}" for number, what in ended if number):
+        yield f"{said}:"
+        listed = [f"{number:,} x {reason}" for reason, number in list(summary.reasons.items())[:REASONS]]
+        more = len(summary.reasons) - REASONS
+        yield from _indented(*map(printable, listed), *([f"and {count(more, 'more reason')}"] if more > 0 else []))
+
+
+def _next(summary: JobSummary) -> Iterator[str]:
+    if summary.aside:
+        yield "Hosts that did not answer:"
+        yield from _indented(*hosts_aside(summary.aside, "request"))
+    yield from summary.gone_words
+    if summary.waiting:
+        why = "The budget is spent. " if summary.over_budget else ""
+        yield f"{why}{count(summary.waiting, 'request')} still to send. Nothing is lost; go on with:"
+        yield from _indented(summary.again)
+    if summary.failed:
+        yield "What failed, one line each, and how to ask for it again:"
+        yield from _indented(shlex.quote(f"{summary.out}/{FAILED}"), summary.retry)
+    yield "Proof that every request is accounted for:"
+    yield from _indented(f"sanderling verify {shlex.quote(summary.out)}")
+
+
+def _indented(*lines: str) -> Iterator[str]:
+    yield ""
+    yield from (f"    {line}" for line in lines)
+    yield ""

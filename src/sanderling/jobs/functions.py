@@ -1,0 +1,159 @@
+"""The functions and declarations of a job, ready to be used: before a request, after a reply, and for the next page."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from sanderling.apis.credentials import Credentials
+from sanderling.ids import host_of
+from sanderling.jobs.calls import Mistake, UserFunction, Watches
+from sanderling.jobs.job import Job
+from sanderling.jobs.reply import JobReply
+from sanderling.jobs.request import Request, Stored, key_of, own_key, pack, resolve
+from sanderling.outcome import Outcome
+from sanderling.stores.frontier_requests import FoundRequest, QueuedRequest
+from sanderling.task import Task
+
+MOST_YIELDS = 100_000  # of one reply
+
+NOT_RECORDS = (str, bytes, bytearray, int, float, bool, type(None))
+
+
+class JobFunctions:
+    """The functions of a job. All that they do wrong is raised as a Mistake."""
+
+    def __init__(
+        self,
+        job: Job,
+        arguments: Mapping[str, Any],
+        hosts: Collection[str],
+        credentials: Credentials | None,
+        watch: Watches,
+    ) -> None:
+        self.arguments = arguments
+        self.credentials = credentials
+        self.answers = job.answers
+        self.readers = {name: UserFunction(reader.function, watch) for name, reader in job.readers.items()}
+        self.before = [UserFunction(function, watch) for function in job.before_each]
+        self.after = [UserFunction(function, watch) for function in job.after_each]
+        self.checks = {
+            name: msgspec.json.Decoder(reader.record)
+            for name, reader in job.readers.items()
+            if reader.record is not None
+        }
+        self._key = None if job.key is None else UserFunction(job.key, watch)
+        self._paging = job.paging
+        self._hosts = hosts
+
+    async def prepare(self, key: str, request: Request) -> Request:
+        """The request as the functions before it want it."""
+        for function in self.before:
+            said = await function.value(key, request)
+            if isinstance(said, Request):
+                request = said
+            elif said is not None:
+                raise Mistake(f"{function.name} returned {type(said).__name__}, expected a Request or None")
+        return request
+
+    async def judge(self, key: str, reply: JobReply, outcome: Outcome) -> Outcome:
+        """The outcome as the functions after it want it."""
+        for function in self.after:
+            said = await function.value(key, reply)
+            if isinstance(said, Outcome):
+                return replace(said, status=outcome.status, retry_after=said.retry_after or outcome.retry_after)
+            if said is not None:
+                wanted = "job.missing(), job.refused(), job.failed() or None"
+                raise Mistake(f"{function.name} returned {type(said).__name__}, expected {wanted}")
+        return outcome
+
+    def to_found(self, request: Request, base: str | None, reader: str, depth: int, *, starts: bool) -> FoundRequest:
+        """What goes into the frontier; what a job `starts` with is paged as the job says."""
+        name = request.read or reader
+        if name not in self.readers:
+            raise Mistake(f"read is {name!r}, which is no reader; expected one of {', '.join(self.readers)}")
+        paging = request.paging or (self._paging if starts else None)
+        try:
+            task = Task(self._clean(resolve(request.url, base)), request.method, request.pairs, request.content)
+            task = task if paging is None else paging.begin(task)
+            walks = request.paging or (starts and self._paging is not None)
+            data = pack(Stored(task.method, task.headers, task.body, request.data, walks))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise Mistake(f"{request!r}: {error}") from None
+        own = request.key
+        if own is None and self._key is not None:
+            own = self._key.value_now(request)
+        known = key_of(task.method, task.url, task.body) if own is None else own_key(str(own))
+        return FoundRequest(task.url, task.host, depth, known, name, request.priority, data)
+
+    def next_page(self, work: QueuedRequest, stored: Stored, reply: JobReply) -> FoundRequest | None:
+        """The request for the page behind this one; one that has failed if the walk cannot go on."""
+        paging = self._paging if stored.paging is True else stored.paging
+        if not paging:
+            return None
+        task = Task(work.url, stored.method, stored.headers, stored.body)
+        following = paging.next(task, reply.parsed, stored.chain, self._hosts)
+        if following is None:
+            return None
+        where = work.depth + 1, work.reader, work.priority
+        if isinstance(following, Outcome):
+            return _found(task, own_key(f"after {work.id}"), where, None)._replace(outcome=following)
+        page = replace(following.task, url=self._clean(following.task.url))
+        known = key_of(page.method, page.url, page.body)
+        if (page.url, page.body) == (task.url, task.body):  # what tells it from this page is in a header
+            known = key_of(page.method, page.url, msgspec.json.encode((page.headers, page.body)))
+        data = pack(Stored(page.method, page.headers, page.body, stored.data, stored.paging, following.chain))
+        return _found(page, known, where, data)
+
+    def _clean(self, url: str) -> str:
+        """The address without the secret of the job, which hosts repeat in links."""
+        return url if self.credentials is None else self.credentials.clean(url)
+
+
+def _found(task: Task, key: bytes, where: tuple[int, str, int], data: bytes | None) -> FoundRequest:
+    depth, reader, priority = where
+    return FoundRequest(task.url, task.host, depth, key, reader, priority, data)
+
+
+class Collected:
+    """What a reader has yielded for one reply so far."""
+
+    def __init__(self, functions: JobFunctions, work: QueuedRequest, base: str) -> None:
+        self.records: list[bytes] = []
+        self.found: list[FoundRequest] = []
+        self._functions = functions
+        self._work = work
+        self._base = base
+        self._check = functions.checks.get(work.reader)
+
+    def add(self, value: object) -> None:
+        """Take in one value: a further request, or a record. Raises Mistake."""
+        if len(self.records) + len(self.found) >= MOST_YIELDS:
+            raise Mistake(f"more than {MOST_YIELDS:,} values for one reply; none of them is kept")
+        if isinstance(value, Request):
+            work = self._work
+            self.found.append(self._functions.to_found(value, self._base, work.reader, work.depth + 1, starts=False))
+        else:
+            self.records.append(self._encode(value))
+
+    def _encode(self, value: object) -> bytes:
+        if self._check is None and isinstance(value, NOT_RECORDS):
+            raise Mistake(f"{value!r:.60} is no record, expected a dict, a list, a struct, a dataclass or a Request")
+        number = len(self.records) + 1
+        try:
+            record = msgspec.json.encode(value)
+        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+            raise Mistake(f"record {number} is no JSON: {error}") from None
+        if self._check is not None:
+            try:
+                self._check.decode(record)
+            except msgspec.MsgspecError as error:
+                kind = getattr(self._check.type, "__name__", self._check.type)
+                raise Mistake(f"record {number} is no {kind}: {error}: {record[:100]!r}") from None
+        return record
+
+
+def start_hosts(urls: Collection[str]) -> tuple[str, ...]:
+    """The hosts of addresses, each once. Raises ValueError."""
+    return tuple(dict.fromkeys(host_of(url) for url in urls))

@@ -1,0 +1,193 @@
+"""What a user's function does wrong is the outcome of its request, with the place; nothing of that request is kept."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from small_api import API, answer, api, run
+
+from sanderling import Job, JobReply, Request
+from sanderling.jobs import functions
+from sanderling.jobs.calls import LONGEST_CALL
+from sanderling.testing import LoopClock
+
+HERE = Path(__file__).name
+
+
+class Post(msgspec.Struct):
+    """What a record must have."""
+
+    id: int
+
+
+@dataclass
+class Plain:
+    """A record that is no dict."""
+
+    id: int
+
+
+def raises_after_a_record(reply: JobReply) -> Iterator[object]:
+    yield {"id": 1}
+    yield Request("/further")
+    helper(reply)
+
+
+def helper(reply: JobReply) -> None:
+    raise KeyError(f"{reply.status}")
+
+
+async def raises_async(reply: JobReply) -> AsyncIterator[object]:
+    yield {"id": 1}
+    reply.json()["absent"]
+
+
+def yields_no_json(_: JobReply) -> Iterator[object]:
+    yield {"id": 1}
+    yield {"id": object()}
+
+
+async def yields_no_json_async(_: JobReply) -> AsyncIterator[object]:
+    yield {"id": 1}
+    yield {"id": {1: {2: {(3, 4): 5}}}}
+
+
+def yields_text(_: JobReply) -> Iterator[object]:
+    yield "/a/relative/address"
+
+
+def yields_another_type(_: JobReply) -> Iterator[object]:
+    yield {"id": "7"}
+
+
+def reads_no_json(reply: JobReply) -> object:
+    return reply.json()
+
+
+def asks_for_an_unknown_reader(_: JobReply) -> Iterator[object]:
+    yield {"id": 1}
+    yield Request("/x", read="nobody")
+
+
+def asks_for_no_address(_: JobReply) -> Iterator[object]:
+    yield Request("mailto:somebody@example.org")
+
+
+def carries_no_json(_: JobReply) -> Iterator[object]:
+    yield Request("/x", data={"when": object()})
+
+
+def yields_without_end(_: JobReply) -> Iterator[object]:
+    while True:
+        yield {"id": 1}
+
+
+async def takes_too_long(_: JobReply) -> None:
+    await LoopClock().sleep(2 * LONGEST_CALL)
+
+
+MISTAKES: dict[Callable[..., Any], tuple[str, str]] = {
+    raises_after_a_record: ("KeyError: '200'", "raise KeyError("),
+    raises_async: ("KeyError: 'absent'", '"absent"'),
+    yields_no_json: ("record 2 is no JSON: Encoding objects of type object is unsupported", "object()}"),
+    yields_no_json_async: ("record 2 is no JSON: ", "(3, 4)"),
+    yields_text: ("'/a/relative/address' is no record, expected a dict, a list, a struct, a dataclass", "    yield"),
+    asks_for_an_unknown_reader: ("read is 'nobody', which is no reader; expected one of ", '"nobody"'),
+    asks_for_no_address: ("expected one that begins with https:// or http://", "mailto"),
+    carries_no_json: ("Encoding objects of type object is unsupported", "object()}"),
+    yields_without_end: ("more than 1,000 values for one reply; none of them is kept", "    yield"),
+    takes_too_long: ("takes_too_long took more than 60 s", "def takes_too_long"),
+}
+
+
+def ran_with(reader: Callable[..., Any], folder: Path, body: object = None, **options: Any) -> Any:  # noqa: ANN401
+    job = Job("mistaken", start=[f"{API}/good", f"{API}/bad"])
+
+    @job.read
+    def start(reply: JobReply) -> Iterator[object]:
+        yield Request(reply.url, read=reader.__name__ if reply.url.endswith("bad") else "fine", key="2" + reply.url)
+
+    @job.read
+    def fine(_: JobReply) -> object:
+        return Plain(0)
+
+    (job.read(**options) if options else job.read)(reader)
+    world = api({"/good": {}, "/bad": body if body is not None else {}})
+    return run(job, folder, world)
+
+
+@pytest.mark.parametrize("reader", MISTAKES, ids=lambda reader: reader.__name__)
+def test_a_mistake_ends_its_request_with_file_and_line(
+    reader: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(functions, "MOST_YIELDS", 1_000)
+    said, words = MISTAKES[reader]
+    first = reader.__code__.co_firstlineno - 1
+    lines = Path(__file__).read_text().splitlines()
+    line = next(number for number, text in enumerate(lines[first:], first + 1) if words in text)
+
+    ran = ran_with(reader, tmp_path / "out")
+
+    assert ran.records == [{"id": 0}]
+    assert ran.complete
+    (failed,) = ran.failed
+    assert said in failed["detail"]
+    assert failed["detail"].endswith(f"({HERE}:{line})")
+    assert (failed["outcome"], failed["read"], failed["requests"]) == ("PARSE_ERROR", reader.__name__, 1)
+
+
+def test_a_record_is_checked_against_its_type(tmp_path: Path) -> None:
+    ran = ran_with(yields_another_type, tmp_path / "out", record=Post)
+
+    assert 'record 1 is no Post: Expected `int`, got `str` - at `$.id`: b\'{"id":"7"}\'' in ran.failed[0]["detail"]
+    assert ran.records == [{"id": 0}]
+
+
+def test_what_is_no_json_is_shown_with_its_place(tmp_path: Path) -> None:
+    ran = ran_with(reads_no_json, tmp_path / "out", answer(body=b'{"a": 1, oops}'))
+
+    detail = ran.failed[0]["detail"]
+    assert "the body is no JSON: " in detail
+    assert "b'{\"a\": 1, oops}'" in detail
+
+
+def test_functions_around_a_request_are_checked_as_well(tmp_path: Path) -> None:
+    """And what they may return, they may: another request, and what became of a reply."""
+    job = Job("around", start=[f"{API}/{name}" for name in ("signed", "raises", "odd", "gone", "late", "bad")])
+    told: list[str] = []
+
+    @job.before
+    async def sign(request: Request) -> Request | None:
+        if request.url.endswith("raises"):
+            raise RuntimeError("no key")
+        return request.with_headers(X_Signature="s3cret") if request.url.endswith("signed") else None
+
+    @job.after
+    def look(reply: JobReply) -> object:
+        name = reply.url.rpartition("/")[2]
+        told.append(name)
+        if name == "late" and told.count("late") == 1:
+            return job.refused(5.0)
+        if name == "bad":
+            return job.failed("says sorry")
+        return {"odd": "odd", "gone": job.missing("no more")}.get(name)
+
+    @job.read
+    def read(reply: JobReply) -> object:
+        return {"url": reply.url, "headers": list(reply.request.headers)}
+
+    world = api({f"/{name}": {} for name in ("signed", "raises", "odd", "gone", "late", "bad")})
+    ran = run(job, tmp_path / "out", world)
+
+    assert {each["url"] for each in ran.records} == {f"{API}/signed", f"{API}/late"}
+    assert all(not each["headers"] for each in ran.records)  # what was added is neither stored nor shown
+    assert [dict(task.headers) for task in world.asked if task.url.endswith("signed")] == [{"X-Signature": "s3cret"}]
+    reasons = {url.rpartition("/")[2]: detail for url, detail in ran.reasons.items()}
+    assert reasons["raises"].startswith("RuntimeError: no key (test_jobs_mistakes.py:")
+    assert reasons["odd"].startswith("look returned str, expected job.missing(), job.refused(), job.failed() or None")
+    assert (reasons["gone"], reasons["bad"]) == ("no more", "says sorry")
+    assert (told.count("late") > 1, told.count("bad")) == (True, 4)  # a refusal is waited for, an error is retried
+    assert b"s3cret" not in b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
