@@ -12,7 +12,7 @@ from sanderling.clock import SystemClock
 from sanderling.stores.control_file import FILE, Control, Wish, read_control, write_control
 from sanderling.stores.status_file import write_status
 
-ALL = ("pages", "repos", "sequence", "polling", "events")
+ALL = ("pages", "repos", "sequence", "polling", "events", "jobs")
 
 
 def running(folder: Path, system: str = "pages", ago: float = 0.0) -> Path:

@@ -173,7 +173,36 @@ async def events(tmp_path: Path) -> AsyncIterator[System]:
     yield System(out, command, lambda: count("post_analytics"), whole, [*command, "--drain"])
 
 
-SYSTEMS = {"pages": pages, "sequence": sequence, "repos": repos, "polling": polling, "events": events}
+JOB = """
+from sanderling import Job, Request
+
+job = Job("numbers", start="{url}/ids/1")
+
+
+@job.read
+def number(reply):
+    found = reply.json()
+    yield found
+    for following in (2 * found["id"], 2 * found["id"] + 1):
+        if following <= {ids}:
+            yield Request(f"/ids/{{following}}", read="number")
+"""
+
+
+@asynccontextmanager
+async def jobs(tmp_path: Path) -> AsyncIterator[System]:
+    out, file = tmp_path / "out", tmp_path / "numbers.py"
+    async with served() as upstream:
+        file.write_text(JOB.format(url=upstream.url, ids=IDS))
+
+        async def whole() -> bool:
+            return sorted(row["id"] for row in rows(out, "records.jsonl")) == list(range(1, IDS + 1))
+
+        command = ["run", str(file), "--out", str(out), "--private"]
+        yield System(out, command, lambda: upstream.asked, whole, codes=(130,))
+
+
+SYSTEMS = {"pages": pages, "sequence": sequence, "repos": repos, "polling": polling, "events": events, "jobs": jobs}
 
 
 async def under_way(system: System) -> None:
