@@ -156,13 +156,15 @@ def test_what_is_no_json_is_shown_with_its_place(tmp_path: Path) -> None:
 
 def test_functions_around_a_request_are_checked_as_well(tmp_path: Path) -> None:
     """And what they may return, they may: another request, and what became of a reply."""
-    job = Job("around", start=[f"{API}/{name}" for name in ("signed", "raises", "odd", "gone", "late", "bad")])
+    job = Job("around", start=[f"{API}/{name}" for name in ("signed", "raises", "odd", "gone", "late", "bad", "lured")])
     told: list[str] = []
 
     @job.before
     async def sign(request: Request) -> Request | None:
         if request.url.endswith("raises"):
             raise RuntimeError("no key")
+        if request.url.endswith("lured"):
+            return request.replace(url="https://other.example/")
         return request.with_headers(X_Signature="s3cret") if request.url.endswith("signed") else None
 
     @job.after
@@ -188,6 +190,7 @@ def test_functions_around_a_request_are_checked_as_well(tmp_path: Path) -> None:
     reasons = {url.rpartition("/")[2]: detail for url, detail in ran.reasons.items()}
     assert reasons["raises"].startswith("RuntimeError: no key (test_jobs_mistakes.py:")
     assert reasons["odd"].startswith("look returned str, expected job.missing(), job.refused(), job.failed() or None")
+    assert reasons["lured"] == "a function before the request has changed its host from api.example to other.example"
     assert (reasons["gone"], reasons["bad"]) == ("no more", "says sorry")
     assert (told.count("late") > 1, told.count("bad")) == (True, 4)  # a refusal is waited for, an error is retried
     assert b"s3cret" not in b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())

@@ -68,6 +68,9 @@ class JobHandler:
             task = Task(sent.url, sent.method, sent.pairs, sent.content, blame=blame, holder=str(work.id))
         except (Mistake, ValueError) as mistake:
             return Settled(Outcome(Code.PARSE_ERROR, detail=str(mistake)))
+        if task.host != work.host:  # for which there is no leave
+            said = f"a function before the request has changed its host from {work.host} to {task.host}"
+            return Settled(Outcome(Code.PARSE_ERROR, detail=said))
         try:
             fetched = await self._fetch(task, permit, self._judging(key, request))
             if fetched.reply is None or not fetched.outcome.ok:

@@ -68,6 +68,6 @@ class JobHost(BacklogHost[QueuedRequest]):
         """Whether little is in memory, or less urgent than what is on disk."""
         if not self.on_disk_of:
             return False
-        if not self.in_line or -self.in_line[0][0] < max(self.on_disk_of):
+        if self.in_line and -self.in_line[0][0] < max(self.on_disk_of):
             return True
         return len(self.in_line) < FEW and len(self.in_line) + len(self._later or ()) < MOST_HELD

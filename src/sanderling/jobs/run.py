@@ -64,7 +64,8 @@ class JobRun:
         self.folder = folder
         self.limiter = tools.limiter
         self.clock = tools.clock
-        self._desk = tools.desk
+        self._watch = tools.watch
+        self._first_reader = job.first_reader
         meta = folder.frontier.meta
         self._spent = Spent(meta.requests, meta.records)
         scope = frozenset(hosts)
@@ -138,12 +139,19 @@ class JobRun:
     async def _begin(self) -> None:
         """Put all that the job starts with into the frontier. Killed in between, it is done once more."""
         found: list[FoundRequest] = []
+
+        def take(given: object) -> None:
+            found.append(self._first(given))
+            if len(found) >= BATCH:
+                self.folder.begin(found)
+                found.clear()
+                self._watch.begin(START)  # a long list is no call that hangs
+
         try:
-            await self._start.each(START, lambda given: found.append(self._first(given)), self.folder.arguments)
+            await self._start.each(START, take, self.folder.arguments)
         except Mistake as mistake:
             raise JobError(f"start of {self.job.name}: {mistake}") from None
-        for at in range(0, len(found), BATCH):
-            await self._desk(self.folder.begin, found[at : at + BATCH])
+        self.folder.begin(found)
         self.folder.frontier.note(begun=True)
 
     def _first(self, given: object) -> FoundRequest:
@@ -151,7 +159,7 @@ class JobRun:
             given = Request(given)
         if not isinstance(given, Request):
             raise Mistake(f"start brought {given!r:.60}, expected an address or a Request")
-        return self._functions.to_found(given, None, self.job.first_reader, 0, starts=True)
+        return self._functions.to_found(given, None, self._first_reader, 0, starts=True)
 
     def _loaded(self, hosts: list[JobHost]) -> None:
         self.engine.wake(hosts)

@@ -15,6 +15,8 @@ from sanderling.outcome import Code, Outcome
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, QueuedRequest, Waiting
 from sanderling.stores.frontier_rows import End
 
+REQUEST = 400  # bytes of memory that a request takes up until it is written, beside its data
+
 JobWriter = Writer[Note, object, int, Waiting]
 
 
@@ -127,7 +129,7 @@ class JobSource(Backlog[JobHost, QueuedRequest]):
                 records=found.records,
                 found=found.found,
             ),
-            sum(map(len, found.records)),
+            sum(map(len, found.records)) + sum(REQUEST + len(each.data or b"") for each in found.found),
         )
 
     def later(self, host: JobHost, work: QueuedRequest, outcome: Outcome, due: float) -> None:
