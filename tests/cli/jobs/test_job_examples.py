@@ -16,11 +16,11 @@ from sanderling.worlds.api import PASSWORD, ApiRules, ApiWorld
 from sanderling.worlds.api_server import ApiServer
 
 FOLDER = Path(__file__).parents[3] / "examples"
-RULES = ApiRules(posts=150, page=10, faults=0.05, latency=0.02)
+RULES = ApiRules(posts=100, page=10, faults=0.02, latency=0.02)
 # By example: the requests after which it is killed, and what it must have at its end.
 EXAMPLES: dict[str, tuple[tuple[int, ...], Callable[[ApiWorld], list[Any]]]] = {
-    "paged_api": ((20, 80), ApiWorld.posts),
-    "login": ((4, 10), ApiWorld.orders),
+    "paged_api": ((20, 60), ApiWorld.posts),
+    "login": ((4, 8), ApiWorld.orders),
     "post_search": ((2, 3), lambda world: world.hits("tide")),
     "graphql_like": ((2, 5), ApiWorld.books),
 }
