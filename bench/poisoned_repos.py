@@ -32,6 +32,7 @@ def throttled(table: Table, folder: Path, seed: int) -> None:
             at_most(
                 f"{what}: repos that are not listed as rate limited", 0, REFUSED - run.listed.get("rate_limited", 0)
             ),
+            at_most(f"{what}: repos that are not due some time", 0, REFUSED - run.due),
             at_most(f"{what}: requests before Retry-After", 0, run.impatient if "Retry-After" in case else 0),
         )
 

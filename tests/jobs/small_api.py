@@ -14,6 +14,7 @@ from sanderling.fetch.attempts import Sends
 from sanderling.flow.memory import Memory
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.run import JobRun, JobTools, hosts_of
+from sanderling.jobs.status import JobStatus, status
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
@@ -81,6 +82,7 @@ class Ran:
     failed: list[dict[str, Any]]
     seconds: float
     run: JobRun
+    status: JobStatus  # at the end
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -123,7 +125,9 @@ def run(
             assert {end: counts[end] for end in End if end} == {end: kept[end] for end in End if end}
             assert one.source.waiting == kept[End.WAITING]
             assert complete == (not kept[End.WAITING])
-            return Ran(complete, lines(folder / "records.jsonl"), lines(folder / "failed.jsonl"), clock.now(), one)
+            last = status(one, clock.now(), running=False)
+            records, failed = lines(folder / "records.jsonl"), lines(folder / "failed.jsonl")
+            return Ran(complete, records, failed, clock.now(), one, last)
 
     return run_virtual(main())
 

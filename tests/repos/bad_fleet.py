@@ -135,6 +135,7 @@ class BadRun:
     missing: set[str]  # repos that a patient archive has, and this one has not
     twice: list[str]
     listed: dict[str, int]  # DIDs by the reason for which they are not archived
+    due: int  # DIDs that have a due time
     impatient: int  # requests to a host that had asked to be left alone for longer
 
 
@@ -164,6 +165,7 @@ def crawl_case(folder: Path, seed: int, case: str, about: int, *, well: bool = F
         {did for host in fleet.pds for did in _live(host)} - set(crawled.archive),
         [did for did, times in crawled.archive.items() if times > 1],
         dict(crawled.view.failed),
+        getattr(crawled.view, "scheduled", 0),
         sum(watch.impatient(host.name, 60.0) for host in fleet.pds[GOOD:]),
     )
 

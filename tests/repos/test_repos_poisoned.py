@@ -27,11 +27,13 @@ def held(run: BadRun, alone: float) -> None:
     assert not run.twice
 
 
+@MISSED
 def test_a_host_that_refuses_for_ever_costs_only_its_own_repos(tmp_path: Path, alone: float) -> None:
     run = crawl_case(tmp_path, SEED, "429, Retry-After: 60", ABOUT)
 
     held(run, alone)
     assert run.listed[Category.RATE_LIMITED] == REFUSED
+    assert run.due == REFUSED, "and the next run asks for them"
     assert run.impatient == 0
 
 

@@ -328,7 +328,7 @@ def test_troubles_are_said_in_words(tmp_path: Path) -> None:
             "scheduler.burst is 'many', expected a whole number from 1 up",
             "webhook is 8 changes behind: https://hook.example: status 503",
         ),
-        "repos": ("pds.example is blocked: timeout",),
+        "repos": ("pds.example: timeout",),
         "sequence": (),
     }
 
@@ -428,7 +428,7 @@ def test_every_system_with_hosts_has_rows(tmp_path: Path) -> None:
         "repos": ["pds.example"],
         "sequence": ["stats.example"],
     }
-    assert (rows["repos"][0].state, rows["repos"][0].failures, rows["repos"][0].queued) == ("blocked", 7, 500)
+    assert (rows["repos"][0].state, rows["repos"][0].failures, rows["repos"][0].queued) == ("set aside", 7, 500)
     assert (rows["pages"][1].trouble, rows["pages"][1].queued) == ("TIMEOUT", 10)
 
 

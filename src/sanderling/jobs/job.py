@@ -1,7 +1,7 @@
 """Job: where to begin, how to ask and what an answer means. The engine does the rest."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
@@ -161,10 +161,6 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<Job {self.name} readers={', '.join(self.readers)}>"
-
-
-Verdict = Outcome | None
-After = Callable[[JobReply], Verdict | Awaitable[Verdict]]
 
 
 def _host(name: str) -> str:

@@ -64,11 +64,12 @@ class JobRun:
         self.folder = folder
         self.limiter = tools.limiter
         self.clock = tools.clock
-        self._desk = tools.desk
+        self._watch = tools.watch
+        self._first_reader = job.first_reader
         meta = folder.frontier.meta
         self._spent = Spent(meta.requests, meta.records)
         scope = frozenset(hosts)
-        self._credentials = make_credentials(job, folder, scope, tools.clock)
+        self._credentials = make_credentials(job, folder, scope, tools)
         self._functions = JobFunctions(job, folder.arguments, scope, self._credentials, tools.watch)
         self._start = start_function(job, tools.watch)
         writer: JobWriter = Writer(JobSink(folder, tools.desk), lambda: self._spent.requests, tools.clock)
@@ -78,13 +79,15 @@ class JobRun:
         self.source.counts.update(folder.frontier.counts())
         tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login) else set()
         within = ScopedSender(tools.http, scope | tokens, self._spent)
-        handler = JobHandler(tools.make_fetcher(within, job.name), self._functions, tools.memory, tools.clock)
+        handler = JobHandler(
+            tools.make_fetcher(within, job.name), self._functions, tools.memory, tools.clock, self.stop
+        )
         self.engine = Engine(self.source, handler, writer, tools.limiter, tools.clock, rules)
 
     async def run(self) -> bool:
         """Ask until nothing waits, the budget is spent, or it was stopped; whether all is decided.
 
-        Raises JobError if the job cannot say where to begin.
+        Raises JobError if the job cannot say where to begin, or is not let in.
         """
         frontier = self.folder.frontier
         self._heed_stuck()
@@ -100,6 +103,8 @@ class JobRun:
         finally:
             if self._credentials is not None:
                 await self._credentials.close()
+        if self._credentials is not None and (why := self._credentials.denied):
+            raise JobError(f"auth of {self.job.name}: {why}. Nothing is lost: put the secret right and run again.")
         return not self.source.waiting
 
     def _heed_stuck(self) -> None:
@@ -134,12 +139,19 @@ class JobRun:
     async def _begin(self) -> None:
         """Put all that the job starts with into the frontier. Killed in between, it is done once more."""
         found: list[FoundRequest] = []
+
+        def take(given: object) -> None:
+            found.append(self._first(given))
+            if len(found) >= BATCH:
+                self.folder.begin(found)
+                found.clear()
+                self._watch.begin(START)  # a long list is no call that hangs
+
         try:
-            await self._start.each(START, lambda given: found.append(self._first(given)), self.folder.arguments)
+            await self._start.each(START, take, self.folder.arguments)
         except Mistake as mistake:
             raise JobError(f"start of {self.job.name}: {mistake}") from None
-        for at in range(0, len(found), BATCH):
-            await self._desk(self.folder.begin, found[at : at + BATCH])
+        self.folder.begin(found)
         self.folder.frontier.note(begun=True)
 
     def _first(self, given: object) -> FoundRequest:
@@ -147,7 +159,7 @@ class JobRun:
             given = Request(given)
         if not isinstance(given, Request):
             raise Mistake(f"start brought {given!r:.60}, expected an address or a Request")
-        return self._functions.to_found(given, None, self.job.first_reader, 0, starts=True)
+        return self._functions.to_found(given, None, self._first_reader, 0, starts=True)
 
     def _loaded(self, hosts: list[JobHost]) -> None:
         self.engine.wake(hosts)
@@ -177,12 +189,12 @@ class JobRun:
         return self._spent.records
 
 
-def make_credentials(job: Job, folder: JobFolder, hosts: frozenset[str], clock: Clock) -> Credentials | None:
+def make_credentials(job: Job, folder: JobFolder, hosts: frozenset[str], tools: JobTools) -> Credentials | None:
     """What lets the job in. Raises JobError for a secret that is not there."""
     if job.auth is None:
         return None
     try:
-        return Credentials(job.auth, hosts, clock, TokenFile(folder.path / TOKENS))
+        return Credentials(job.auth, hosts, tools.clock, TokenFile(folder.path / TOKENS), tools.memory)
     except ValueError as error:
         raise JobError(f"auth of {job.name}: {error}") from None
 

@@ -112,7 +112,7 @@ export class ReposPart {
     );
     this.categories.update(facts.categories);
     say(this.segment, `Number ${whole(facts.segment)}`);
-    const hosts = `${count(facts.hosts, "host")}, ${whole(facts.blocked)} blocked`;
+    const hosts = `${count(facts.hosts, "host")}, ${whole(facts.blocked)} set aside`;
     say(this.segmentText, `${bytes(facts.segment_bytes)} written to it so far. ${hosts}.`);
   }
 }

@@ -41,7 +41,7 @@ const COLUMNS = [
   { name: "queued", head: "Queued", text: (host) => short(host.queued), numeric: true, kind: "wide" },
   { name: "why", head: "Why", text: (host) => host.trouble || host.why, kind: "wide why" },
 ];
-const TONES = { closed: "good", "half open": "wait", open: "bad", blocked: "bad", paused: "wait" };
+const TONES = { closed: "good", "half open": "wait", open: "bad", "set aside": "bad", paused: "wait" };
 
 export class Hosts {
   #rows = new Map(); // by place in the order
