@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sanderling.engine.host_report import HostStatus
+from sanderling.events.report import DeadShown
 from sanderling.observe.report import LONGEST, MOST_NAMES, MOST_TROUBLES
 from sanderling.stores.control_file import Control
 from sanderling.web.house import AnyStatus, Found, Said, Stamp
-from sanderling.web.house_events import DeadShown
 from sanderling.web.house_facts import Extra, System, Track, report_of
 from sanderling.web.house_history import POINTS, WINDOW, Rates, Ring, Run
 from sanderling.web.house_hosts import Column, HostsQuery, page, rows_of

@@ -16,10 +16,11 @@ import msgspec
 from sanderling.cli.demos.events import Truth
 from sanderling.cli.demos.house_children import LOGS
 from sanderling.cli.demos.house_worlds import EVENTS, MOST_BATCHES, ORDER, PAGES, PROJECT, SEQUENCE, Publishing
-from sanderling.cli.events.place import DATABASE, OWN_LETTERS, Folder
+from sanderling.cli.events.place import OWN_LETTERS, Folder
 from sanderling.cli.sequence.place import ROWS
 from sanderling.clock import Clock
 from sanderling.events.crawled import from_page
+from sanderling.events.outlet import DATABASE
 from sanderling.events.status import EventsStatus
 from sanderling.jobs.status import JobStatus
 from sanderling.pages import output

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from sanderling.cli.house_words import rate
 from sanderling.cli.top.plots import Share, bar
+from sanderling.events.report import EventsFacts
 from sanderling.jobs.report import JobFacts
 from sanderling.pages.report import PagesFacts
 from sanderling.repos.report import ReposFacts
 from sanderling.sequence.report import SequenceFacts
-from sanderling.web.house_events import EventsFacts
 from sanderling.web.house_facts import System
 from sanderling.web.house_polling import PollingFacts
 from sanderling.words import duration, printable
