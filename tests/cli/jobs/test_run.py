@@ -64,18 +64,33 @@ def test_a_job_runs_to_its_end_and_says_what_it_has(tmp_path: Path) -> None:
     async def main(server: ApiServer) -> None:
         job = write(tmp_path, server.host)
         first = await here("run", job, "--out", str(out), "--private", "--set", "most=5", "--set", "deep=no")
+        host = await here("why", server.host, "--out", str(out))
+        assert (host.code, f"{server.host} was done" in host.out) == (0, True), host
         again = await here("run", job, "--out", str(out), "--private", "--set", "most=5", "--set", "deep=no", "--json")
         other = await here("run", job, "--out", str(out), "--private")
         assert (first.code, again.code, other.code) == (0, 0, 2), (first, again, other)
         assert "posts: 30 records of 33 requests" in first.out
         assert json.loads(again.out) | {"seconds": 0} == {
-            "name": "posts", "complete": True, "seconds": 0, "records": 30, "requests": 33, "known": 33,
-            "fetched": 33, "failed": 0, "left_out": 0, "waiting": 0, "bytes": 0, "out": str(out),
-            "failed_by": {}, "reasons": {}, "set_aside": 0, "set_aside_by": {}, "gone": {}, "over_budget": False,
+            "name": "posts",
+            "complete": True,
+            "seconds": 0,
+            "records": 30,
+            "requests": 33,
+            "known": 33,
+            "fetched": 33,
+            "failed": 0,
+            "left_out": 0,
+            "waiting": 0,
+            "bytes": 0,
+            "out": str(out),
+            "failed_by": {},
+            "reasons": {},
+            "set_aside": 0,
+            "set_aside_by": {},
+            "gone": {},
+            "over_budget": False,
         }
         assert "most was 5 and is 3" in other.err
-        host = await here("why", server.host, "--out", str(out))
-        assert (host.code, f"{server.host} was done" in host.out) == (0, True)
 
     world = against(main)
 
