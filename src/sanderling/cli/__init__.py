@@ -53,9 +53,10 @@ app.command(
 app.command(
     "sanderling.cli.status:status",
     name="status",
-    help="Say how all systems of a home stand: what each is at, how much it moves, what is wrong.\n\n"
-    "The home is the folder that --home names, or this one. Takes a second or two while something runs there, since "
-    "it looks twice; changes nothing.\n\n"
+    help="Say how all systems of a home stand, or one job: what each is at, how much it moves, what is wrong.\n\n"
+    "The home is the folder that is given, or the one that --home names, or this one. Given the folder of a job, it "
+    "says how that stands: records, requests, what failed and why, what waits. Takes a second or two while something "
+    "runs there, since it looks twice; changes nothing.\n\n"
     "Exit code 0, 1 if one that runs, or fell silent, is in trouble, 2 if nothing has run there.",
     help_epilogue="Example:\n\n    sanderling status --home /srv/sanderling",
 )

@@ -10,9 +10,11 @@ from cyclopts import Parameter
 from sanderling.cli import CommandError
 from sanderling.cli.home import configured, home_of
 from sanderling.cli.house_words import block, ended, heading, is_silent, nothing
+from sanderling.cli.jobs.status import show_job
 from sanderling.cli.loop import run
 from sanderling.cli.screen import ascii_of
 from sanderling.clock import Clock, SystemClock
+from sanderling.jobs.folder import FRONTIER
 from sanderling.observe import logs
 from sanderling.web.house_asking import Asking
 from sanderling.web.house_live import Live
@@ -23,11 +25,18 @@ PATIENCE, LOOK = 3.0, 0.1
 
 
 def status(
+    folder: Annotated[
+        Path | None, Parameter(help="The folder of a job, or a home; by default the home that --home names.")
+    ] = None,
+    /,
     *,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, the house, and nothing else.")] = False,
 ) -> None:
-    """Say how every system of the home stands."""
-    home = home_of(configured())
+    """Say how every system of the home stands, or the job of a folder."""
+    if folder is not None and (folder / FRONTIER).is_file():
+        show_job(folder, as_json=json)
+        return
+    home = home_of(configured()) if folder is None else folder
     logs.configure(None, "warning")
     live = run(looked(home, SystemClock()))
     seen = live.seen

@@ -12,7 +12,7 @@ from sanderling.flow.memory import Memory
 from sanderling.jobs.calls import Mistake
 from sanderling.jobs.functions import Collected, JobFunctions
 from sanderling.jobs.reply import JobReply
-from sanderling.jobs.request import Request, Stored, unpack
+from sanderling.jobs.request import MOST_PRIORITY, Request, Stored, unpack
 from sanderling.jobs.source import Spent, Understood
 from sanderling.limit import Permit
 from sanderling.outcome import Code, Outcome
@@ -61,7 +61,7 @@ class JobHandler:
             headers=stored.headers,
             body=stored.body,
             data=stored.data,
-            priority=work.priority,
+            priority=max(work.priority, -MOST_PRIORITY),  # one that was stuck is behind all that a job can say
         )
         try:
             sent = await self._functions.prepare(key, request) if self._functions.before else request
