@@ -165,7 +165,7 @@ def crawl_case(folder: Path, seed: int, case: str, about: int, *, well: bool = F
         {did for host in fleet.pds for did in _live(host)} - set(crawled.archive),
         [did for did, times in crawled.archive.items() if times > 1],
         dict(crawled.view.failed),
-        getattr(crawled.view, "scheduled", 0),
+        crawled.view.scheduled,
         sum(watch.impatient(host.name, 60.0) for host in fleet.pds[GOOD:]),
     )
 
