@@ -30,8 +30,8 @@ from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.desk import desk_in
 from sanderling.polling.books import Books, Heard
-from sanderling.polling.measures import Measures
 from sanderling.polling.entries import Entry
+from sanderling.polling.measures import Measures
 from sanderling.polling.schedule import Schedule
 from sanderling.stores.polling import PollingStore, Query
 from sanderling.stores.sqlite_polling import open_sqlite_polling

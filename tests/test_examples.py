@@ -4,10 +4,12 @@ import ast
 import asyncio
 import json
 import re
+import sqlite3
 import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 from random import Random
+from shutil import rmtree
 
 import pytest
 
@@ -47,8 +49,10 @@ def test_it_is_short_says_what_it_shows_and_how_to_run_it(path: Path) -> None:
     assert set(re.findall(r"^(?:from|import) (sanderling\S*)", text, re.MULTILINE)) == {"sanderling"}
 
 
-def test_there_are_five() -> None:
-    assert len(EXAMPLES) == 5
+def test_each_that_python_runs_is_run_here() -> None:
+    text, scripts = Path(__file__).read_text(), [path for path in EXAMPLES if "python examples/" in path.read_text()]
+    assert len(scripts) >= 6
+    assert [path.name for path in scripts if f'"{path.name}"' not in text] == []
 
 
 def test_only_the_limiter(tmp_path: Path) -> None:
@@ -116,6 +120,32 @@ def test_crawl_a_site(tmp_path: Path) -> None:
         assert lines[1].startswith("1 pages, 1 failed; mostly about sanderlings")
         assert err == ""
         assert (tmp_path / "site" / "status.json").is_file()
+
+    asyncio.run(main())
+
+
+def test_crawl_into_events(tmp_path: Path) -> None:
+    """What was handed over is in the rows, once, also if it was handed over twice."""
+    body = b"<html><body><main><p>sanderlings follow the waves</p><a href='/gone'>gone</a></main></body>"
+    script: Script = {"/": [answer(200, body, Content_Type="text/html")] * 2, "/gone": [answer(410)] * 2}
+
+    async def main() -> None:
+        async with ScriptedServer(script) as server:
+            for _ in range(2):
+                out, err = await ran(tmp_path, "crawl_into_events.py", server.url())
+                assert out.splitlines() == ["1 pages, 1 failed; 2 handed over"]
+                assert err == ""
+                for name in ("site", "site.1"):  # as if it had been killed before it took note
+                    rmtree(tmp_path / name, ignore_errors=True)
+        consume = (sys.executable, "-m", "sanderling", "events", "consume", "--drain", "--json", "--metrics-port", "0")
+        process = await asyncio.create_subprocess_exec(*consume, cwd=tmp_path, stdout=PIPE, stderr=PIPE)
+        async with asyncio.timeout(300):
+            await process.communicate()
+        assert process.returncode == 0
+        with sqlite3.connect(tmp_path / "events" / "events.db") as db:
+            ((brand, text),) = db.execute("SELECT brand_name, content_text FROM post_analytics").fetchall()
+        assert brand == "Sanderling"
+        assert text.startswith("sanderlings follow the waves")
 
     asyncio.run(main())
 

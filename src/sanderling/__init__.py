@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sanderling.events.handover import hand_to_events
     from sanderling.events.reading import read_batch
     from sanderling.fetch.client import Client
     from sanderling.formats.rca_reader import RcaReader
@@ -47,6 +48,7 @@ __all__ = [
     "Task",
     "crawl_pages",
     "following",
+    "hand_to_events",
     "host_of",
     "parse_repo",
     "read_batch",
@@ -69,6 +71,7 @@ _HOMES = {
     "Task": "task",
     "crawl_pages": "pages.crawling",
     "following": "sequence.following",
+    "hand_to_events": "events.handover",
     "host_of": "ids",
     "parse_repo": "formats.repo",
     "read_batch": "events.reading",

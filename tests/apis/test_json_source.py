@@ -159,7 +159,7 @@ def test_a_kind_has_the_intervals_of_its_section() -> None:
         (ABOUT_MATCH, {"id": "x" * 129}, "id of . is 'xxx"),
         (ABOUT_MATCH, {"id": []}, "id of . is a list"),
         (ABOUT_TABLE, {"data": {}}, "standing cup: data.rows is null, expected an object"),
-        (ABOUT_TABLE, {"data": {"rows": [{}]}}, "standing cup: team of data.rows[0] is None"),
+        (ABOUT_TABLE, {"data": {"rows": [{}]}}, "standing cup: team of data.rows[0] is null"),
     ],
 )
 def test_bad_documents_get_an_error_that_says_what_and_where(wanted: Wanted, said: object, expected: str) -> None:
@@ -197,8 +197,8 @@ def test_a_list_that_cannot_be_read_ends_the_search(replies: list[Reply], expect
     ("said", "ids", "unread", "note"),
     [
         ({"matches": 7}, [], ("match",), "list of match: matches is 7, expected a list"),
-        ({"matches": [{}, True]}, [], ("match",), "list of match: id of matches[0] is None"),
-        ({"matches": ["a", {}, 2]}, ["a", "2"], (), "id of matches[1] is None"),
+        ({"matches": [{}, True]}, [], ("match",), "list of match: id of matches[0] is null"),
+        ({"matches": ["a", {}, 2]}, ["a", "2"], (), "id of matches[1] is null"),
         (b'{"matches": ["a"], "load": NaN}', ["a"], (), "not strict JSON"),
     ],
 )
@@ -286,7 +286,7 @@ def test_settings_that_are_wrong_say_so(changes: dict[str, object], expected: st
         ({"seconds": "often"}, r"Expected `float`, got `str` - at `\$.kinds\[...\].seconds`"),
         ({"active_when": None}, "expected both of active_when and active_seconds, or none"),
         ({"active_seconds": None}, "expected both of active_when and active_seconds, or none"),
-        ({"active_when": "state is live"}, "kind 'match': 'state is live', at character 6"),
+        ({"active_when": "state is live"}, "kind 'match': 'state is live', at character 7"),
         ({"items": "a b"}, "expected a path like"),
         ({"every": 5}, "unknown field `every`"),
     ],

@@ -50,7 +50,7 @@ def test_repos_crawl(tmp_path: Path) -> None:
     dids = tmp_path / "dids.txt"
     dids.write_text("did:plc:aaaaaaaaaaaaaaaaaaaaaaaa http://127.0.0.1:1\n")
     place = ["--output-dir", str(tmp_path / "out"), "--did-file", str(dids)]
-    given = ["repos", "crawl", *place, "--private", "--passes", "1", "--workers", "3", *WATCHING]
+    given = ["repos", "crawl", *place, "--private", "--patience", "1", "--workers", "3", *WATCHING]
 
     done = called(*given)
 

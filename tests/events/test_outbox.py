@@ -33,10 +33,18 @@ class Play:
         self.topic = MemoryTopic(*keys)
         self.clock = LoopClock()
         self.rules = rules
+        self.arrived: Counter[str] = Counter()
         self.sender = self.restart()
 
     def restart(self) -> OutboxSender:
-        self.sender = OutboxSender(self.outbox, self.topic, self.clock, random.Random(1), self.rules)
+        self.sender = OutboxSender(
+            self.outbox,
+            self.topic,
+            self.clock,
+            random.Random(1),
+            self.rules,
+            arrived=lambda key, count: self.arrived.update({key: count}),
+        )
         return self.sender
 
     def run(self, act: Callable[[], Awaitable[None]]) -> None:
@@ -57,8 +65,6 @@ def numbered(count: int, key: str = RETRY) -> list[str]:
 def test_what_waits_is_sent_in_order_and_forgotten() -> None:
     play = Play(RETRY, rules=OutboxRules(batch=7))
     play.outbox.put(*(message(text) for text in numbered(50)))
-    seen: Counter[str] = Counter()
-    play.sender.arrived = lambda key, count: seen.update({key: count})
 
     async def act() -> None:
         await asyncio.sleep(0.5)
@@ -66,7 +72,7 @@ def test_what_waits_is_sent_in_order_and_forgotten() -> None:
         assert play.outbox.rows == {}
 
     play.run(act)
-    assert play.sender.tally.sent == seen == {RETRY: 50}
+    assert play.sender.tally.sent == play.arrived == {RETRY: 50}
     assert (play.sender.tally.dropped, play.sender.tally.failures, play.sender.tally.trouble) == (0, 0, "")
 
 
@@ -161,6 +167,18 @@ def test_while_another_sends_nothing_is_sent_and_a_second_after_it_is_gone_all_i
 
     play.run(act)
     assert play.topic.texts == numbered(3)
+
+
+def test_what_is_added_through_it_is_sent_at_once() -> None:
+    play = Play(RETRY)
+
+    async def act() -> None:
+        await asyncio.sleep(10.5)
+        await play.sender.add([message("late")])
+        await asyncio.sleep(0.01)
+        assert play.topic.texts == ["late"]
+
+    play.run(act)
 
 
 def test_what_may_not_have_arrived_is_sent_again() -> None:

@@ -132,15 +132,6 @@ def test_no_item_waits_longer_than_the_rules_say() -> None:
     play.run(act)
 
 
-def test_who_sends_the_outbox_is_told() -> None:
-    play, told = Play(rules=SinkRules(items=2)), []
-    play.sink.told = lambda: told.append(len(play.outbox.rows))
-
-    play.add(5)
-
-    assert told == [1, 2, 3]
-
-
 def test_those_who_add_at_once_make_whole_batches() -> None:
     play = Play(rules=SinkRules(items=5))
     play.outbox.fails = lambda: play.clock.now() < 3

@@ -51,7 +51,7 @@ def change_failures(folder: Path) -> None:
 
 
 DAMAGE: dict[Callable[[Path], None], str] = {
-    cut: "records.jsonl has 20 bytes, expected 93",
+    cut: "records.jsonl has 20 bytes, expected 96",
     swap: "records.jsonl: its checksum is",
     break_line: "records.jsonl line 1 (byte 0): no JSON",
     forget: "frontier.db has 3 requests, expected 4",
@@ -87,7 +87,7 @@ def test_records_behind_the_watermark_are_cut_off_and_missing_ones_refused(tmp_p
     assert path.read_bytes() == before
 
     cut(tmp_path / "out")
-    with pytest.raises(FolderError, match=r"has 20 bytes, expected 93 .* begin anew in another folder"):
+    with pytest.raises(FolderError, match=r"has 20 bytes, expected 96 .* begin anew in another folder"):
         run(job, tmp_path / "out", api({}))
 
 

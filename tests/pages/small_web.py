@@ -9,12 +9,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from sanderling.engine.handover import HandOver
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.crawl import Crawl, Hands
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.rules import CrawlRules
-from sanderling.pages.sink import Onward
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task
@@ -111,7 +111,7 @@ def crawl(
     limits: LimiterRules | None = None,
     resume: bool = False,
     stop_after: float | None = None,
-    onward: Onward | None = None,
+    hand_over: HandOver[bytes] | None = None,
     wanted: Mapping[float, Control] | None = None,
     heard: Callable[[Crawl], object] = lambda _: None,
     memory: Memory | None = None,
@@ -124,7 +124,7 @@ def crawl(
         plan = Plan(seeds, tuple(allow), depth) if seeds else None
         with CrawlFolder.open(folder, plan, resume=resume, wall=clock.wall()) as opened:
             limiter = Limiter(limits or LimiterRules(pace=PACE), clock=clock, rng=Random(1))
-            hands = Hands(inline, memory or Memory(2**30), onward)
+            hands = Hands(inline, memory or Memory(2**30), hand_over)
             one = Crawl(opened, of, limiter, rules=rules or CrawlRules(), clock=clock, hands=hands)
             for after, control in (wanted or {}).items():
                 asyncio.get_running_loop().call_later(after, heard, one)

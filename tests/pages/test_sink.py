@@ -33,6 +33,7 @@ class Hands:
     until: float = float("inf")  # virtual seconds after which nothing is taken
     rows: list[dict[str, Any]] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
+    stops: int = 0  # how often it was told that the crawl ends
     early: list[str] = field(default_factory=list)  # what had ended before it was handed
 
     async def hand(self, rows: Sequence[bytes]) -> bool:
@@ -44,6 +45,9 @@ class Hands:
         self.rows += read
         self.sizes.append(len(rows))
         return True
+
+    def stop(self) -> None:
+        self.stops += 1
 
     @property
     def urls(self) -> list[str]:
@@ -74,7 +78,7 @@ def test_every_url_is_handed_on_once_and_before_it_has_ended(tmp_path: Path) -> 
     site.answers[f"{A}/robots.txt"] = [reply(200, b"User-agent: *\nDisallow: /5")]
     hands = Hands(tmp_path / "out")
 
-    done = crawl(tmp_path / "out", site, f"{A}/", onward=hands)
+    done = crawl(tmp_path / "out", site, f"{A}/", hand_over=hands)
 
     assert done.complete
     assert (hands.urls, twice(hands.urls), hands.early) == (known(done), [], [])
@@ -90,7 +94,7 @@ def test_what_is_left_out_is_not_handed_on(tmp_path: Path) -> None:
     hands = Hands(tmp_path / "out")
     rules = CrawlRules(leave_out=LeaveOut.of(f"{A}/3"))
 
-    done = crawl(tmp_path / "out", many(5), f"{A}/", onward=hands, rules=rules)
+    done = crawl(tmp_path / "out", many(5), f"{A}/", hand_over=hands, rules=rules)
 
     assert (done.complete, done.counts[End.LEFT_OUT]) == (True, 1)
     assert hands.urls == [url for url in known(done) if url != f"{A}/3"]
@@ -100,7 +104,7 @@ def test_rows_wait_for_others_and_what_was_found_does_not(tmp_path: Path) -> Non
     """At ten pages a second, a commit every half a second would bring five at a time."""
     hands = Hands(tmp_path / "out")
 
-    crawl(tmp_path / "out", many(200), f"{A}/", onward=hands)
+    crawl(tmp_path / "out", many(200), f"{A}/", hand_over=hands)
 
     assert sum(hands.sizes) == 202
     assert len(hands.sizes) <= 7
@@ -117,7 +121,7 @@ def test_a_long_way_of_links_takes_no_longer(tmp_path: Path) -> None:
     for name in ("alone", "handed"):
         site = web(**pages)
         hands = Hands(tmp_path / name) if name == "handed" else None
-        crawl(tmp_path / name, site, f"{A}/0", f"{B}/", onward=hands)
+        crawl(tmp_path / name, site, f"{A}/0", f"{B}/", hand_over=hands)
         (last,) = site.times(f"{A}/14")
         times.append(last)
 
@@ -126,7 +130,7 @@ def test_a_long_way_of_links_takes_no_longer(tmp_path: Path) -> None:
 
 def test_at_the_end_nothing_waits_for_more(tmp_path: Path) -> None:
     alone = crawl(tmp_path / "alone", many(3), f"{A}/")
-    handed = crawl(tmp_path / "handed", many(3), f"{A}/", onward=Hands(tmp_path / "handed"))
+    handed = crawl(tmp_path / "handed", many(3), f"{A}/", hand_over=Hands(tmp_path / "handed"))
 
     assert handed.seconds <= alone.seconds + 0.1
 
@@ -136,7 +140,7 @@ def test_a_host_that_is_given_up_is_handed_on_url_by_url(tmp_path: Path) -> None
     site = web(**{f"{A}/": page(*names), f"{B}/robots.txt": Refused("private")})
     hands = Hands(tmp_path / "out")
 
-    done = crawl(tmp_path / "out", site, f"{A}/", allow=["b.example"], onward=hands)
+    done = crawl(tmp_path / "out", site, f"{A}/", allow=["b.example"], hand_over=hands)
 
     assert done.counts[End.FAILED] == 35
     assert (hands.urls, hands.early) == (known(done), [])
@@ -145,10 +149,11 @@ def test_a_host_that_is_given_up_is_handed_on_url_by_url(tmp_path: Path) -> None
 def test_what_is_not_taken_has_not_ended_and_comes_again(tmp_path: Path) -> None:
     hands = Hands(tmp_path / "out", until=10.0)
 
-    first = crawl(tmp_path / "out", many(100), f"{A}/", onward=hands, stop_after=10.0)
+    first = crawl(tmp_path / "out", many(100), f"{A}/", hand_over=hands, stop_after=10.0)
+    assert hands.stops == 1, "who waits for it need not wait for ever"
     taken = hands.urls
     hands.until = float("inf")
-    second = crawl(tmp_path / "out", many(100), onward=hands, resume=True)
+    second = crawl(tmp_path / "out", many(100), hand_over=hands, resume=True)
 
     assert (first.complete, second.complete) == (False, True)
     assert known(first) == taken, "rows are kept of those only"
@@ -161,7 +166,7 @@ def test_a_host_is_not_given_up_if_nobody_takes_that(tmp_path: Path) -> None:
     site = web(**{f"{B}/": page(), f"{B}/robots.txt": Refused("private")})
     hands = Hands(tmp_path / "out", seconds=100.0, until=50.0)
 
-    done = crawl(tmp_path / "out", site, f"{B}/", onward=hands, stop_after=50.0)
+    done = crawl(tmp_path / "out", site, f"{B}/", hand_over=hands, stop_after=50.0)
 
     assert (done.complete, done.counts[End.FAILED], hands.rows) == (False, 0, [])
 
@@ -183,9 +188,9 @@ def test_killed_after_it_was_handed_on_it_is_handed_on_again(tmp_path: Path, mon
     with monkeypatch.context() as patch:
         patch.setattr(sink, "_commit", commit)
         with pytest.RaisesGroup(LostError, flatten_subgroups=True):
-            crawl(tmp_path / "out", many(100), f"{A}/", onward=hands)
+            crawl(tmp_path / "out", many(100), f"{A}/", hand_over=hands)
     before = len(hands.rows)
-    done = crawl(tmp_path / "out", many(100), onward=hands, resume=True)
+    done = crawl(tmp_path / "out", many(100), hand_over=hands, resume=True)
 
     assert done.complete
     assert sorted(set(hands.urls)) == known(done)
@@ -206,7 +211,7 @@ def test_while_nobody_takes_anything_nothing_more_is_asked(tmp_path: Path, monke
 
     hands_ = type("Slow", (), {"hand": staticmethod(hand)})()
     done = crawl(
-        tmp_path / "out", site, f"{A}/", onward=hands_, rules=CrawlRules(together=10, per_host=10), limits=QUICK
+        tmp_path / "out", site, f"{A}/", hand_over=hands_, rules=CrawlRules(together=10, per_host=10), limits=QUICK
     )
 
     assert (done.complete, hands.urls) == (True, known(done))

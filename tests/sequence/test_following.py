@@ -1,7 +1,7 @@
 """Ids as a library: every record once, from where the last run was, whatever the API does."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from looping import in_loop
 
 from sanderling.apis.numbered import Status
 from sanderling.fetch.classify import of_reply
+from sanderling.formats.instance import Message
 from sanderling.sequence.following import OwnApi, Record, following
 from sanderling.stores.durable import FolderError
 from sanderling.task import Reply, Task
@@ -124,3 +125,35 @@ async def test_nothing_under_an_id_is_no_record(tmp_path: Path) -> None:
         found = await collected(server, tmp_path / "ids", 3, most=2)
 
     assert sorted(each.id for each in found) == [1, 3]
+
+
+class Taker:
+    """Takes what it is handed, as long as it wants to."""
+
+    def __init__(self, most: int) -> None:
+        self.got: list[int] = []
+        self.most = most
+        self.stops = 0
+
+    async def hand(self, found: Sequence[Message]) -> bool:
+        if len(self.got) >= self.most:
+            return False
+        self.got += [int(message.id) for message in found]
+        return True
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
+@in_loop
+async def test_records_are_handed_over_before_they_come_out_and_what_was_not_comes_again(tmp_path: Path) -> None:
+    script: Script = {f"/{number}": [said(number)] for number in range(1, 6)}
+    async with ScriptedServer(script) as server:
+        for most, expected in ((0, []), (99, [1, 2, 3, 4, 5])):
+            taker, found = Taker(most), list[int]()
+            rules: dict[str, Any] = {"first": 1, "until": 5, "rps": 100.0, "private": True, "hand_over": taker}
+            async with following(lambda n: Task(server.url(f"/{n}")), read, tmp_path, **rules) as records:
+                async for record in records:
+                    assert record.id in taker.got
+                    found.append(record.id)
+            assert (sorted(found), sorted(taker.got), taker.stops) == (expected, expected, 1)

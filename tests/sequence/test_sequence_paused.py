@@ -43,8 +43,10 @@ def test_one_that_drains_ends_what_it_has_and_what_was_missed_and_follows_the_he
         crawl = GameCrawl(tmp_path, game())
         wall = crawl.true.wall()
         first = crawl.first - 300
-        due = [Missed(first + each, first + each, Reason.ERROR, wall, wall, 1, wall) for each in range(250)]
-        later = [Missed(first + 299, first + 299, Reason.ERROR, wall, wall, 1, wall + 3600)]
+        due, later = (
+            [Missed(each, each, Reason.ERROR, wall, wall, 1, wall + PAUSE + when) for each in range(low, low + 150)]
+            for low, when in ((first, -0.5), (first + 150, 1.0))
+        )
         crawl.state.add_new([*due, *later])
         highest = 0
 
@@ -64,7 +66,7 @@ def test_one_that_drains_ends_what_it_has_and_what_was_missed_and_follows_the_he
         assert max(asked) == highest
         assert crawl.first + 20 < highest
         assert all(asked.get(each.low) for each in due)
-        assert not asked.get(first + 299)
+        assert not any(asked.get(each.low) for each in later)
         assert crawl.without_fate() == []
 
         await crawl.run(END)

@@ -24,6 +24,7 @@ class Hands:
 
     free: asyncio.Event = field(default_factory=asyncio.Event)
     ending: bool = False
+    stops: int = 0
     got: list[int] = field(default_factory=list)
 
     async def hand(self, messages: Sequence[Message]) -> bool:
@@ -32,12 +33,15 @@ class Hands:
             self.got += [int(message.id) for message in messages]
         return not self.ending
 
+    def stop(self) -> None:
+        self.stops += 1
+
 
 @virtual
 async def test_what_was_stored_is_handed_on_once() -> None:
     hands = Hands()
     hands.free.set()
-    bench = Bench(onward=hands)
+    bench = Bench(hand_over=hands)
 
     await bench.drain([letter(each) for each in usual(250)])
 
@@ -47,7 +51,7 @@ async def test_what_was_stored_is_handed_on_once() -> None:
 @virtual
 async def test_a_letter_is_done_after_it_was_handed_on() -> None:
     hands = Hands()
-    bench = Bench(ONE, onward=hands)
+    bench = Bench(ONE, hand_over=hands)
     await bench.queue.publish([letter(each) for each in usual(3)])
 
     async with bench.running():
@@ -64,19 +68,20 @@ async def test_a_letter_is_done_after_it_was_handed_on() -> None:
 @virtual
 async def test_what_is_not_taken_any_more_is_left_in_the_queue() -> None:
     hands = Hands(ending=True)
-    bench = Bench(ONE, onward=hands)
+    bench = Bench(ONE, hand_over=hands)
     await bench.queue.publish([letter(each) for each in usual(3)])
 
     async with bench.running():
         await bench.until(lambda: len(bench.store.kept) == 3)
         bench.workers.stop()
+        assert hands.stops == 1
         hands.free.set()
     await bench.queue.close()
 
     assert (hands.got, await bench.queue.depth()) == ([], Depth(ready=3, taken=0, delayed=0, dead=0))
     # The next one stores them again, which changes nothing, and hands them on.
     hands.ending = False
-    again = Bench(ONE, onward=hands)
+    again = Bench(ONE, hand_over=hands)
     again.store.kept = bench.store.kept
     await again.drain([letter(each) for each in usual(3)])
     assert (hands.got, again.tally.stored, again.tally.duplicates) == ([1, 2, 3], 0, 3)
@@ -86,7 +91,7 @@ async def test_what_is_not_taken_any_more_is_left_in_the_queue() -> None:
 async def test_what_is_buried_is_not_handed_on() -> None:
     hands = Hands()
     hands.free.set()
-    bench = Bench(ONE, onward=hands)
+    bench = Bench(ONE, hand_over=hands)
     bench.store.refused = {7}
 
     await bench.drain([*(letter(each) for each in usual(10)), Letter("bad", b"no message")])
@@ -101,7 +106,10 @@ async def test_who_cannot_take_it_for_good_ends_the_storing() -> None:
         async def hand(self, messages: Sequence[Message]) -> bool:
             raise ValueError(f"cannot take {len(messages)}")
 
-    bench = Bench(ONE, onward=Broken())
+        def stop(self) -> None:
+            pass
+
+    bench = Bench(ONE, hand_over=Broken())
     await bench.queue.publish([letter(each) for each in usual(3)])
 
     with pytest.RaisesGroup(pytest.RaisesExc(ValueError, match="cannot take 3"), flatten_subgroups=True):

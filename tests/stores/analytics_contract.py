@@ -42,6 +42,17 @@ from sanderling.stores.analytics import AnalyticsError, Kept, OutboxMessage
 
 class BatchesContract:
     @in_loop
+    async def test_a_rehearsal_leaves_nothing_also_of_what_is_there(self, place: Place) -> None:
+        kept = batch(posts=[post("a")], comments=[comment(0, "1")], errors=[error(1)], outbox=[message(b"x")])
+        async with place.opens() as store:
+            await store.rehearse(kept)
+            assert await nothing_in(place)
+            await store.keep(kept)
+            before = [await place.sql(f"SELECT count(*) FROM {table}") for table in TABLES]  # noqa: S608 - ours
+            await store.rehearse(kept)
+            assert [await place.sql(f"SELECT count(*) FROM {table}") for table in TABLES] == before  # noqa: S608 - ours
+
+    @in_loop
     async def test_what_is_kept_is_read_as_it_was(self, place: Place) -> None:
         kept = batch(
             posts=[post("a"), post("b", published_at=None, crawled_at=None, media_duration=None, batch_index=None)],

@@ -122,6 +122,27 @@ async def test_a_backend_that_is_ended_in_the_middle_is_transient_and_leaves_not
 
 
 @in_loop
+async def test_a_trigger_that_fails_at_one_post_is_an_answer_and_others_are_kept(
+    place: Place, postgres: str, schema: str
+) -> None:
+    """That may be about this batch alone. A rehearsal comes as far as the trigger, and says how others fare."""
+    bad, good = batch("evt_bad", posts=[post("bad")]), batch("evt_good", posts=[post("good")])
+    async with place.opens() as store, connected(postgres, search_path=schema) as db:
+        await db.execute(
+            """CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'not this one'; END $$;
+            CREATE TRIGGER fail BEFORE INSERT ON post_analytics FOR EACH ROW WHEN (NEW.post_id LIKE '%bad')
+            EXECUTE FUNCTION fail()"""
+        )
+        for attempt in (store.keep(bad), store.rehearse(bad)):
+            with pytest.raises(AnalyticsError, match="not this one") as told:
+                await attempt
+            assert (told.value.answered, told.value.transient) == (True, True)
+        await store.rehearse(good)
+        assert (await store.keep(good)).new
+
+
+@in_loop
 async def test_a_wire_that_is_cut_in_the_middle_is_transient_and_leaves_nothing(
     place: Place, postgres: str, schema: str
 ) -> None:

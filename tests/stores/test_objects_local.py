@@ -230,7 +230,7 @@ def test_nobody_waits_for_hands_that_are_stuck() -> None:
         hands = Hands("file:/far/away", threads=1, seconds=0.2)
         async with asyncio.TaskGroup() as group:
             for attempt in (hands(stuck.wait, 60), hands(len, [])):  # the second finds no hand free
-                group.create_task(fault(attempt, Fault.DOWN))
+                group.create_task(fault(attempt, Fault.FAILED))
         stuck.set()
         patient = Hands("file:/far/away", threads=1)
         try:
@@ -249,8 +249,8 @@ def test_what_was_not_begun_when_its_time_was_over_is_never_done() -> None:
     async def play() -> None:
         hands = Hands("file:/far/away", threads=1, seconds=0.1)
         async with asyncio.TaskGroup() as group:
-            group.create_task(fault(hands(stuck.wait, 60), Fault.DOWN))
-            group.create_task(fault(hands(done.append, 1), Fault.DOWN))
+            group.create_task(fault(hands(stuck.wait, 60), Fault.FAILED))
+            group.create_task(fault(hands(done.append, 1), Fault.FAILED))
         stuck.set()
         hands._seconds = 30.0
         await hands(len, [])  # behind whatever was in line

@@ -13,6 +13,7 @@ from sequence_statuses import DECISION
 from sequence_statuses import status as sequence_status
 
 from sanderling.engine.host_report import HostStatus as PageHost
+from sanderling.jobs.status import JobStatus
 from sanderling.pages.status import Status as PagesStatus
 from sanderling.repos.status import HostStatus as RepoHost
 from sanderling.repos.status import RepoStatus
@@ -38,6 +39,23 @@ PAGES = PagesStatus(
         PageHost(replace(VIEW, host="a.example", requests=70, rejected=3), 20, None),
         PageHost(replace(VIEW, host="b.example", requests=10, rejected=0, state="open"), 10, "TIMEOUT"),
     ),
+)
+JOBS = JobStatus(
+    pid=4,
+    wall=WALL,
+    started=WALL - 100,
+    name="posts",
+    counts={"fetched": 50, "failed": 3, "left_out": 1},
+    requests=61,
+    records=480,
+    known=90,
+    waiting=36,
+    inflight=4,
+    bytes=2_345_678,
+    hosts=(PageHost(replace(VIEW, host="api.example", requests=61, rejected=2), 32, None),),
+    hosts_known=1,
+    gone={"detail": 7},
+    set_aside=7,
 )
 REPOS = RepoStatus(
     seconds=100.0,
@@ -71,6 +89,7 @@ POLLING = fake_polling.STATUS
 EVENTS = fake_events.STATUS
 ALL: dict[str, AnyStatus] = {
     "events": EVENTS,
+    "jobs": JOBS,
     "pages": PAGES,
     "polling": POLLING,
     "repos": REPOS,

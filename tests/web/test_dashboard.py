@@ -78,7 +78,7 @@ async def test_the_stream_tells_the_house_and_then_ticks(tmp_path: Path) -> None
     assert [name for name, _, _ in told] == ["house", "tick", "tick"]
     assert [int(data["wall"]) for _, _, data in told] == [int(position) for _, position, _ in told]
     for name, _, data in told:
-        assert len(data["systems"]) == 6
+        assert len(data["systems"]) == 1 + len(ALL)
         assert all(("history" in each) == (name == "house") for each in data["systems"])
         assert all(("points" in each) == (name == "tick") for each in data["systems"])
     assert told[2][2]["systems"][0]["points"].keys() >= {"asked", "kept", "failed", "waiting"}
@@ -287,7 +287,7 @@ async def test_the_dashboard_is_opened_as_a_whole(tmp_path: Path) -> None:
         writer.close()
 
     assert answer.startswith(b"HTTP/1.1 200 OK")
-    assert len(msgspec.json.decode(answer.partition(b"\r\n\r\n")[2])["systems"]) == 5
+    assert len(msgspec.json.decode(answer.partition(b"\r\n\r\n")[2])["systems"]) == len(ALL)
 
 
 @in_loop

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sanderling.engine.host_report import HostStatus
+from sanderling.events.report import DeadShown
 from sanderling.observe.report import LONGEST, MOST_NAMES, MOST_TROUBLES
 from sanderling.stores.control_file import Control
 from sanderling.web.house import AnyStatus, Found, Said, Stamp
-from sanderling.web.house_events import DeadShown
 from sanderling.web.house_facts import Extra, System, Track, report_of
 from sanderling.web.house_history import POINTS, WINDOW, Rates, Ring, Run
 from sanderling.web.house_hosts import Column, HostsQuery, page, rows_of
@@ -195,6 +195,7 @@ def test_what_is_set_aside_is_shown(tmp_path: Path) -> None:
 
 FACTS = {
     "pages": {"counts", "known", "waiting", "bytes", "hosts"},
+    "jobs": {"name", "counts", "requests", "records", "known", "waiting", "bytes", "hosts", "gone"},
     "sequence": {
         *("cursor", "head", "behind", "lag", "workers", "strategy", "why", "decisions", "missed", "gaps", "skipped"),
         "available",
@@ -321,12 +322,13 @@ def test_troubles_are_said_in_words(tmp_path: Path) -> None:
 
     assert troubles == {
         "events": ("2 messages given up",),
+        "jobs": ("7 requests wait for the reader detail, which the job has not; add it, or begin anew",),
         "pages": ("b.example: TIMEOUT",),
         "polling": (
             "scheduler.burst is 'many', expected a whole number from 1 up",
             "webhook is 8 changes behind: https://hook.example: status 503",
         ),
-        "repos": ("pds.example is blocked: timeout",),
+        "repos": ("pds.example: timeout",),
         "sequence": (),
     }
 
@@ -420,12 +422,13 @@ def test_every_system_with_hosts_has_rows(tmp_path: Path) -> None:
 
     assert {name: [row.host for row in several] for name, several in rows.items()} == {
         "events": [],
+        "jobs": ["api.example"],
         "pages": ["a.example", "b.example"],
         "polling": ["race.example"],
         "repos": ["pds.example"],
         "sequence": ["stats.example"],
     }
-    assert (rows["repos"][0].state, rows["repos"][0].failures, rows["repos"][0].queued) == ("blocked", 7, 500)
+    assert (rows["repos"][0].state, rows["repos"][0].failures, rows["repos"][0].queued) == ("set aside", 7, 500)
     assert (rows["pages"][1].trouble, rows["pages"][1].queued) == ("TIMEOUT", 10)
 
 

@@ -111,8 +111,16 @@ class Credentials:
 
     @property
     def trouble(self) -> Outcome | None:
-        """Why there is no token; None while there is one, or while none was asked for."""
+        """Why there is no token; None while there is one, or while none was asked for.
+
+        AUTH_FAILED: it was denied, and somebody has to look at the secret. Anything else may pass.
+        """
         return self._trouble
+
+    @property
+    def denied(self) -> str:
+        """Why a token was denied; "" if none was."""
+        return self._trouble.detail if self._trouble is not None and self._trouble.code is Code.AUTH_FAILED else ""
 
     def clean(self, url: str) -> str:
         """An address without the secret: hosts repeat it in links, and links are stored."""
@@ -178,15 +186,15 @@ class Credentials:
         return Answered(outcome, reply)
 
     async def _renew(self, fetcher: Fetches, permit: Permit) -> Outcome | None:
-        """Get a token; why there is none. All who wait share one request, whoever of them gives up."""
-        if self._renewal is None:
-            wait = self._asked_again - self._clock.now()
-            if self._trouble is not None and wait > 0:
-                deferred = self._trouble.code is Code.DEFERRED
-                return replace(self._trouble, retry_after=wait) if deferred else self._trouble
+        """Get a token. All who wait share one request, whoever of them gives up. Without one, nothing was asked."""
+        if self._renewal is None and self._clock.now() >= self._asked_again:
             self._renewal = asyncio.get_running_loop().create_task(self._obtain(fetcher, permit))
             self._renewal.add_done_callback(self._renewed)
-        return await asyncio.shield(self._renewal)
+        trouble = self._trouble if self._renewal is None else await asyncio.shield(self._renewal)
+        if trouble is None:
+            return None
+        wait = max(0.0, self._asked_again - self._clock.now())
+        return Outcome(Code.DEFERRED, detail=trouble.detail, retry_after=wait)
 
     def _renewed(self, renewal: "asyncio.Task[Outcome | None]") -> None:
         self._renewal = None
@@ -205,7 +213,7 @@ class Credentials:
             pause = REJECTED_PAUSE if found.code is Code.AUTH_FAILED else found.retry_after or FAILED_PAUSE
             self._asked_again = self._clock.now() + pause
             return found
-        self._token, self._trouble, self._proven = found, None, False
+        self._token, self._trouble, self._proven, self._asked_again = found, None, False, 0.0
         return None
 
     def _ask(self) -> Task:

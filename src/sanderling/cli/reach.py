@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from sanderling.cli import CommandError
 from sanderling.cli.loop import run
 from sanderling.clock import SystemClock
+from sanderling.engine.handover import HandOverError
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.durable import FolderError
 from sanderling.stores.instances import InstancesError
@@ -18,7 +19,7 @@ from sanderling.words import printable
 PATIENCE, AGAIN = 30.0, 2.0
 FILES = ("sqlite", "file", "chdb")  # kinds of URLs
 SERVERS = ("amqp", "amqps", "postgresql", "postgres", "clickhouse", "clickhouses", "s3", "s3+http", "s3+https")
-KNOWN = (FolderError, QueueError, AnalyticsError, ObjectError, InstancesError, PollingStoreError)
+KNOWN = (FolderError, QueueError, AnalyticsError, ObjectError, InstancesError, PollingStoreError, HandOverError)
 
 T = TypeVar("T")
 Say = Callable[[str], object]

@@ -19,6 +19,9 @@ from sanderling.cli.polling.why import polled_in
 from sanderling.cli.repos.why import repos_in
 from sanderling.clock import SystemClock
 from sanderling.engine.host_report import HostStatus
+from sanderling.jobs import status as jobs_status
+from sanderling.jobs.folder import FRONTIER
+from sanderling.jobs.status import JobStatus
 from sanderling.limit import explain
 from sanderling.limit.sharing import SCOPES
 from sanderling.pages.earlier import LEDGER
@@ -52,10 +55,10 @@ class Knows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A crawl's status, and where it was found."""
+    """The status of a crawl or a job, and where it was found."""
 
     folder: Path
-    status: Status
+    status: Status | JobStatus
 
     @property
     def wall(self) -> float:
@@ -125,16 +128,21 @@ def why(
 
 
 def crawls_in(out: Path | None) -> Iterator[Published]:
-    """The crawls to look at: the one that is named, or the one here, or those one folder down."""
+    """The crawls and jobs to look at: the one that is named, or the one here, or those one folder down."""
     here = out or Path()
-    found = published(here)
+    found = _status_in(here)
     if found is not None:
         yield Published(here, found)
     elif out is None:
         for path in sorted(here.glob(f"*/{FILE}")):
-            below = published(path.parent)
+            below = _status_in(path.parent)
             if below is not None:
                 yield Published(path.parent, below)
+
+
+def _status_in(folder: Path) -> Status | JobStatus | None:
+    """What a crawl of pages or a job last said; None if there is none."""
+    return jobs_status.published(folder) or published(folder)
 
 
 def _spelled(host: str) -> str:
@@ -157,7 +165,7 @@ def _unknown(name: str, found: list[Knows]) -> str:
 
 def waits_in(folder: Path, host: str) -> HostWaits:
     """Why what waits for the host waits, as the ledger says; nothing if that cannot be read."""
-    path = folder / LEDGER
+    path = folder / (LEDGER if (folder / LEDGER).exists() else FRONTIER)
     with suppress(FolderError), plainly(path), closing(frontier_file.connect_to_read(path)) as db:
         return frontier_reading.waits_of(db, host)
     return HostWaits(None, {})

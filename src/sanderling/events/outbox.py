@@ -99,6 +99,11 @@ class OutboxSender:
     def __repr__(self) -> str:
         return f"<OutboxSender, {self.tally}>"
 
+    async def add(self, messages: Sequence[OutboxMessage]) -> None:
+        """Put messages into the outbox, and send them soon. Raises AnalyticsError."""
+        await self._outbox.add(messages)
+        self.wake()
+
     def wake(self) -> None:
         """There is something in the outbox: look now. While the other side is away this changes nothing."""
         self._news.set()

@@ -32,7 +32,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -43,7 +43,7 @@ from sanderling.events.jobs import as_uuid, parse_job
 from sanderling.events.rows import EVENTS_EXCHANGE
 from sanderling.limit.backoff import BackoffRules, delay
 from sanderling.observe import logs
-from sanderling.stores.analytics import AnalyticsError, Outbox, OutboxMessage
+from sanderling.stores.analytics import AnalyticsError, OutboxMessage
 from sanderling.stores.objects import Fault, ObjectError, Objects, steps_of
 
 if sys.version_info >= (3, 14):
@@ -134,20 +134,26 @@ class SinkTally:
     trouble: str = ""  # why nothing goes on, while it does not
 
 
+class AddsMessages(Protocol):
+    """Where messages go that must go out: an outbox, or whoever sends from it."""
+
+    async def add(self, messages: Sequence[OutboxMessage], /) -> None:
+        """Return when they are durable. Raises AnalyticsError."""
+
+
 class BatchSink:
     """`add` items, then `flush`. With `run` beside them, no item waits longer than the rules say."""
 
     def __init__(
         self,
         objects: Objects,
-        outbox: Outbox,
+        outbox: AddsMessages,
         clock: Clock,
         rng: random.Random,
         source: Source,
         rules: SinkRules | None = None,
     ) -> None:
         self.tally = SinkTally()
-        self.told: Callable[[], object] = lambda: None  # called when there is something in the outbox
         self._objects = objects
         self._outbox = outbox
         self._clock = clock
@@ -240,7 +246,6 @@ class BatchSink:
             self._next += 1
             self.tally.items += len(some)
             self.tally.batches += 1
-        self.told()
 
     async def _stored(self, some: Sequence[bytes], number: int) -> Made:
         """Put a batch into the store, where it may be already."""

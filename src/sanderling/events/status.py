@@ -22,6 +22,16 @@ TABLES = ("categories", "codes", "sentiments", "skipped", "sent")
 TEXTS = ("modes_trouble", "trouble", "outbox_trouble")
 
 
+class StationStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A service that batches pass: the database, read and written, and the object store."""
+
+    name: str
+    down: bool  # whether only probes are sent to it
+    waiting: int  # messages in hand that wait for it
+    in_flight: int
+    trouble: str = ""  # what it said last, if that was no good answer
+
+
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """What is not counted but asked for, or known to the system alone. Times are Unix seconds."""
 
@@ -37,6 +47,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     outbox: int | None  # messages that wait to go out; None if the database cannot be asked
     outbox_trouble: str = ""  # why something does not go out, while it does not
     pool: int | None = None  # connections to the database; None if there is no such thing
+    stations: tuple[StationStatus, ...] = ()
+    classes: dict[str, int] = {}  # questions to stations, by class
 
 
 class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +117,8 @@ class EventsStatus(msgspec.Struct, frozen=True, kw_only=True):
     consumers: tuple[ConsumerStatus, ...] = ()  # each process, where this is the sum of several
     reused: int = 0  # batches that came under the event id of another, and have one of their own
     paused: bool = False  # whether somebody wants it to rest
+    stations: tuple[StationStatus, ...] = ()
+    classes: dict[str, int] = {}  # questions to stations, by class
     system: str = "events"
 
     @property
@@ -173,6 +187,8 @@ def status_of(measures: Measures, standing: Standing) -> EventsStatus:
         recent=measures.recent,
         odd=sum(counts.odd.values()),
         paused=standing.paused,
+        stations=standing.stations,
+        classes=standing.classes,
     )
 
 

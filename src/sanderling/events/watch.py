@@ -6,7 +6,8 @@ from typing import TypeVar
 
 from sanderling.clock import Clock
 from sanderling.events.modes import Modes, write_modes
-from sanderling.events.status import EventsStatus, Standing, readings_of, status_of
+from sanderling.events.stations import Station
+from sanderling.events.status import EventsStatus, Standing, StationStatus, readings_of, status_of
 from sanderling.events.system import EventsSystem
 from sanderling.observe import logs
 from sanderling.observe.metrics_events import EventsReadings
@@ -85,6 +86,17 @@ class EventsWatch:
             outbox=self._outbox,
             outbox_trouble=system.sender.tally.trouble,
             pool=system.stations.store.connections,
+            stations=tuple(map(self._station, system.source.stations.values())),
+            classes=system.engine.given_by_name(),
+        )
+
+    def _station(self, station: Station) -> StationStatus:
+        return StationStatus(
+            name=station.name,
+            down=self.system.is_down(station),
+            waiting=len(station.ready) + len(station.again),
+            in_flight=station.inflight,
+            trouble="" if station.trouble is None else station.trouble.detail,
         )
 
     def status(self, *, running: bool = True) -> EventsStatus:

@@ -1,5 +1,6 @@
 """Sends one request of a job and has its reply read by the function that the job names. Nothing here decides when."""
 
+from collections.abc import Callable
 from functools import partial
 
 from sanderling.apis.credentials import Answered
@@ -40,7 +41,10 @@ class ScopedSender:
 class JobHandler:
     """Sends requests for which there is leave."""
 
-    def __init__(self, fetcher: Fetcher, functions: JobFunctions, memory: Memory, clock: Clock) -> None:
+    def __init__(
+        self, fetcher: Fetcher, functions: JobFunctions, memory: Memory, clock: Clock, stop: Callable[[], None]
+    ) -> None:
+        self._stop = stop  # called where nothing can be asked: a token was denied
         self._fetcher = fetcher
         self._functions = functions
         self._memory = memory
@@ -78,7 +82,10 @@ class JobHandler:
     async def _fetch(self, task: Task, permit: Permit, read: Read | None) -> Fetched | Answered:
         if self._functions.credentials is None:
             return await self._fetcher.fetch(task, permit, read)
-        return await self._functions.credentials.fetch(self._fetcher, task, permit, read)
+        answered = await self._functions.credentials.fetch(self._fetcher, task, permit, read)
+        if self._functions.credentials.denied:
+            self._stop()
+        return answered
 
     def received(self, work: QueuedRequest) -> int | None:
         """Bytes of the answer so far; None while it is read, which sends nothing."""

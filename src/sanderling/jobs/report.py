@@ -19,6 +19,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int  # requests
     inflight: int  # requests
     bytes: int  # of replies
+    hosts: int
     gone: dict[str, int]  # requests that wait for a reader that the job has not any more, by its name
     over_budget: bool  # as much was asked for as may be
 
@@ -52,6 +53,7 @@ def report(status: JobStatus) -> Report[JobFacts]:
             waiting=status.waiting,
             inflight=status.inflight,
             bytes=status.bytes,
+            hosts=status.hosts_known,
             gone=largest(status.gone),
             over_budget=status.is_over_budget,
         ),

@@ -68,7 +68,7 @@ class JobRun:
         meta = folder.frontier.meta
         self._spent = Spent(meta.requests, meta.records)
         scope = frozenset(hosts)
-        self._credentials = make_credentials(job, folder, scope, tools.clock)
+        self._credentials = make_credentials(job, folder, scope, tools)
         self._functions = JobFunctions(job, folder.arguments, scope, self._credentials, tools.watch)
         self._start = start_function(job, tools.watch)
         writer: JobWriter = Writer(JobSink(folder, tools.desk), lambda: self._spent.requests, tools.clock)
@@ -78,13 +78,15 @@ class JobRun:
         self.source.counts.update(folder.frontier.counts())
         tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login) else set()
         within = ScopedSender(tools.http, scope | tokens, self._spent)
-        handler = JobHandler(tools.make_fetcher(within, job.name), self._functions, tools.memory, tools.clock)
+        handler = JobHandler(
+            tools.make_fetcher(within, job.name), self._functions, tools.memory, tools.clock, self.stop
+        )
         self.engine = Engine(self.source, handler, writer, tools.limiter, tools.clock, rules)
 
     async def run(self) -> bool:
         """Ask until nothing waits, the budget is spent, or it was stopped; whether all is decided.
 
-        Raises JobError if the job cannot say where to begin.
+        Raises JobError if the job cannot say where to begin, or is not let in.
         """
         frontier = self.folder.frontier
         self._heed_stuck()
@@ -100,6 +102,8 @@ class JobRun:
         finally:
             if self._credentials is not None:
                 await self._credentials.close()
+        if self._credentials is not None and (why := self._credentials.denied):
+            raise JobError(f"auth of {self.job.name}: {why}. Nothing is lost: put the secret right and run again.")
         return not self.source.waiting
 
     def _heed_stuck(self) -> None:
@@ -177,12 +181,12 @@ class JobRun:
         return self._spent.records
 
 
-def make_credentials(job: Job, folder: JobFolder, hosts: frozenset[str], clock: Clock) -> Credentials | None:
+def make_credentials(job: Job, folder: JobFolder, hosts: frozenset[str], tools: JobTools) -> Credentials | None:
     """What lets the job in. Raises JobError for a secret that is not there."""
     if job.auth is None:
         return None
     try:
-        return Credentials(job.auth, hosts, clock, TokenFile(folder.path / TOKENS))
+        return Credentials(job.auth, hosts, tools.clock, TokenFile(folder.path / TOKENS), tools.memory)
     except ValueError as error:
         raise JobError(f"auth of {job.name}: {error}") from None
 

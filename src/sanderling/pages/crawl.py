@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sanderling.clock import Clock
 from sanderling.engine.backlog import Loader
+from sanderling.engine.handover import HandOver
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer, WriterRules
@@ -20,7 +21,7 @@ from sanderling.pages.hosts import PageHost
 from sanderling.pages.permissions import Permissions
 from sanderling.pages.robots import LONGEST_DELAY
 from sanderling.pages.rules import CrawlRules
-from sanderling.pages.sink import Onward, PageSink
+from sanderling.pages.sink import PageSink
 from sanderling.pages.source import PageSource, PageWriter
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
@@ -35,7 +36,7 @@ class Hands:
 
     desk: Desk
     memory: Memory
-    onward: Onward | None = None
+    hand_over: HandOver[bytes] | None = None
 
 
 class Crawl:
@@ -51,8 +52,9 @@ class Crawl:
         self.clock = clock
         desk, memory, ledger = hands.desk, hands.memory, folder.ledger
         self._desk = desk
-        self._sink = PageSink(folder, desk, hands.onward)
-        writer: PageWriter = Writer(self._sink, lambda: None, clock, None if hands.onward is None else GATHER)
+        self._hand_over = hands.hand_over
+        self._sink = PageSink(folder, desk, hands.hand_over)
+        writer: PageWriter = Writer(self._sink, lambda: None, clock, None if hands.hand_over is None else GATHER)
         self._discovery = Discovery(folder, desk, writer.find)
         # Each try is one request: when the next is due, the engine says.
         follower = Fetcher(http, limiter, clock=clock, retry=False)
@@ -89,10 +91,17 @@ class Crawl:
     def stop(self) -> None:
         """Ask for nothing more; what is in flight comes to its end, and is kept."""
         self.engine.stop()
+        self._hurry_hand_over()
 
     def control(self, wanted: Control) -> None:
         """Pause, or go on; leave some hosts alone, and only those; stop; drain. See `Engine.control`."""
         self.engine.control(wanted)
+        if wanted.ending == "stop":
+            self._hurry_hand_over()
+
+    def _hurry_hand_over(self) -> None:
+        if self._hand_over is not None:
+            self._hand_over.stop()
 
     @property
     def wanted(self) -> Control:

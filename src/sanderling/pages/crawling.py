@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sanderling.clock import SystemClock
+from sanderling.engine.handover import HandOver
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.desk import desk_in
@@ -46,11 +47,13 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     rps: float = 8.0,
     contact: str | None = None,
     private: bool = False,
+    hand_over: HandOver[bytes] | None = None,
 ) -> Crawled:
     """Crawl all of each host from these addresses on, into a folder, with a row for each page.
 
     Whoever is cancelled or killed loses nothing: called again, it goes on where it was, and, once all is done, fetches
-    what has changed since. Raises ValueError for what is no address, FolderError if the folder is not to be had.
+    what has changed since. All rows also go to `hand_over`, before the folder takes note of them, such as those of
+    `hand_to_events`. Raises ValueError for what is no address, FolderError if the folder is not to be had.
     """
     clock, path, per_host = SystemClock(), Path(folder), min(64, max(8, ceil(rps)))
     plan = Plan(tuple(dict.fromkeys(normalise(url) for url in urls)), (), depth)
@@ -67,7 +70,7 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
         recall(limiter, path)
         desk, started = desk_in(thread), clock.now()
         crawl_rules = CrawlRules(per_host=per_host, max_pages=max_pages)
-        crawl = Crawl(held, http, limiter, rules=crawl_rules, clock=clock, hands=Hands(desk, memory))
+        crawl = Crawl(held, http, limiter, rules=crawl_rules, clock=clock, hands=Hands(desk, memory, hand_over))
         async with http:
             complete = await crawl.run()
         await desk(held.finish, clock.wall(), complete)

@@ -1,25 +1,17 @@
 """Makes a batch of a crawl durable: rows and bodies, then the frontier; before both, whoever comes after us has it.
 
-Where somebody comes after us (`onward`), what ended is handed on before the frontier takes note of it: whoever is
-killed in between asks for it again, and hands it on again.
+Where somebody comes after us (`hand_over`), rows of pages.jsonl and failed.jsonl are handed over before the frontier
+takes note of them: whoever is killed in between asks for them again, and hands them over again.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Protocol
 
+from sanderling.engine.handover import HandOver
 from sanderling.flow.desk import Desk
 from sanderling.ids import host_of
 from sanderling.pages.folder import CrawlFolder, failed_row
 from sanderling.stores.frontier_rows import Again, End, Ended, Found, HostNote, failed_as
-
-
-class Onward(Protocol):
-    """Somebody who gets all that ended, at least once."""
-
-    async def hand(self, rows: Sequence[bytes]) -> bool:
-        """Return when these rows of pages.jsonl and failed.jsonl are safe; False if we end, and they are not."""
-
 
 Note = Ended | Again | HostNote
 
@@ -27,11 +19,11 @@ Note = Ended | Again | HostNote
 class PageSink:
     """Writes into one folder, through one thread, so that the folder is never touched by two at once."""
 
-    def __init__(self, folder: CrawlFolder, desk: Desk, onward: Onward | None) -> None:
+    def __init__(self, folder: CrawlFolder, desk: Desk, hand_over: HandOver[bytes] | None) -> None:
         self.unhanded: Counter[End] = Counter()  # what ended, and waits again, since nobody took it
         self._folder = folder
         self._desk = desk
-        self._onward = onward
+        self._hand_over = hand_over
 
     async def write(self, ended: Sequence[Note], found: Sequence[Found], checkpoint: None) -> dict[str, int]:
         """Commit all of it or nothing; how many new URLs wait, by host."""
@@ -39,7 +31,7 @@ class PageSink:
         done = [each for each in ended if isinstance(each, Ended)]
         # Whoever wants to be left out is not handed on as a failure either.
         rows = [_row(each) for each in done if each.end is not End.LEFT_OUT]
-        if self._onward is not None and rows and not await self._onward.hand(rows):
+        if self._hand_over is not None and rows and not await self._hand_over.hand(rows):
             self.unhanded.update(each.end for each in done)
             done = []
         # The last word of each counts, if it has no end yet.
@@ -50,7 +42,7 @@ class PageSink:
         return await self._desk(_commit, self._folder, done, found, list(again.values()), notes)
 
     def stop(self) -> None:
-        """Whoever comes after us is told by whoever stops us."""
+        """Whoever comes after us is told when we are stopped, which is earlier."""
 
 
 def _row(ended: Ended) -> bytes:

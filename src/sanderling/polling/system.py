@@ -133,7 +133,7 @@ class PollingSystem:
         self.engine.stop()
 
     def control(self, wanted: Control) -> None:
-        """Pause, or go on; leave some hosts alone; stop; drain. The setting that switches polling off pauses as well."""
+        """Pause, go on; leave hosts alone; stop; drain. The setting that switches polling off pauses as well."""
         self._wanted = wanted
         settings = self.live.now
         paused = wanted.paused or settings is None or not settings.enabled

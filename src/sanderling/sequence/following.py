@@ -17,6 +17,7 @@ import msgspec
 
 from sanderling.apis.numbered import Answer, Status
 from sanderling.clock import SystemClock
+from sanderling.engine.handover import HandOver
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
@@ -98,6 +99,7 @@ async def following(  # noqa: PLR0913 - the flags of the command
     rps: float = 8.0,
     contact: str | None = None,
     private: bool = False,
+    hand_over: HandOver[Message] | None = None,
 ) -> AsyncIterator[AsyncIterator[Record]]:
     """All records from the id `first` on, and from then on every new one; up to `until`, if that is given.
 
@@ -107,6 +109,8 @@ async def following(  # noqa: PLR0913 - the flags of the command
 
         async with following(task, read, "orders", first=1) as records:
             async for record in records: ...
+
+    All records also go to `hand_over`, before they come out here, such as those of `hand_to_events`.
 
     Raises FolderError if the folder is not to be had, or somebody else follows there.
     """
@@ -132,7 +136,9 @@ async def following(  # noqa: PLR0913 - the flags of the command
         stack.push_async_callback(group.__aexit__, None, None, None)
         group.create_task(system.run())
         stack.callback(system.stop)
-        yield await stack.enter_async_context(aclosing(_records(system, queue, until)))
+        if hand_over is not None:
+            stack.callback(hand_over.stop)
+        yield await stack.enter_async_context(aclosing(_records(system, queue, until, hand_over)))
 
 
 def _claimed(path: Path) -> Lock:
@@ -142,14 +148,18 @@ def _claimed(path: Path) -> Lock:
         return Lock(path / "lock")
 
 
-async def _records(system: SequenceSystem, queue: WholeQueue, until: int | None) -> AsyncGenerator[Record, None]:
+async def _records(
+    system: SequenceSystem, queue: WholeQueue, until: int | None, hand_over: HandOver[Message] | None
+) -> AsyncGenerator[Record, None]:
     while True:
         over = until is not None and system.durable.low > until  # before the look: what it had queued is there
         letters = await queue.take(AT_ONCE, LOOK)
-        for letter in letters:
-            message = decode(letter.body)
-            if until is not None and int(message.id) > until:
-                continue  # fetched ahead; not done, so it is there for a run that goes further
+        found = [(letter, decode(letter.body)) for letter in letters]
+        # What was fetched ahead is not done, so it is there for a run that goes further.
+        wanted = [each for each in found if until is None or int(each[1].id) <= until]
+        if hand_over is not None and wanted and not await hand_over.hand([message for _, message in wanted]):
+            return
+        for letter, message in wanted:
             yield Record(int(message.id), msgspec.json.decode(message.raw))
             await queue.done([letter])
         if over and not letters:

@@ -19,9 +19,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from sanderling.clock import Clock
+from sanderling.engine.handover import HandOver
 from sanderling.formats.instance import Message, decode
 from sanderling.observe.metrics_sequence import StoreReadings
 from sanderling.sequence.depth import DepthRules, Staff
@@ -74,13 +75,6 @@ class StoreTally:
         return StoreReadings({} if depth is None else depth._asdict(), counts, self.workers)
 
 
-class Onward(Protocol):
-    """Somebody who gets all that was stored, at least once."""
-
-    async def hand(self, messages: Sequence[Message]) -> bool:
-        """Return when these are safe; False if we end, and they are not."""
-
-
 class _Parcel(NamedTuple):
     delivery: Delivery
     rows: Rows
@@ -96,7 +90,7 @@ class StoreWorkers:
         raw: RawInstances | None,
         clock: Clock,
         rules: StoreRules | None = None,
-        onward: Onward | None = None,
+        hand_over: HandOver[Message] | None = None,
     ) -> None:
         """Without `raw`, what the API said is stored with the rows."""
         self._queue = queue
@@ -104,7 +98,7 @@ class StoreWorkers:
         self._raw = raw
         self._clock = clock
         self._rules = rules or StoreRules()
-        self._onward = onward
+        self._hand_over = hand_over
         self._staff = Staff(self._rules.depth)
         self._stopping = False
         self._up = asyncio.Event()  # cleared while the store is not to be had
@@ -122,6 +116,8 @@ class StoreWorkers:
         self._up.set()
         for over in self._pausing:
             over.set()
+        if self._hand_over is not None:
+            self._hand_over.stop()
 
     async def run(self) -> None:
         """Store what comes, with as many workers as the depth of the queue calls for."""
@@ -199,7 +195,8 @@ class StoreWorkers:
         self._notice(None)
         self.tally.stored += kept.new
         self.tally.duplicates += kept.duplicates
-        if self._onward is not None and not await self._onward.hand([decode(each.delivery.body) for each in part]):
+        messages = [] if self._hand_over is None else [decode(each.delivery.body) for each in part]
+        if self._hand_over is not None and not await self._hand_over.hand(messages):
             return None  # we stop, and what was taken and is not done comes again
         await self._say(partial(self._queue.done, [parcel.delivery for parcel in part]))
         return None

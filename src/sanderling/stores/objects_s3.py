@@ -281,8 +281,8 @@ def _plain(where: str, error: Exception) -> ObjectError:
         return ObjectError(f"{where}{found}", fault=Fault.MISSING)
     if _ODD_METADATA in said:
         return ObjectError(f"{where} has metadata that are not ASCII", fault=Fault.UNUSABLE)
-    status = _first(_STATUS, said)
-    reason = code or status or _first(_KIND, said) or type(error).__name__
+    status, kind = _first(_STATUS, said), _first(_KIND, said)
+    reason = code or status or kind or type(error).__name__
     if code in LOCKED_OUT:
         message = f"{where}: the server does not know our keys, or not now ({code}); see AWS_SECRET_ACCESS_KEY"
         return ObjectError(message, fault=Fault.DOWN)
@@ -290,8 +290,8 @@ def _plain(where: str, error: Exception) -> ObjectError:
         return ObjectError(f"{where} cannot be ({code})", fault=Fault.UNUSABLE)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
         return ObjectError(f"{where} is not for us ({reason})", fault=Fault.REFUSED)
-    # With a status the server has answered, with an error that may be about this object alone.
-    fault = Fault.FAILED if code or status else Fault.DOWN
+    # A server that has answered, or was too slow for once, may be so for this object alone.
+    fault = Fault.FAILED if code or status or kind == "Timeout" else Fault.DOWN
     return ObjectError(f"{where} is not to be had now ({reason})", fault=fault)
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from sanderling.events.status import EventsStatus, together
+from sanderling.jobs.status import JobStatus
 from sanderling.observe import logs
 from sanderling.pages.status import Status as PagesStatus
 from sanderling.polling.status import PollingStatus
@@ -27,10 +28,11 @@ from sanderling.stores.status_file import FILE, SILENT, status_files
 
 log = logs.get(__name__)
 
-AnyStatus = PagesStatus | SequenceStatus | RepoStatus | PollingStatus | EventsStatus
+AnyStatus = PagesStatus | JobStatus | SequenceStatus | RepoStatus | PollingStatus | EventsStatus
 
 KINDS: dict[str, type[AnyStatus]] = {
     "pages": PagesStatus,
+    "jobs": JobStatus,
     "sequence": SequenceStatus,
     "repos": RepoStatus,
     "polling": PollingStatus,

@@ -8,12 +8,12 @@ import msgspec
 
 from sanderling.apis.polled import Kind
 from sanderling.clock import Clock
+from sanderling.events.report import DeadShown
 from sanderling.polling.live import LiveSettings
 from sanderling.stores.durable import FolderError
 from sanderling.stores.polling import PollingStore, PollingStoreError
 from sanderling.stores.queue import QueueError
 from sanderling.web.house import UNSOUND, Found
-from sanderling.web.house_events import DeadShown
 from sanderling.web.house_facts import NO_EXTRA, Extra
 from sanderling.web.house_reach import ElsewhereError, Reach
 from sanderling.web.polling_views import setting_view

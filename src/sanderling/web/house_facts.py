@@ -6,7 +6,11 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from sanderling.events import report as events_report
+from sanderling.events.report import DeadShown, EventsFacts
 from sanderling.events.status import EventsStatus
+from sanderling.jobs import report as jobs_report
+from sanderling.jobs.status import JobStatus
 from sanderling.observe.report import (
     ALLOWED,
     ASKED,
@@ -26,7 +30,6 @@ from sanderling.repos.status import RepoStatus
 from sanderling.sequence import report as sequence_report
 from sanderling.sequence.status import SequenceStatus
 from sanderling.web.house import UNKNOWN, UNSOUND, AnyStatus, Found, Said
-from sanderling.web.house_events import DeadShown, EventsFacts, events_report
 from sanderling.web.house_history import Rates, Ring, Run
 from sanderling.web.house_polling import PollingFacts, polling_report
 from sanderling.web.polling_views import SettingView
@@ -82,10 +85,11 @@ NO_EXTRA = Extra()
 
 _REPORTS: Mapping[type, Callable[[Any], AnyReport]] = {
     PagesStatus: pages_report.report,
+    JobStatus: jobs_report.report,
     RepoStatus: repos_report.report,
     SequenceStatus: sequence_report.report,
     PollingStatus: polling_report,
-    EventsStatus: events_report,
+    EventsStatus: events_report.report,
 }
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from sanderling.jobs.status import JobStatus
 from sanderling.limit import HostView
 from sanderling.observe.report import shorten
 from sanderling.pages.status import Status as PagesStatus
@@ -83,10 +84,10 @@ def rows_of(found: Found) -> list[HostRow]:
     """The hosts of a system."""
     paused = found.control.hosts
     match found.status:
-        case PagesStatus() as pages:
+        case PagesStatus() | JobStatus() as crawl:
             return [
                 _row(found.name, host.view, paused, queued=host.queued, trouble=host.trouble or "")
-                for host in pages.hosts
+                for host in crawl.hosts
             ]
         case RepoStatus() as repos:
             return [

@@ -158,6 +158,10 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         ("[events.consume]\nbatchs = 5", "line 2: [events.consume] has no setting batchs; did you mean batches?"),
         ("[events.consum]", "line 1: [events] has no table consum; did you mean consume?"),
         ("\n[event]\nx = 1", "line 2: the top level has no table event; did you mean events?"),
+        (
+            "[repos.crawl]\npasses = 3",
+            "line 2: [repos.crawl] has no setting passes any more: what fails is asked for again at a due time",
+        ),
         ("hom = '.'", "line 1: the top level has no setting hom; did you mean home?"),
         ("batches = 5", "line 1: the top level has no setting batches; it belongs to [events.consume]"),
         ("[events]\nhome = '.'", "line 2: [events] has no setting home; it belongs to the top level"),

@@ -320,3 +320,14 @@ def test_what_the_manual_says_of_a_slip_is_what_is_said() -> None:
 
     assert all(f"    sanderling: {line}\n" in MANUAL for line in said)
     assert len(said) == 2
+
+
+def test_a_variable_of_a_setting_that_is_gone_is_an_error_that_says_what_replaced_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SANDERLING_REPOS_CRAWL_PASSES", "3")
+
+    for words in (["config", "check"], ["repos", "status", "--output-dir", str(tmp_path)]):
+        done = called(*words)
+        assert done.code == 2
+        assert "SANDERLING_REPOS_CRAWL_PASSES sets nothing any more: what fails is asked for again at" in done.err

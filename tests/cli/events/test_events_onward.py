@@ -16,8 +16,8 @@ from queue_commands import in_folder
 from raids import letter, usual
 from sequence_commands import asked, begin, flags, raids, served, stored
 
-from sanderling.cli.events.feed import Feed
 from sanderling.clock import SystemClock
+from sanderling.events.handover import EventsHandOver
 from sanderling.formats.instance import Message
 from sanderling.stores.queue import Letter
 from sanderling.testing.scripted import ScriptedServer, answer
@@ -194,13 +194,13 @@ def test_a_store_that_cannot_hand_on_gives_up_at_last(
     monkeypatch.setattr("sanderling.cli.events.feed.GRACE", 0.1)
     queued = in_folder(tmp_path / "out")
     queued.publish(*(letter(each) for each in usual(3)))
-    sort = Feed._sorted
+    sort = EventsHandOver._sorted
 
-    def gone(self: Feed[Message], found: Sequence[Message]) -> object:
+    def gone(self: EventsHandOver[Message], found: Sequence[Message]) -> object:
         shutil.rmtree(events / "objects", ignore_errors=True)
         return sort(self, found)
 
-    monkeypatch.setattr(Feed, "_sorted", gone)
+    monkeypatch.setattr(EventsHandOver, "_sorted", gone)
 
     done = called("sequence", "store", "--until-empty", "--workers", "1", *queued.flags, *given(events))
 

@@ -23,8 +23,8 @@ from sanderling.testing.scripted import ScriptedServer, answer
 
 ROOT = Path(__file__).parents[3]
 KEYS = [
-    *("complete", "seconds", "run", "archived", "bytes_written", "dropped", "unchanged", "gone", "failed", "segments"),
-    "output_dir",
+    *("complete", "seconds", "run", "archived", "bytes_written", "dropped", "unchanged", "gone", "failed"),
+    *("scheduled", "due", "hosts_aside", "aside", "segments", "output_dir"),
 ]
 
 
@@ -62,18 +62,25 @@ def test_as_json_there_is_one_document_and_nothing_else(tmp_path: Path) -> None:
     run(main)
 
 
-def test_what_may_be_had_later_makes_the_exit_code_1_and_the_next_run_gets_it(tmp_path: Path) -> None:
+def test_what_is_left_makes_the_exit_code_3_and_the_next_run_asks_for_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with served() as server:
             given = flags(tmp_path, server)
             nobody = "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa http://127.0.0.1:1\n"
             (tmp_path / "dids.txt").write_text((tmp_path / "dids.txt").read_text() + nobody)
-            first = await here("repos", "crawl", *given, "--passes", "1")
+            first = await here("repos", "crawl", *given, "--patience", "1")
+            why = await here("why", "127.0.0.1:1", "--out", str(tmp_path / "out"))
+            status = await here("repos", "status", "--output-dir", str(tmp_path / "out"))
             (tmp_path / "dids.txt").write_text((tmp_path / "dids.txt").read_text().replace(nobody, ""))
-            second = await here("repos", "crawl", *given, "--passes", "1")
+            second = await here("repos", "crawl", *given, "--patience", "1")
 
-            assert (first.code, second.code) == (1, 1), "it is not in the directory any more, and still failed"
-            assert "1 repo failed for now: 1 no connection, or it was cut." in first.out
+            assert (first.code, second.code) == (3, 3), "it is not in the directory any more, and still left"
+            assert "1 repo not archived for now: 1 no connection, or it was cut." in first.out
+            assert "127.0.0.1:1  no connection, or it was cut (connection_error), due in " in first.out
+            assert "127.0.0.1:1  no connection, or it was cut (connection_error), due in " in status.out
+            assert "1 repo left; the first is due in " in status.out
+            assert "It was set aside, by no fault of its repos: no connection, or it was cut" in why.out
+            assert "1 repo of it still to be asked for." in why.out
             assert ["repos", "crawl", "--output-dir", str(tmp_path / "out")] == next(
                 command[:4] for command in commands(first.out) if command[1] == "crawl"
             )
@@ -93,10 +100,10 @@ def test_a_host_that_only_refuses_is_left_after_our_patience_and_that_is_said(tm
             done = await here("repos", "crawl", *given, "--patience", "30")
             status = await here("repos", "status", "--output-dir", str(tmp_path / "out"))
 
-            assert (done.code, len(server.requests)) == (1, 1)
-            assert "5 repos failed for now: 5 still throttled after all patience." in done.out
+            assert (done.code, len(server.requests)) == (3, 1)
+            assert "5 repos not archived for now: 5 refused for now: rate limited." in done.out
             assert any("--patience" in command for command in commands(done.out)), "the same crawl again"
-            assert "5  still throttled after all patience (rate_limited)" in status.out
+            assert "5  refused for now: rate limited (rate_limited)" in status.out
 
     run(main)
 
@@ -286,7 +293,7 @@ def test_settings_may_come_from_the_environment_and_flags_win(tmp_path: Path, mo
         (["--default-pds-rps", "0"], "--default-pds-rps. Must be > 0"),
         (["--zstd-level", "20"], "--zstd-level. Must be <= 19"),
         (["--cids", "maybe"], "--cids"),
-        (["--passes", "0"], "--passes. Must be >= 1"),
+        (["--passes", "3"], "--passes is no flag any more: what fails is asked for again at a due time of its own"),
     ],
 )
 def test_bad_usage_says_what_to_do_and_exits_with_2(tmp_path: Path, arguments: list[str], says: str) -> None:

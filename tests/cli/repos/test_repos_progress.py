@@ -84,6 +84,10 @@ def test_status_as_json(folder: Path) -> None:
         "segment": 2,
         "total_crawled": 2,
         "bytes_written": 2000,
+        "scheduled": 0,
+        "due": None,
+        "hosts_aside": 0,
+        "aside": [],
     }
     assert json.loads(done.out) == {"running": False, "age": None, "status": None, "kept": kept}
 

@@ -57,7 +57,7 @@ def test_the_frame_says_how_it_goes() -> None:
     text = "\n".join(frame(STATUS, columns=120))
 
     assert "1:40    600 repos  0.0/s" in text
-    assert "segment 2: 1.5 MB  1 blocked" in text
+    assert "segment 2: 1.5 MB  1 set aside" in text
     assert "65 % of 1,000 DIDs" in text
     assert "20 not_found  4 timeout" in text
 
@@ -66,7 +66,7 @@ def test_the_worst_hosts_come_first() -> None:
     rows = [line for line in frame(STATUS) if ".example" in line]
 
     assert [row.split()[0] for row in rows] == ["b.example", "a.example"]
-    assert rows[0].split()[-3:] == ["11", "100", "blocked"]
+    assert rows[0].split()[-4:] == ["11", "100", "set", "aside"]
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (100, 30), (200, 60), (60, 12)])

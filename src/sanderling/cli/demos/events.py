@@ -18,7 +18,7 @@ from sanderling.cli.command_line import AsJson
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.events.flags import Reading
 from sanderling.cli.events.numbers import HOUR, LABELS, Numbers, gather
-from sanderling.cli.events.place import DATABASE, KNOWN, Folder
+from sanderling.cli.events.place import KNOWN, Folder
 from sanderling.cli.events.report import Report, label, told
 from sanderling.cli.events.report_svg import svg
 from sanderling.cli.events.run import Given, Ran, Running, empty, run_events
@@ -28,6 +28,7 @@ from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.screen import Drawing
 from sanderling.cli.worlds.social import Crawler
 from sanderling.clock import SystemClock
+from sanderling.events.outlet import DATABASE
 from sanderling.stores.durable import plainly, sync_folder, write_new
 from sanderling.stores.topic import QueueTopic
 from sanderling.words import count, duration

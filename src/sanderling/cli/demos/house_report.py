@@ -16,11 +16,13 @@ import msgspec
 from sanderling.cli.demos.events import Truth
 from sanderling.cli.demos.house_children import LOGS
 from sanderling.cli.demos.house_worlds import EVENTS, MOST_BATCHES, ORDER, PAGES, PROJECT, SEQUENCE, Publishing
-from sanderling.cli.events.place import DATABASE, OWN_LETTERS, Folder
+from sanderling.cli.events.place import OWN_LETTERS, Folder
 from sanderling.cli.sequence.place import ROWS
 from sanderling.clock import Clock
 from sanderling.events.crawled import from_page
+from sanderling.events.outlet import DATABASE
 from sanderling.events.status import EventsStatus
+from sanderling.jobs.status import JobStatus
 from sanderling.pages import output
 from sanderling.pages.status import Status as PagesStatus
 from sanderling.polling.status import PollingStatus
@@ -202,6 +204,8 @@ def did(status: AnyStatus) -> str:
                 f"fetched {count(status.pages, 'page')} from {count(status.hosts_known, 'host')}, "
                 f"{size(status.bytes)}; was told to wait {count(refused, 'time')}"
             )
+        case JobStatus():
+            return f"kept {count(status.records, 'record')} of {count(status.requests, 'request')}"
         case SequenceStatus():
             kept = 0 if status.store is None else status.store.stored
             behind = "" if status.lag is None else f"; its last reports were {duration(status.lag)} old"

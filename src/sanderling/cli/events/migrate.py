@@ -8,8 +8,9 @@ from cyclopts import Parameter
 
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson, again
-from sanderling.cli.events.place import DATABASE, OWN_ROWS, USUAL, Folder, Rows
+from sanderling.cli.events.place import OWN_ROWS, USUAL, Folder, Rows
 from sanderling.cli.reach import explained, reached
+from sanderling.events.outlet import DATABASE
 from sanderling.redact import redact_url
 from sanderling.stores.analytics_migrate import HEAD, REVISIONS, Revision, migrate, steps
 from sanderling.stores.analytics_migrate import status as revisions_of

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import Parameter
 
@@ -16,13 +16,12 @@ from sanderling.cli.command_line import flags
 from sanderling.clock import Clock
 
 if TYPE_CHECKING:
-    from sanderling.cli.events.feed import Feed
+    from sanderling.events.handover import EventsHandOver
     from sanderling.formats.instance import Message
 
 # Seconds that records are gathered for before they are handed on: a batch of one costs as much as one of fifty.
 GATHER = 1.0
 
-T = TypeVar("T")
 Say = Callable[[str], object]
 
 
@@ -56,37 +55,36 @@ class Onward:
             raise CommandError(f"{first} goes with --events-job, which is not given", code=2)
 
     @asynccontextmanager
-    async def pages(self, clock: Clock, say: Say) -> AsyncIterator["Feed[bytes] | None"]:
+    async def pages(self, clock: Clock, say: Say) -> AsyncIterator["EventsHandOver[bytes] | None"]:
         """What rows of pages are handed to; None if to nobody. Raises CommandError."""
         if self.events_job is None:
             yield None
             return
-        from sanderling.cli.events.feed import feeding, read_page  # noqa: PLC0415 - see above
+        from sanderling.cli.events.feed import feeding  # noqa: PLC0415 - see above
+        from sanderling.events.handover import read_page  # noqa: PLC0415 - see above
 
         async with feeding(self, read_page, clock, say) as feed:
             yield feed
 
     @asynccontextmanager
-    async def reports(self, clock: Clock, say: Say) -> AsyncIterator["Feed[Message] | None"]:
+    async def reports(self, clock: Clock, say: Say) -> AsyncIterator["EventsHandOver[Message] | None"]:
         """The same for reports of `sequence`."""
         if self.events_job is None:
             yield None
             return
-        from sanderling.cli.events.feed import feeding, read_report  # noqa: PLC0415 - see above
+        from sanderling.cli.events.feed import feeding  # noqa: PLC0415 - see above
+        from sanderling.events.handover import read_report  # noqa: PLC0415 - see above
 
         async with feeding(self, read_report, clock, say) as feed:
             yield feed
 
+    def words(self, handed: "EventsHandOver[Any] | None") -> tuple[str, ...]:
+        """What went on, and what to do next, as lines."""
+        if handed is None:
+            return ()
+        from sanderling.cli.events.feed import words  # noqa: PLC0415 - see above
+
+        return tuple(words(handed, self))
+
 
 NOWHERE = Onward()
-
-
-def stopping(stop: Callable[[], object], feed: "Feed[T] | None") -> Callable[[], None]:
-    """What stops a crawl, and with it the patience of whoever hands on."""
-
-    def both() -> None:
-        stop()
-        if feed is not None:
-            feed.stop()
-
-    return both

@@ -6,7 +6,7 @@ environment, and no message shows more of it than `shown` leaves.
 
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,20 +19,17 @@ from sanderling.cli.letters import QueueFlags
 from sanderling.cli.reach import Say, reached
 from sanderling.clock import Clock
 from sanderling.events.envelopes import EVENT_TYPE
-from sanderling.events.rows import EVENTS_EXCHANGE, RESULT_KEY, RETRY_KEY
+from sanderling.events.outlet import DATABASE, OBJECTS, QUEUE, opened_topic
+from sanderling.events.rows import EVENTS_EXCHANGE
 from sanderling.flow.desk import desk_in
 from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.objects import ObjectError, WholeObjects, open_objects
 from sanderling.stores.queue import Binding, QueueError, WholeQueue
-from sanderling.stores.topic import Topic, open_topic
+from sanderling.stores.topic import Topic
 from sanderling.words import printable
 
-DATABASE, OBJECTS = "events.db", "objects"
-QUEUE = "analytics.data.collected"
-# Queues of ours for what goes out, where no server has any.
-OUTGOING = {RESULT_KEY: RESULT_KEY, RETRY_KEY: RETRY_KEY}
 KNOWN = (FolderError, QueueError, AnalyticsError, ObjectError)  # what may be wrong with these places
 
 
@@ -132,13 +129,13 @@ class Letters(QueueFlags):
     @asynccontextmanager
     async def topic(self, folder: Folder, clock: Clock, incoming: WholeQueue) -> AsyncIterator[Topic]:
         """Where messages go out: exchanges of the server, or queues of ours. Raises CommandError."""
-        async with AsyncExitStack() as stack:
-            queues: dict[str, WholeQueue] = {self.routing_key: incoming}
-            for key, name in OUTGOING.items() if self.url(folder).startswith("sqlite:") else ():
-                queues[key] = replace(self, queue_name=name).open_queue(folder, clock)
-                stack.push_async_callback(queues[key].close)
-            topic = open_topic(self.url(folder), queues)
-            stack.push_async_callback(topic.close)
+        opened = opened_topic(
+            self.url(folder),
+            self.routing_key,
+            incoming,
+            lambda name: replace(self, queue_name=name).open_queue(folder, clock),
+        )
+        async with opened as topic:
             yield topic
 
 

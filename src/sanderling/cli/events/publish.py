@@ -31,10 +31,11 @@ from sanderling.cli.events.place import (
     Letters,
     Rows,
 )
-from sanderling.cli.events.sink import Outlet, Where, outlet, source_of
+from sanderling.cli.events.sink import Where, outlet, source_of
 from sanderling.cli.loop import ending, run
 from sanderling.cli.reach import reached
 from sanderling.clock import SystemClock
+from sanderling.events.outlet import Outlet
 from sanderling.events.producer import BatchSink, SinkRules, Source
 from sanderling.events.publish import MOST_PROBLEMS, Published, publish_file, publish_piped
 from sanderling.observe import logs

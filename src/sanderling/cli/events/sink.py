@@ -1,9 +1,6 @@
-"""From items to events: the object store, the outbox, and whoever sends from there; for `publish` and for crawls.
+"""Where batches of ours go, by the flags of `publish` and of crawls."""
 
-Only the first two have to be there. While the queue is away, messages wait in the outbox, and nothing waits for them.
-"""
-
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from random import Random
@@ -13,11 +10,8 @@ from sanderling.cli import CommandError
 from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, OWN_ROWS, USUAL, Bodies, Folder, Letters, Rows
 from sanderling.clock import Clock
 from sanderling.events.outbox import OutboxSender
-from sanderling.events.producer import BatchSink, SinkRules, Source
-from sanderling.stores.analytics import AnalyticsStore, OutboxMessage
-from sanderling.stores.objects import Objects
-from sanderling.stores.queue import WholeQueue
-from sanderling.stores.topic import Topic
+from sanderling.events.outlet import Announced, Outlet
+from sanderling.events.producer import Source
 from sanderling.words import printable
 
 # Values about which nothing can be wrong, to find out which flag is to blame.
@@ -42,22 +36,6 @@ class Where:
     letters: Letters = OWN_LETTERS
 
 
-@dataclass(frozen=True, slots=True)
-class Outlet:
-    """Where batches go, and their messages."""
-
-    objects: Objects
-    outbox: AnalyticsStore
-    sender: OutboxSender
-    clock: Clock
-
-    def sink(self, source: Source, rules: SinkRules | None = None) -> BatchSink:
-        """What makes batches of items; whoever sends is told of each."""
-        sink = BatchSink(self.objects, self.outbox, self.clock, Random(), source, rules)
-        sink.told = self.sender.wake
-        return sink
-
-
 @asynccontextmanager
 async def outlet(where: Where, clock: Clock, say: Callable[[str], object] | None = None) -> AsyncIterator[Outlet]:
     """Database and object store, reached; the queue when there is something to send. Raises CommandError."""
@@ -68,26 +46,7 @@ async def outlet(where: Where, clock: Clock, say: Callable[[str], object] | None
         store = await stack.enter_async_context(where.rows.opened(where.folder, say, writers=2, readers=1))
         objects = await stack.enter_async_context(where.bodies.opened(where.folder, say))
         topic = await stack.enter_async_context(where.letters.topic(where.folder, clock, queue))
-        yield Outlet(objects, store, OutboxSender(store, Announced(topic, queue), clock, Random()), clock)
-
-
-class Announced:
-    """A topic behind which our queue stands: made before anything is sent, or nobody would wait for it."""
-
-    def __init__(self, topic: Topic, queue: WholeQueue) -> None:
-        self._topic = topic
-        self._queue = queue
-        self._there = False
-
-    async def send(self, messages: Sequence[OutboxMessage]) -> list[OutboxMessage]:
-        """Return when all are durable; gives those for which nobody waits."""
-        if not self._there:
-            await self._queue.depth()
-            self._there = True
-        return await self._topic.send(messages)
-
-    async def close(self) -> None:
-        """Nothing is ours."""
+        yield Outlet(objects, OutboxSender(store, Announced(topic, queue), clock, Random()), clock)
 
 
 def source_of(where: Where, prefix: str = "--", **said: str) -> Source:

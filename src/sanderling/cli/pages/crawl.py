@@ -16,7 +16,7 @@ from cyclopts.validators import Number
 from sanderling.cli import CommandError
 from sanderling.cli.client import client
 from sanderling.cli.command_line import SummaryAsJson, again
-from sanderling.cli.events.onward import NOWHERE, Onward, stopping
+from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import listing
 from sanderling.cli.limits import Law, make_limiter
 from sanderling.cli.loop import ending, finishing, run, stoppable
@@ -25,6 +25,7 @@ from sanderling.cli.pages.screen import Screen, fitting
 from sanderling.cli.pages.summary import summarise, words
 from sanderling.cli.watching import drawn, kept, obey, told, watched
 from sanderling.clock import Clock, SystemClock
+from sanderling.engine.handover import HandOverError
 from sanderling.extras import missing
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.flow.desk import Desk, desk_in
@@ -157,7 +158,7 @@ def run_crawl(
     screen = fitting(json=as_json)
     if tools.without_parquet:
         screen.note(tools.without_parquet)
-    with ending(_again(folder, tools, network, onward, options), (FolderError,)):
+    with ending(_again(folder, tools, network, onward, options), (FolderError, HandOverError)):
         ran = run(crawl_folder(folder, tools, options, SystemClock(), screen, onward))
     go_on = _again(folder, tools, network, onward, options)
     summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, given=(network, onward))
@@ -188,11 +189,11 @@ async def crawl_folder(
         async with onward.pages(clock, screen.note) as feed:
             hands = Hands(desk, tools.memory, feed)
             crawl = Crawl(folder, tools.http, tools.limiter, rules=tools.rules, clock=clock, hands=hands)
-            ran = await _run(crawl, tools, options, screen, desk, stopping(crawl.stop, feed))
+            ran = await _run(crawl, tools, options, screen, desk, crawl.stop)
             await desk(folder.finish, clock.wall(), ran.complete, tools.writes_parquet)
             await desk(write_status, folder.path, ran.last)
             await desk(keep, folder.path, list(tools.limiter.saving()))
-    return ran._replace(onward=() if feed is None else tuple(feed.words()))
+    return ran._replace(onward=onward.words(feed))
 
 
 async def _run(

@@ -75,7 +75,8 @@ def _freshest() -> Path:
     """The folder that is meant where none is named. Raises CommandError."""
     if Path(LEDGER).is_file():
         return Path()
-    found = max(crawls_in(None), key=lambda each: each.status.wall, default=None)
+    crawls = [each for each in crawls_in(None) if isinstance(each.status, Status)]
+    found = max(crawls, key=lambda each: each.status.wall, default=None)
     if found is None:
         message = "no crawl of pages has begun here or in the folders directly below; name its folder, or begin:"
         raise CommandError(f"{message} sanderling pages crawl https://example.org/ --out example", code=2)

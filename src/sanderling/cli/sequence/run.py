@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from sanderling.apis.numbered import NumberedApi
 from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting, saying
-from sanderling.cli.events.onward import GATHER, NOWHERE, Onward, stopping
+from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
 from sanderling.cli.loop import finishing, stoppable
 from sanderling.cli.options import Options, beside, observed, pace_of, showing
 from sanderling.cli.reach import reached
@@ -42,7 +42,7 @@ from sanderling.stores.queue import QueueError, WholeQueue
 from sanderling.stores.status_file import write_status
 
 if TYPE_CHECKING:
-    from sanderling.cli.events.feed import Feed
+    from sanderling.events.handover import EventsHandOver
     from sanderling.formats.instance import Message
 
 BODIES = 256 * 2**20  # bytes that records may hold at once
@@ -119,7 +119,7 @@ class _Running:
 
     system: SequenceSystem
     store: StoreWorkers | None
-    feed: "Feed[Message] | None"
+    feed: "EventsHandOver[Message] | None"
     queue: WholeQueue
     watch: SequenceWatch
     clock: Clock
@@ -169,8 +169,7 @@ async def run_crawl(
         await stack.enter_async_context(observed(options, *shows, say=screen.note))
         await stack.enter_async_context(beside(options, folder, screen.note))
         await stack.enter_async_context(gear.http)
-        stop = stopping(system.stop, feed)
-        came = stack.enter_context(stoppable(stop, screen.note, lambda: finishing(system.inflight)))
+        came = stack.enter_context(stoppable(system.stop, screen.note, lambda: finishing(system.inflight)))
         await now.look()
         complete = await watched(
             _run(now, given.pace.until),
@@ -186,7 +185,7 @@ async def run_crawl(
         screen.show(last)
         await desk(write_status, folder, last)
         await desk(keep, folder, list(limiter.saving()))
-    return Ran(last, tuple(came), complete, () if feed is None else tuple(feed.words()))
+    return Ran(last, tuple(came), complete, given.onward.words(feed))
 
 
 # What it works in.
@@ -209,7 +208,7 @@ async def _stores(given: Given, screen: Screen, clock: Clock) -> AsyncIterator[_
         yield _Stores(queue, rows, raw)
 
 
-def _storing(stores: _Stores, feed: "Feed[Message] | None", clock: Clock) -> StoreWorkers | None:
+def _storing(stores: _Stores, feed: "EventsHandOver[Message] | None", clock: Clock) -> StoreWorkers | None:
     rules = StoreRules() if feed is None else StoreRules(gather=GATHER)
     return StoreWorkers(stores.queue, stores.rows, stores.raw, clock, rules, feed) if stores.rows else None
 
@@ -247,7 +246,7 @@ async def _run(now: _Running, until: int | None) -> bool:
         if store is not None:
             if complete or system.draining:
                 await _stored(now)
-            stopping(store.stop, now.feed)()
+            store.stop()
     return complete
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
-from sanderling.cli.events.onward import GATHER, NOWHERE, Onward, stopping
+from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
 from sanderling.cli.loop import ending, run, stoppable
 from sanderling.cli.options import WATCHED, Options, Watched, beside, observed, showing
 from sanderling.cli.reach import KNOWN, PATIENCE, reached
@@ -29,7 +29,7 @@ from sanderling.stores.queue import Depth, Queue, QueueError
 from sanderling.words import count, duration, printable
 
 if TYPE_CHECKING:
-    from sanderling.cli.events.feed import Feed
+    from sanderling.events.handover import EventsHandOver
     from sanderling.formats.instance import Message
 
 SAY_EVERY = 5.0  # seconds between two lines, where nobody watches
@@ -82,7 +82,7 @@ class Storing:
 
     workers: StoreWorkers
     queue: Queue
-    feed: "Feed[Message] | None"
+    feed: "EventsHandOver[Message] | None"
     depth: Depth | None = None  # of the queue, as it was last seen
     gave_up: str = ""  # why it did, if it did
 
@@ -93,7 +93,7 @@ class Storing:
 
     def stop(self) -> None:
         """Take nothing more."""
-        stopping(self.workers.stop, self.feed)()
+        self.workers.stop()
 
     async def look(self) -> None:
         """See how much there is in the queue, if it can be asked."""
@@ -181,7 +181,7 @@ async def _store(work: Work, screen: Screen) -> Ran:
         came = stack.enter_context(stoppable(storing.stop, screen.note, lambda: "storing what is in hand"))
         await _run(storing, screen, clock, until_empty=work.until_empty)
         await storing.look()
-    handed = () if feed is None else tuple(feed.words())
+    handed = work.onward.words(feed)
     return Ran(tally, storing.depth, clock.now() - started, storing.gave_up, tuple(came), handed)
 
 

@@ -8,10 +8,11 @@ from rich.text import Text
 
 from sanderling.cli.house_words import rate
 from sanderling.cli.top.plots import Share, bar
+from sanderling.events.report import EventsFacts
+from sanderling.jobs.report import JobFacts
 from sanderling.pages.report import PagesFacts
 from sanderling.repos.report import ReposFacts
 from sanderling.sequence.report import SequenceFacts
-from sanderling.web.house_events import EventsFacts
 from sanderling.web.house_facts import System
 from sanderling.web.house_polling import PollingFacts
 from sanderling.words import duration, printable
@@ -87,8 +88,9 @@ def details(facts: msgspec.Struct) -> Iterator[tuple[str, str]]:
             yield "platforms", _counted(facts.platforms)
             for error in facts.recent[-MOST:]:
                 yield "error", f"{error.platform}, {error.code}: {error.message}"
-        case PagesFacts():
-            yield "URLs", _counted({name: number for name, number in facts.counts.items() if number})
+        case PagesFacts() | JobFacts():
+            what = "URLs" if isinstance(facts, PagesFacts) else "requests"
+            yield what, _counted({name: number for name, number in facts.counts.items() if number})
         case ReposFacts():
             yield "repos", _counted(facts.categories)
 

@@ -44,7 +44,7 @@ HELP = (
     ("q", "quit"),
 )
 FOOT = "q quit   1-9 one system   0 all   hosts by: r rate  l latency  e errors  w waiting   ? help"
-STATES = {"closed": "green", "open": "bold red", "half-open": "yellow", "blocked": "bold red"}
+STATES = {"closed": "green", "open": "bold red", "half-open": "yellow", "set aside": "bold red"}
 
 
 class Look(NamedTuple):

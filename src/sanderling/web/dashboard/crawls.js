@@ -45,14 +45,15 @@ class Progress {
 
 export class PagesPart {
   ratesWidth = 4;
+  item = "URL";
 
-  constructor() {
+  constructor(items = "pages") {
     this.waiting = waitingChart();
-    this.ends = new Bars("How pages ended", toneOf);
+    this.ends = new Bars(`How ${items} ended`, toneOf);
     this.progress = new Progress("How much of what is known has ended");
     this.blocks = [
       h("div.block.w2", {}, this.waiting.element),
-      block("How pages ended", 4, this.ends.element),
+      block(`How ${items} ended`, 4, this.ends.element),
       block("Of what is known", 2, this.progress.element),
     ];
   }
@@ -63,8 +64,16 @@ export class PagesPart {
     const ended = Math.max(0, facts.known - facts.waiting - (facts.inflight ?? 0));
     const part = share(facts.known ? ended / facts.known : 0);
     const read = `${bytes(facts.bytes)} read from ${count(facts.hosts, "host")}`;
-    const text = `${whole(ended)} of ${count(facts.known, "URL")} ended (${part}); ${read}.`;
+    const text = `${whole(ended)} of ${count(facts.known, this.item)} ended (${part}); ${read}.`;
     this.progress.update(ended, facts.known, text);
+  }
+}
+
+export class JobsPart extends PagesPart {
+  item = "request";
+
+  constructor() {
+    super("requests");
   }
 }
 
@@ -103,7 +112,7 @@ export class ReposPart {
     );
     this.categories.update(facts.categories);
     say(this.segment, `Number ${whole(facts.segment)}`);
-    const hosts = `${count(facts.hosts, "host")}, ${whole(facts.blocked)} blocked`;
+    const hosts = `${count(facts.hosts, "host")}, ${whole(facts.blocked)} set aside`;
     say(this.segmentText, `${bytes(facts.segment_bytes)} written to it so far. ${hosts}.`);
   }
 }

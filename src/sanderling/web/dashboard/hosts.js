@@ -13,7 +13,7 @@ const LOOK = 1_000; // milliseconds between two looks whether something is old
 const STILL = 10_000; // milliseconds after which a pointer that does not move holds nothing any more
 const SETTLING = 1_500; // milliseconds until the server has seen what was done
 const TYPING = 150; // milliseconds that somebody may take for the next letter
-const PAUSABLE = ["pages", "repos", "sequence"]; // whose hosts can be left alone
+const PAUSABLE = ["pages", "jobs", "repos", "sequence"]; // whose hosts can be left alone
 
 // name, heading, text of a host, class; `numeric` sorts the largest first.
 const COLUMNS = [
@@ -41,7 +41,7 @@ const COLUMNS = [
   { name: "queued", head: "Queued", text: (host) => short(host.queued), numeric: true, kind: "wide" },
   { name: "why", head: "Why", text: (host) => host.trouble || host.why, kind: "wide why" },
 ];
-const TONES = { closed: "good", "half open": "wait", open: "bad", blocked: "bad", paused: "wait" };
+const TONES = { closed: "good", "half open": "wait", open: "bad", "set aside": "bad", paused: "wait" };
 
 export class Hosts {
   #rows = new Map(); // by place in the order

@@ -5,11 +5,18 @@ import { h, keyed, newId, put, say, show } from "./dom.js";
 import { Chart, Spark } from "./plots.js";
 import { History } from "./history.js";
 import { Road } from "./road.js";
-import { PagesPart, ReposPart, SequencePart } from "./crawls.js";
+import { JobsPart, PagesPart, ReposPart, SequencePart } from "./crawls.js";
 import { PollingPart } from "./polling.js";
 import { EventsPart } from "./events.js";
 
-const PARTS = { pages: PagesPart, sequence: SequencePart, repos: ReposPart, polling: PollingPart, events: EventsPart };
+const PARTS = {
+  pages: PagesPart,
+  jobs: JobsPart,
+  sequence: SequencePart,
+  repos: ReposPart,
+  polling: PollingPart,
+  events: EventsPart,
+};
 const MOST_KEYS = 9;
 const ENDING = { stop: "stopping", drain: "draining" }; // what the process was told
 const STOPPING = "It asks for nothing more, and ends. What is in flight comes to its end, and nothing is lost.";

@@ -4,8 +4,17 @@ import msgspec
 
 from sanderling.events.lately import Minute, ShortError
 from sanderling.events.modes import Modes
-from sanderling.events.status import EventsStatus
-from sanderling.observe.report import MOST_LISTED, Report, WorkCounts, largest, shorten
+from sanderling.events.status import EventsStatus, StationStatus
+from sanderling.observe.report import (
+    MOST_LISTED,
+    AtFault,
+    HostCondition,
+    HostReport,
+    Report,
+    WorkCounts,
+    largest,
+    shorten,
+)
 from sanderling.stores.queue import Dead
 from sanderling.words import count
 
@@ -48,13 +57,14 @@ class EventsFacts(msgspec.Struct, frozen=True, kw_only=True):
     series: tuple[str, ...] = ("errors", "posts")
 
 
-def events_report(status: EventsStatus) -> Report[EventsFacts]:
+def report(status: EventsStatus) -> Report[EventsFacts]:
     """Make the report of a consumer."""
     queue = status.queue
     waiting = 0 if queue is None else queue.ready + queue.delayed
     return Report(
         system=status.system,
         doing=_processing(status),
+        paused=status.paused,
         troubles=tuple(_troubles(status)),
         work=WorkCounts(
             asked=status.received,
@@ -63,6 +73,8 @@ def events_report(status: EventsStatus) -> Report[EventsFacts]:
             failed=status.failed,
             waiting=waiting,
         ),
+        hosts=tuple(map(_station, status.stations)),
+        classes=status.classes,
         counters={"errors": status.errors, "posts": status.posts},
         numbers=(
             ("batches", f"{status.batches:,}"),
@@ -100,6 +112,18 @@ def _error(error: ShortError) -> ShortError:
     return msgspec.structs.replace(error, **texts)
 
 
+def _station(station: StationStatus) -> HostReport:
+    """Report a service as a host. That a service which is up fails is the message's fault, as far as is known."""
+    return HostReport(
+        host=station.name,
+        state=HostCondition.FAILING if station.down else HostCondition.GOING,
+        waiting=station.waiting,
+        in_flight=station.in_flight,
+        trouble=shorten(station.trouble),
+        at_fault=(AtFault.HOST if station.down else AtFault.ITEMS) if station.trouble else None,
+    )
+
+
 def _processing(status: EventsStatus) -> str:
     if not status.running:
         return f"ended with {count(status.posts, 'post')} and {count(status.errors, 'error')}"
@@ -109,7 +133,7 @@ def _processing(status: EventsStatus) -> str:
 def _troubles(status: EventsStatus) -> list[str]:
     found = [status.trouble] if status.trouble else []
     if status.queue is None:
-        found.append("the queue is not to be had")
+        found.append("the queue does not answer")
     elif status.queue.dead:
         found.append(f"{count(status.queue.dead, 'message')} given up")
     if status.modes_trouble:

@@ -11,13 +11,12 @@ import pytest
 from looping import virtual
 from structlog.testing import capture_logs
 
-from sanderling.cli import CommandError
-from sanderling.cli.events import feed as events_feed
-from sanderling.cli.events.feed import GRACE, Feed, read_page, read_report
-from sanderling.cli.events.onward import Onward
-from sanderling.cli.events.sink import Outlet
+from sanderling.engine.handover import HandOverError
+from sanderling.events import handover
+from sanderling.events.handover import GRACE, EventsHandOver, read_page, read_report
 from sanderling.events.outbox import OutboxSender
-from sanderling.events.producer import LARGEST_ITEM
+from sanderling.events.outlet import Outlet
+from sanderling.events.producer import LARGEST_ITEM, Source
 from sanderling.events.publish import LONGEST_LINE
 from sanderling.formats.instance import Instance, Message
 from sanderling.stores.analytics import AnalyticsError, OutboxMessage
@@ -25,7 +24,7 @@ from sanderling.stores.objects import Fault, Fetched, ObjectError
 from sanderling.testing.virtual import LoopClock
 
 T = TypeVar("T")
-JOB = Onward(events_job="spring-brand-0")
+JOB = "spring-brand-0"
 
 
 @dataclass(slots=True)
@@ -69,10 +68,10 @@ async def inline(work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - 
     return work(*args)
 
 
-def fed(store: Any, read: Any = read_page) -> Feed[Any]:  # noqa: ANN401 - it is half a store, which is all that is used
+def fed(store: Any, read: Any = read_page) -> EventsHandOver[Any]:  # noqa: ANN401 - it is half a store, which is all that is used
     clock = LoopClock()
-    out = Outlet(store, store, OutboxSender(store, store, clock, Random(1)), clock)
-    return Feed(out, JOB, read, inline)
+    out = Outlet(store, OutboxSender(store, store, clock, Random(1)), clock)
+    return EventsHandOver(out, lambda platform: Source(platform, JOB), read, inline)
 
 
 def row(number: int, **more: object) -> bytes:
@@ -127,7 +126,7 @@ async def test_what_is_no_item_is_counted_and_stops_nobody() -> None:
 
     assert (feed.tally.odd, store.sizes) == (6, [2, 1])
     assert [(line["event"], line["so_far"]) for line in logged] == [("not_handed_on", 1), ("not_handed_on", 6)]
-    assert "6 rows could not be handed on: not JSON" in "\n".join(feed.words())
+    assert feed.tally.last_odd.startswith("not JSON")
 
 
 @virtual
@@ -146,7 +145,7 @@ async def test_there_are_never_more_than_some_sinks() -> None:
     store = Store()
     feed = fed(store, read_report)
 
-    for number in range(3 * events_feed.MOST_SINKS):
+    for number in range(3 * handover.MOST_SINKS):
         assert await feed.hand(reports(1, f"api-{number}"))
 
     assert (feed.tally.items, feed.tally.batches) == (len(store.sent), len(store.sent)) == (192, 192)
@@ -211,5 +210,5 @@ async def test_who_is_to_stop_still_hands_on_what_can_be() -> None:
 async def test_what_will_never_go_well_is_an_error() -> None:
     feed = fed(Store(fault=Fault.REFUSED))
 
-    with pytest.raises(CommandError, match="what was found does not go on to events: the objects are refused"):
+    with pytest.raises(HandOverError, match="what was found does not go on to events: the objects are refused"):
         await feed.hand(rows(3))
