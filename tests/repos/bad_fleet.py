@@ -148,6 +148,7 @@ CASES: dict[str, Callable[[], list[Character]]] = {
     "429": lambda: [throttled(retry_after=None)],
     # Those that never answer are the dearest, so there are more of them.
     "dead": lambda: [dead(kind, size) for kind, times in DEAD.items() for size in (1, 5, 30, 60) * times],
+    "40 that hang": lambda: [dead(Category.TIMEOUT, 3) for _ in range(40)],
     "half": lambda: [failing_half(kind, 30) for kind in ("500", "503", "reset", "cut")],
 }
 
