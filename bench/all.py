@@ -11,7 +11,7 @@ NOT_BENCHMARKS = {
     *("rivals.py", "simulation.py", "limiter_cases.py", "limiter_plots.py"),
     *("limiter_rows.py", "limiter_rows_first.py", "limiter_rows_others.py"),
     *("limited_server.py", "peers_limited.py"),
-    *("processes.py", "site_server.py", "unpaced.py"),
+    *("processes.py", "site_server.py", "unpaced.py", "unpaced_job.py"),
     *("car_server.py", "repos_work.py"),
     *("sequence_bare.py", "sequence_drive.py"),
     *("polling_parts.py", "polling_order.py"),

@@ -40,6 +40,10 @@ def throttled(table: Table, folder: Path, seed: int) -> None:
 def dead(table: Table, folder: Path, seed: int) -> None:
     """Hosts that refuse connections, have no address or never answer; and the next run, when all are well."""
     what = "repos, dead"
+    # No bar: as long as nobody has answered, who will hang is not known, and there are 50 requests in flight at most.
+    for case, run, alone in crawl_all(folder / "hang", seed, ["40 that hang"]):
+        print(f"        {case}: {show(run, alone)}")
+        table.report.figures[f"{what}: {case}: last good repo, in times of alone"] = round(run.last_good / alone, 2)
     for case, run, alone in crawl_all(folder, seed, ["dead"]):
         table.judge(
             f"{case}: {show(run, alone)}",

@@ -48,7 +48,7 @@ def run_all(folder: Path, work: Callable[..., T], jobs: Mapping[str, tuple[objec
         runs: dict[str, Future[T]] = {}
         for case, job in jobs.items():
             own = folder / f"{len(runs)}"
-            own.mkdir(exist_ok=True)
+            own.mkdir(parents=True, exist_ok=True)
             runs[case] = pool.submit(work, own, *job)
         for case, run in runs.items():
             yield case, run.result()

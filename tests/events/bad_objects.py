@@ -27,8 +27,6 @@ from sanderling.worlds.social_plan import FormRules, SocialRules
 BUCKET = "crawl-results"
 ITEMS = 2  # of a message
 EPOCH = 1_800_000_000.0  # of the virtual clock
-# What the stores say of a 500 for one object. Before there was a word for it, they said that all of them was down.
-ALWAYS_500 = Fault.__members__.get("FAILED", Fault.DOWN)
 LONGEST = 900.0  # virtual seconds by which everything must have ended
 # Those of the command, but that a batch which is not there is given up after a minute instead of hours.
 RULES = ConsumeRules(first_delay=0.5, longest_delay=10.0)
@@ -58,7 +56,7 @@ class Store:
         path = f"{bucket}/{key}"
         await asyncio.sleep(self._rng.uniform(0.01, 0.05))
         if self.bad.get(path) is Bad.ERROR:
-            raise ObjectError(f"{path} is not to be had now (500 Internal Server Error)", fault=ALWAYS_500)
+            raise ObjectError(f"{path} is not to be had now (500 Internal Server Error)", fault=Fault.FAILED)
         if path not in self.there:
             raise ObjectError(f"{path} is not there (NoSuchKey)", fault=Fault.MISSING)
         return Fetched(self.there[path], {}, "etag")

