@@ -7,7 +7,6 @@ from bad_upstream import AFTER, BAD_TARGETS, BEGIN, OUTAGES, beside_bad_target, 
 from live_polling import LIVE_FROM
 
 INTERVAL = 0.2
-MISSED = pytest.mark.xfail(reason="the first loop waits a second for the store; remove this with it", strict=True)
 
 
 def test_latency_that_climbs_leaves_the_cadence_where_an_answer_takes_less(tmp_path: Path) -> None:
@@ -25,7 +24,7 @@ def test_after_an_outage_the_cadence_is_back(tmp_path: Path, kind: str) -> None:
     assert run.asked(BEGIN + 20.0, BEGIN + 60.0) <= 1.3 * 40.0
 
 
-@pytest.mark.parametrize("takes", [0.0, pytest.param(30.0, marks=MISSED)])
+@pytest.mark.parametrize("takes", [0.0, 30.0])
 def test_polls_go_on_without_a_store_and_it_has_the_newest_afterwards(tmp_path: Path, takes: float) -> None:
     run = without_store(tmp_path, 25.0, takes, live=2, interval=INTERVAL)
 

@@ -9,11 +9,11 @@ from rich.text import Text
 from sanderling.cli.house_words import rate
 from sanderling.cli.top.plots import Share, bar
 from sanderling.pages.report import PagesFacts
+from sanderling.polling.report import PollingFacts
 from sanderling.sequence.report import SequenceFacts
 from sanderling.web.house_crawls import ReposFacts
 from sanderling.web.house_events import EventsFacts
 from sanderling.web.house_facts import System
-from sanderling.web.house_polling import PollingFacts
 from sanderling.words import duration, printable
 
 MOST = 4  # lines of what is recent, or comes next
