@@ -200,10 +200,9 @@ class Engine(Generic[H, W, R]):
         left_alone = self._left_alone and self.wanted.ending != "drain"  # else nobody may let them go in time
         return bool(self._queues or left_alone or self._source.loading)
 
-    @property
     def _may_probe_aside(self) -> bool:
         """Whether one that was set aside may be: not at the end, since that keeps no crawl alive."""
-        return self.room.may_probe and (self.inflight > self.room.aside or self._waits)
+        return self.room.may_probe() and (self.inflight > self.room.aside or self._waits)
 
     @property
     def _is_exhausted(self) -> bool:
