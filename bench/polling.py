@@ -124,7 +124,7 @@ async def _ours(origin: str) -> list[float]:
             while not system.measures.runs:
                 await clock.sleep(0.05)
             await clock.sleep(0.5)
-            system.poller.measures = system.keeper.measures = _Listening(system.measures, late)  # type: ignore[assignment]  # it stands where they do
+            system.source.measures = system.keeper.measures = _Listening(system.measures, late)  # type: ignore[assignment]  # it stands where they do
             await system.tools.store.promote(Query(kind="live"), 3600.0)
             system.books.poke()
             # The first run may come before, and the last must be over.
@@ -230,18 +230,14 @@ async def _steps(books: Books, schedule: Schedule, clock: FakeClock, steps: int,
         turning = group.create_task(books.turn())  # the disk has a thread of its own, as in the command
         await asyncio.sleep(0)
         now = clock.now()
-        while True:
-            more = schedule.wake(now)
-            lane = schedule.lanes.get("host")
-            while lane is not None and (entry := lane.pick(now)) is not None:
-                schedule.started(entry)
-                entry.runs += 1
-                entry.status = "ok"
-                schedule.finish(entry, now)
-                books.note(entry)
-                ran += 1
-            if not more:
-                break
+        host = schedule.hosts.get("host")
+        while host is not None and (entry := host.usual.pick(now)) is not None:
+            schedule.started(entry)
+            entry.runs += 1
+            entry.status = "ok"
+            schedule.finish(entry, now)
+            books.note(entry)
+            ran += 1
         await turning
     return ran
 
@@ -253,15 +249,14 @@ async def _promote(report: Report, store: PollingStore, books: Books, schedule: 
     began = time.perf_counter()
     await books.turn()
     now = clock.now()
-    while schedule.wake(now):
-        pass
+    line, waiting = schedule.hosts["host"].usual, -1
+    while line.due(now) <= now and waiting < len(line):
+        waiting = len(line)
     heard = time.perf_counter() - began
-    lane = schedule.lanes["host"]
-    waiting = len(lane)
     picks = []
     for _ in range(2000):
         began = time.perf_counter()
-        lane.pick(now)
+        line.pick(now)
         picks.append(time.perf_counter() - began)
     queries = []
     for _ in range(200):

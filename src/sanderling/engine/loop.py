@@ -200,10 +200,9 @@ class Engine(Generic[H, W, R]):
         left_alone = self._left_alone and self.wanted.ending != "drain"  # else nobody may let them go in time
         return bool(self._queues or left_alone or self._source.loading)
 
-    @property
     def _may_probe_aside(self) -> bool:
         """Whether one that was set aside may be: not at the end, since that keeps no crawl alive."""
-        return self.room.may_probe and (self.inflight > self.room.aside or self._waits)
+        return self.room.may_probe() and (self.inflight > self.room.aside or self._waits)
 
     @property
     def _is_exhausted(self) -> bool:
@@ -327,7 +326,9 @@ class Engine(Generic[H, W, R]):
         self._group.create_task(self._ask(host, sent))
 
     def _line_up(self, host: H, now: float) -> None:
-        """Give the host its next turn, if it has something to ask for."""
+        """Give the host its next turn, if it has none, and something to ask for."""
+        if host.turn is not None:
+            return
         if host.aside or host.accused is not None:
             if not host.probing:  # else its answer says what comes next
                 self._queues.add(host, max(now, self._probe_due(host)), probed=True)
@@ -335,7 +336,7 @@ class Engine(Generic[H, W, R]):
             probed = self._queues.is_probed(host, now)
             if (due := self._due(host, now, probed=probed)) is not None:
                 self._queues.add(host, max(due, now), probed=probed)
-        elif host.turn is None and self._source.due(host, now) is not None:
+        elif self._source.due(host, now) is not None:
             if now >= host.look_at:
                 host.look_at = self._cut_slow((host.flights or {}).values(), self.room.of_host(host), now)
             due = min(host.look_at, max(now, host.slotless_due(now)))
@@ -381,8 +382,14 @@ class Engine(Generic[H, W, R]):
         self._judge.settle(host, sent.work, settled, now, probe=sent.probe, dropped=sent.dropped)
         self._queues.leave_others(host, now)
         if host.turn is not None and not host.aside:
-            # While a probe is out nobody knows when the host may be asked; its answer says so.
-            hopeless = host.silent_since is not None and self._judge.is_hopeless(host, now)
-            self._queues.hasten(host, now if hopeless else self.limiter.turn_at(host.name))
+            self._queues.hasten(host, self._turn_after(host, now))
         self._line_up(host, now)
         self.pump()
+
+    def _turn_after(self, host: H, now: float) -> float:
+        """When a host may have its turn after an answer. While a probe was out nobody knew that."""
+        if self.rules.contract:
+            due = self._source.due(host, now) if self.room.has_room(host) else host.slotless_due(now)
+            return inf if due is None else max(due, self.limiter.turn_at(host.name))
+        hopeless = host.silent_since is not None and self._judge.is_hopeless(host, now)
+        return now if hopeless else self.limiter.turn_at(host.name)

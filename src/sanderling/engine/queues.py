@@ -4,6 +4,7 @@ Probes come first, so that the return of a host is seen in time however many oth
 that many hosts which hang at once cost the others no more than a part of the slots.
 """
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from sanderling.engine.hosts import HostState
@@ -55,19 +56,19 @@ class HostQueues(Generic[H]):
                 if queue is not own:
                     queue.remove(host)
 
-    def next(self, now: float, *, probes: bool, aside: bool) -> H | None:
+    def next(self, now: float, *, probes: Callable[[], bool], aside: Callable[[], bool]) -> H | None:
         """The host whose turn it is, also of those that are probed, or were set aside, if they may be."""
-        host = self._doubt.next(now) if probes and self._doubt else None
-        if host is None and self._aside and aside:
+        host = self._doubt.next(now) if self._doubt and probes() else None
+        if host is None and self._aside and aside():
             host = self._aside.next(now)
         return self.work.next(now) if host is None else host
 
-    def due(self, *, probes: bool, aside: bool) -> float | None:
+    def due(self, *, probes: Callable[[], bool], aside: Callable[[], bool]) -> float | None:
         """When the next turn is."""
         due = self.work.due()
-        if probes and (other := self._doubt.due()) is not None:
+        if self._doubt and probes() and (other := self._doubt.due()) is not None:
             due = other if due is None else min(due, other)
-        if aside and (other := self._aside.due()) is not None:
+        if self._aside and aside() and (other := self._aside.due()) is not None:
             due = other if due is None else min(due, other)
         return due
 

@@ -46,7 +46,6 @@ class Slots:
         """Whether all are taken."""
         return self.inflight - self._slotless >= self.most
 
-    @property
     def may_probe(self) -> bool:
         """Whether one more host may be probed."""
         return self._probing < max(1, self.most // PROBES)

@@ -57,12 +57,17 @@ class Line:
 
     def due(self, now: float) -> float:
         """When one can be picked; infinity if there is none."""
-        self._sort_in(now)
-        return now if any(each.head() is not None for each in self._classes.values()) else self._next_at()
+        if self._heap and self._heap[0][0] <= now:
+            self._sort_in(now)
+        for each in self._classes.values():
+            if each.head() is not None:
+                return now
+        return self._next_at()
 
     def pick(self, now: float) -> Entry | None:
         """The one to run next, taken out."""
-        self._sort_in(now)
+        if self._heap and self._heap[0][0] <= now:
+            self._sort_in(now)
         heads = self._heads()
         if not heads:
             return None

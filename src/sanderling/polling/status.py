@@ -127,6 +127,7 @@ class PollingStatus(msgspec.Struct, frozen=True, kw_only=True):
     accelerated: tuple[AcceleratedStatus, ...]  # MOST_ACCELERATED of them at most
     recent: tuple[ChangeStatus, ...]  # the last MOST_RECENT changes, oldest first
     next: tuple[NextStatus, ...]  # the MOST_NEXT targets that are due first, in that order
+    classes: dict[str, int] = {}  # requests, by class of work: what is live, and what is not
     system: str = "polling"
 
     @property

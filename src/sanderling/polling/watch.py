@@ -97,6 +97,7 @@ class PollingWatch:
             limiter=views[0] if views else None,
             accelerated=tuple(_accelerated(entry, now) for entry in self._live()),
             recent=recently(list(system.keeper.recent)),
+            classes=system.engine.given_by_name(),
             next=tuple(_next(entry, now) for entry in system.schedule.upcoming()[:MOST_NEXT]),
         )
 

@@ -24,6 +24,8 @@ from sanderling.observe.report import (
 )
 from sanderling.pages import report as pages_report
 from sanderling.pages.status import Status as PagesStatus
+from sanderling.polling import report as polling_report
+from sanderling.polling.report import PollingFacts
 from sanderling.polling.status import PollingStatus
 from sanderling.repos import report as repos_report
 from sanderling.repos.status import RepoStatus
@@ -31,7 +33,6 @@ from sanderling.sequence import report as sequence_report
 from sanderling.sequence.status import SequenceStatus
 from sanderling.web.house import UNKNOWN, UNSOUND, AnyStatus, Found, Said
 from sanderling.web.house_history import Rates, Ring, Run
-from sanderling.web.house_polling import PollingFacts, polling_report
 from sanderling.web.polling_views import SettingView
 from sanderling.words import duration
 
@@ -73,6 +74,13 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     history: dict[str, object] | UnsetType = UNSET
 
 
+class PollingView(PollingFacts, frozen=True, kw_only=True):
+    """Polling, and what can be set."""
+
+    settings: tuple[SettingView, ...] | None = None  # None if the database cannot be asked from here
+    elsewhere: str = ""  # why not
+
+
 class Extra(NamedTuple):
     """What no status says, and is asked for now and then."""
 
@@ -88,7 +96,7 @@ _REPORTS: Mapping[type, Callable[[Any], AnyReport]] = {
     JobStatus: jobs_report.report,
     RepoStatus: repos_report.report,
     SequenceStatus: sequence_report.report,
-    PollingStatus: polling_report,
+    PollingStatus: polling_report.report,
     EventsStatus: events_report.report,
 }
 
@@ -180,7 +188,8 @@ class Track:
 def _facts(facts: msgspec.Struct, extra: Extra) -> msgspec.Struct:
     match facts:
         case PollingFacts():
-            return msgspec.structs.replace(facts, settings=extra.settings, elsewhere=extra.elsewhere)
+            shown = {name: getattr(facts, name) for name in facts.__struct_fields__}
+            return PollingView(**shown, settings=extra.settings, elsewhere=extra.elsewhere)
         case EventsFacts():
             return msgspec.structs.replace(facts, dead=extra.dead, elsewhere=extra.elsewhere)
     return facts

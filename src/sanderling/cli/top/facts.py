@@ -11,10 +11,10 @@ from sanderling.cli.top.plots import Share, bar
 from sanderling.events.report import EventsFacts
 from sanderling.jobs.report import JobFacts
 from sanderling.pages.report import PagesFacts
+from sanderling.polling.report import PollingFacts
 from sanderling.repos.report import ReposFacts
 from sanderling.sequence.report import SequenceFacts
 from sanderling.web.house_facts import System
-from sanderling.web.house_polling import PollingFacts
 from sanderling.words import duration, printable
 
 MOST = 4  # lines of what is recent, or comes next

@@ -2,10 +2,10 @@
 
 import msgspec
 
+from sanderling.engine.host_report import HostStatus, report_host
 from sanderling.observe.report import MOST_LISTED, MOST_NAMES, Report, WorkCounts, shorten
 from sanderling.polling.measures import ACCELERATED, USUAL, Late
 from sanderling.polling.status import ChangeStatus, PollingStatus
-from sanderling.web.polling_views import SettingView
 from sanderling.words import count, duration
 
 SHORT = 8  # characters of an id that are said where all of it has no room
@@ -49,12 +49,10 @@ class PollingFacts(msgspec.Struct, frozen=True, kw_only=True):
     followers: int
     newest: int
     rate: float  # runs a second
-    settings: tuple[SettingView, ...] | None = None  # None if the database cannot be asked from here
-    elsewhere: str = ""  # why not
     series: tuple[str, ...] = ("late_p99",)
 
 
-def polling_report(status: PollingStatus) -> Report[PollingFacts]:
+def report(status: PollingStatus) -> Report[PollingFacts]:
     """Make the report of polling."""
     host, late = status.limiter, _late(status)
     requests = status.ran if host is None else max(status.ran, host.requests)
@@ -70,6 +68,8 @@ def polling_report(status: PollingStatus) -> Report[PollingFacts]:
             failed=status.failed,
             waiting=status.ready,
         ),
+        hosts=() if host is None else (report_host(HostStatus(host, status.ready, None)),),
+        classes=status.classes,
         gauges={"late_p99": None if late is None else late.p99},
         numbers=(
             ("targets", f"{status.targets.all:,}"),
@@ -124,7 +124,7 @@ def _polling(status: PollingStatus) -> str:
     if not status.running:
         return f"ended after {count(status.ran, 'run')}"
     if not status.enabled:
-        return "paused by the setting scheduler.enabled"
+        return "paused: nothing is polled until somebody resumes it"
     polled = status.targets.all - status.targets.paused
     if status.store_trouble or not polled:
         return status.doing
