@@ -15,12 +15,12 @@ from rich.text import Text
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
-from sanderling.cli.loop import ending, run, stoppable
-from sanderling.cli.options import WATCHED, Options, Watched, beside, observed, showing
+from sanderling.cli.loop import explain_end, run, stop_on_signals
+from sanderling.cli.options import WATCHED, Options, Watched, expose, observe, serve_dashboard
 from sanderling.cli.reach import KNOWN, PATIENCE, reached
 from sanderling.cli.screen import Picture, ScreenOf, Window, Wordy, suited
 from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Letters, Place
-from sanderling.cli.watching import every, watched
+from sanderling.cli.watching import repeat, run_beside
 from sanderling.clock import Clock, SystemClock
 from sanderling.observe.metrics_sequence import StoreMetrics
 from sanderling.sequence.depth import DepthRules
@@ -150,7 +150,7 @@ def store(  # noqa: PLR0913 - flags, in groups
     work = Work(place, keeping, staff.rules(), options.quieter("error"), until_empty, onward)
     screen: Screen = suited(Terminal, Plain, json=json)
     ends = ["--until-empty"] if until_empty else []
-    with ending(again("sequence store", *ends, staff, place, keeping, onward, options), KNOWN):
+    with explain_end(again("sequence store", *ends, staff, place, keeping, onward, options), KNOWN):
         ran = run(_store(work, screen))
     letters = Letters(queue=keeping.queue, queue_name=keeping.queue_name)
     screen.end([*_words(ran, again("sequence dead list", place, letters)), *ran.onward], _as_json(ran))
@@ -174,11 +174,11 @@ async def _store(work: Work, screen: Screen) -> Ran:
         rules = work.rules if feed is None else replace(work.rules, gather=GATHER)
         storing = Storing(StoreWorkers(queue, rows, raw, clock, rules, feed), queue, feed)
         tally = storing.workers.tally
-        shown = showing(StoreMetrics, lambda: tally.readings(storing.depth))
-        await stack.enter_async_context(observed(work.options, shown, say=screen.note))
-        await stack.enter_async_context(beside(work.options, place.out, screen.note))
+        shown = expose(StoreMetrics, lambda: tally.readings(storing.depth))
+        await stack.enter_async_context(observe(work.options, shown, say=screen.note))
+        await stack.enter_async_context(serve_dashboard(work.options, place.out, screen.note))
         stack.enter_context(screen)
-        came = stack.enter_context(stoppable(storing.stop, screen.note, lambda: "storing what is in hand"))
+        came = stack.enter_context(stop_on_signals(storing.stop, screen.note, lambda: "storing what is in hand"))
         await _run(storing, screen, clock, until_empty=work.until_empty)
         await storing.look()
     handed = work.onward.words(feed)
@@ -195,8 +195,8 @@ async def _run(storing: Storing, screen: Screen, clock: Clock, *, until_empty: b
         await storing.look()
         screen.show(storing)
 
-    looks = every(screen.every, show), *([_emptied(storing, clock)] if until_empty else [])
-    await watched(storing.workers.run(), *looks)
+    looks = repeat(screen.every, show), *([_emptied(storing, clock)] if until_empty else [])
+    await run_beside(storing.workers.run(), *looks)
 
 
 async def _emptied(storing: Storing, clock: Clock) -> None:
