@@ -12,12 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from sanderling.cli.loop import stop_on_signals
+from sanderling.cli.loop import describe_inflight, stop_on_signals
 from sanderling.cli.options import Options, Show, expose_limiter, observe, serve_dashboard
 from sanderling.cli.screen import ScreenOf
-from sanderling.cli.watching import draw, follow_control, publish_status, run_beside, save_limiter
+from sanderling.cli.watching import Beside, draw, follow_control, publish_status, run_beside, save_limiter
+from sanderling.fetch.http import Http
+from sanderling.fetch.transport import Transport
 from sanderling.flow.desk import Desk
-from sanderling.limit import Limiter
 from sanderling.stores.control_file import Control
 from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.polling import PollingStore
@@ -39,6 +40,10 @@ class System(Protocol):
 
     def control(self, wanted: Control, /) -> object:
         """Pause, go on, drain or stop."""
+
+    @property
+    def inflight(self) -> int:
+        """What it finishes once it is told to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +77,9 @@ class Shell(Generic[S, F]):
     status: Callable[..., S]  # for status.json
     frame: Callable[..., F]  # for the screen
     metrics: Show
-    stopping: Callable[[], str]  # what the system finishes once it is told to stop
-    limiter: Limiter | None = None
-    contexts: Sequence[AbstractAsyncContextManager[object]] = ()  # open while it runs: its client, its API
+    transport: Transport[Http] | None = None  # which hosts are asked with
+    contexts: Sequence[AbstractAsyncContextManager[object]] = ()  # what else is open while it runs: its API
+    stopping: Callable[[int], str] = describe_inflight  # what is said when it is told to stop
     status_file: StatusFile | None = None  # where several processes share the folder
     metrics_port: int | None = None  # for metrics if no flag says another, and it is free
     polling: PollingStore | None = None  # what the dashboard may use, too
@@ -85,24 +90,24 @@ async def run_system(
     system: System, shell: Shell[S, F], run: Callable[[], Awaitable[bool | None]] | None = None
 ) -> Ran[S]:
     """Run a system, or `run` in its place, until it ends or somebody stops it. Raises CommandError."""
-    folder, screen, limiter, executor = shell.folder, shell.screen, shell.limiter, shell.executor
+    folder, screen, executor, transport = shell.folder, shell.screen, shell.executor, shell.transport
     file, note = shell.status_file, shell.screen.note
     write = partial(write_status, folder) if file is None else file.write
-    shows, savers = [shell.metrics], []
-    if limiter is not None:
-        recall(limiter, folder)
-        shows.insert(0, expose_limiter(limiter))
+    shows, savers = [shell.metrics], list[Beside]()
+    if transport is not None:
+        recall(transport.limiter, folder)
+        shows.insert(0, expose_limiter(transport.limiter))
     async with AsyncExitStack() as stack:
         # The log is set up behind the screen, so that its lines do not tear the picture apart.
         stack.enter_context(screen)
         await stack.enter_async_context(observe(shell.options, *shows, say=note, usual_port=shell.metrics_port))
         dashboard = serve_dashboard(shell.options, folder, note, polling=shell.polling, queue=shell.queue)
         await stack.enter_async_context(dashboard)
-        signals = stack.enter_context(stop_on_signals(system.stop, note, shell.stopping))
-        for each in shell.contexts:
+        signals = stack.enter_context(stop_on_signals(system.stop, note, lambda: shell.stopping(system.inflight)))
+        for each in shell.contexts if transport is None else (transport.http, *shell.contexts):
             await stack.enter_async_context(each)
-        if limiter is not None:
-            savers.append(save_limiter(limiter, folder, executor))
+        if transport is not None:
+            savers.append(save_limiter(transport.limiter, folder, executor))
         complete = await run_beside(
             (run or system.run)(),
             draw(screen, shell.frame),
@@ -113,6 +118,6 @@ async def run_system(
         last = shell.status(running=False)
         screen.show(shell.frame(running=False))
         await executor(write, last)
-        if limiter is not None:
-            await executor(keep, folder, list(limiter.saving()))
+        if transport is not None:
+            await executor(keep, folder, list(transport.limiter.saving()))
     return Ran(last, complete is not False, tuple(signals))

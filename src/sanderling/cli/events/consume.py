@@ -130,7 +130,7 @@ async def run_events(
             status=watch.status,
             frame=watch.status,
             metrics=expose(EventsMetrics, watch.readings),
-            stopping=lambda: _describe_active(watch.status().active),
+            stopping=_describe_batches,
             contexts=(flags.serving.serve(app, screen.note),),
             status_file=file,
             metrics_port=flags.metrics_port,
@@ -160,7 +160,7 @@ async def _open_stations(
         yield Stations(queue, objects, store, analyser, modes, executor), queue
 
 
-def _describe_active(active: int) -> str:
+def _describe_batches(active: int) -> str:
     return f"finishing {active} batch{'es' * (active > 1)}" if active else "stopping"
 
 

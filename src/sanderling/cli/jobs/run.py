@@ -171,10 +171,10 @@ async def run_folder(  # noqa: PLR0913 - what a job is run with
     cache: Cache | None = None,
 ) -> Ran[JobStatus]:
     """Run until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
-    clock, limiter = SystemClock(), transport.limiter
+    clock = SystemClock()
     with ThreadPoolExecutor(1, "folder") as thread, Watchdog(folder.path, LONGEST) as dog:
         executor = desk_in(thread)
-        tools = JobTools(transport.http, limiter, clock, executor, transport.memory, dog, cache)
+        tools = JobTools(transport.http, transport.limiter, clock, executor, transport.memory, dog, cache)
         rules = EngineRules(per_host=connections_for(asking.most(job)), patience=asking.patience)
         job_run = JobRun(job, folder, hosts_of(job), tools, rules)
         started = clock.now()
@@ -190,9 +190,7 @@ async def run_folder(  # noqa: PLR0913 - what a job is run with
             status=take,
             frame=partial(take, SHOWN),
             metrics=expose(JobMetrics, partial(take, 0)),
-            stopping=lambda: event_loop.describe_inflight(job_run.engine.inflight),
-            limiter=limiter,
-            contexts=(transport.http,),
+            transport=transport,
         )
         ran = await run_system(job_run, shell)
         await executor(folder.finish, clock.wall(), ran.complete)

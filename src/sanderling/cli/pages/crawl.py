@@ -18,7 +18,7 @@ from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import listing
 from sanderling.cli.limits import Law, make_limiter
-from sanderling.cli.loop import describe_inflight, explain_end, run
+from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import WATCHED, Options, Watched, expose
 from sanderling.cli.pages.screen import Screen, fitting
 from sanderling.cli.pages.summary import summarise, words
@@ -201,9 +201,7 @@ async def crawl_folder(
                 status=take,
                 frame=partial(take, SHOWN),
                 metrics=expose(PagesMetrics, partial(take, 0)),
-                stopping=lambda: describe_inflight(crawl.inflight),
-                limiter=transport.limiter,
-                contexts=(transport.http,),
+                transport=transport,
             )
             ran = await run_system(crawl, shell)
             await executor(folder.finish, clock.wall(), ran.complete, flags.writes_parquet)

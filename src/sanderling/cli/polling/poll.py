@@ -144,11 +144,10 @@ async def run_polling(
             status=watch.take,
             frame=frames.take,
             metrics=expose(PollingMetrics, watch.readings),
-            stopping=lambda: describe_inflight(system.engine.inflight) if system.engine.inflight else "stopping",
-            limiter=transport.limiter,
+            stopping=lambda inflight: describe_inflight(inflight) if inflight else "stopping",
+            transport=transport,
             contexts=(
                 _claim(system, settings, sinks),
-                transport.http,
                 flags.serving.serve(partial(_make_api, control, source, clock), screen.note),
             ),
             polling=store,

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
-from sanderling.cli.loop import describe_inflight, explain_end, run
+from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import WATCHED, Options, Watched, expose
 from sanderling.cli.repos.directory import open_to_read
 from sanderling.cli.repos.flags import Asking, Keeping
@@ -110,9 +110,7 @@ async def run_crawl(
             status=partial(take, PUBLISHED),
             frame=take,
             metrics=expose(RepoMetrics, watch.readings),
-            stopping=lambda: describe_inflight(crawl.inflight),
-            limiter=transport.limiter,
-            contexts=(transport.http,),
+            transport=transport,
         )
         ran = await run_system(crawl, shell)
         if ran.complete:

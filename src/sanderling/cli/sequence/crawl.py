@@ -16,7 +16,7 @@ from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting, saying
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
-from sanderling.cli.loop import describe_inflight, explain_end, run
+from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import WATCHED, Options, Watched, expose
 from sanderling.cli.reach import KNOWN, Say, reached
 from sanderling.cli.running import Ran, Shell, run_system
@@ -127,9 +127,7 @@ async def run_crawl(
             status=crawl.status,
             frame=crawl.status,
             metrics=expose(SequenceMetrics, crawl.readings),
-            stopping=lambda: describe_inflight(system.inflight),
-            limiter=transport.limiter,
-            contexts=(transport.http,),
+            transport=transport,
         )
         await crawl.look()
         ran = await run_system(system, shell, crawl.run)
