@@ -242,7 +242,8 @@ def _as_json(storing: Storing) -> dict[str, object]:
 
 def _words(storing: Storing, dead: str) -> Iterator[str]:
     tally, depth = storing.workers.tally, storing.depth
-    yield f"{count(tally.stored, 'record')} stored in {duration(storing.seconds)}, {count(tally.duplicates, 'duplicate')}."
+    stored, duplicates = count(tally.stored, "record"), count(tally.duplicates, "duplicate")
+    yield f"{stored} stored in {duration(storing.seconds)}, {duplicates}."
     if depth is not None and depth.ready + depth.taken + depth.delayed:
         waiting = depth.ready + depth.taken
         yield f"Left in the queue: {waiting:,} to be stored, {depth.delayed:,} to be tried again later."
