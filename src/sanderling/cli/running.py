@@ -6,8 +6,8 @@ on the screen, other processes read status.json, the next run finds limiter.json
 
 import signal
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -78,6 +78,7 @@ class Shell(Generic[S, F]):
     frame: Callable[..., F]  # for the screen
     metrics: Show
     transport: Transport[Http] | None = None  # which hosts are asked with
+    claim: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)  # entered before all that is served
     contexts: Sequence[AbstractAsyncContextManager[object]] = ()  # what else is open while it runs: its API
     stopping: Callable[[int], str] = describe_inflight  # what is said when it is told to stop
     status_file: StatusFile | None = None  # where several processes share the folder
@@ -101,6 +102,7 @@ async def run_system(
         # The log is set up behind the screen, so that its lines do not tear the picture apart.
         stack.enter_context(screen)
         await stack.enter_async_context(observe(shell.options, *shows, say=note, usual_port=shell.metrics_port))
+        await stack.enter_async_context(shell.claim)
         dashboard = serve_dashboard(shell.options, folder, note, polling=shell.polling, queue=shell.queue)
         await stack.enter_async_context(dashboard)
         signals = stack.enter_context(stop_on_signals(system.stop, note, lambda: shell.stopping(system.inflight)))

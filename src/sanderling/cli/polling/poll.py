@@ -146,10 +146,8 @@ async def run_polling(
             metrics=expose(PollingMetrics, watch.readings),
             stopping=lambda inflight: describe_inflight(inflight) if inflight else "stopping",
             transport=transport,
-            contexts=(
-                _claim(system, settings, sinks),
-                flags.serving.serve(partial(_make_api, control, source, clock), screen.note),
-            ),
+            claim=_claim(system, settings, sinks),
+            contexts=(flags.serving.serve(partial(_make_api, control, source, clock), screen.note),),
             polling=store,
         )
         ran = await run_system(system, shell, poll)
