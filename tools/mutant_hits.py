@@ -1,4 +1,4 @@
-"""Notes which blocks of marked source are run. Imported by every process that a test starts, so it imports next to nothing."""
+"""Notes which blocks of marked source are run. Every process that a test starts imports this: it must be small."""
 
 import os
 

@@ -1,7 +1,7 @@
 """A plugin of pytest that notes how long each test takes and which blocks of marked source it runs.
 
-What a fixture of a whole file runs is run for every test of that file. A test that is skipped, or fails as it is, can say
-nothing of a mutant, and is left out.
+What a fixture of a whole file runs is run for every test of that file. A test that is skipped, or fails without any
+fault, can say nothing of one, and is left out.
 """
 
 import json

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -20,11 +19,8 @@ import msgspec
 import mutant_hits
 import mutant_probe
 from mutation_rules import AnyFunction, Mutant, blocks_of, without_docstring
+from near_tests import PACKAGE, ROOT, TESTS, near
 
-ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "sanderling"
-TESTS = ROOT / "tests"
-FAR = frozenset({"cli", "deploy", "folders", "web", "worlds"})
 AT_ONCE = 8  # test files to a process: what one of them breaks, the others of that process may feel
 LONGEST = 900.0  # seconds for such a process
 
@@ -90,7 +86,12 @@ class Map:
         variables = {mutant_hits.FILE: str(self._folder / f"hits-{number}"), mutant_probe.NOTES: str(notes)}
         command = [*PYTEST, "-p", "mutant_probe", *(f"tests/{test}" for test in tests)]
         subprocess.run(  # noqa: S603 - our own tests
-            command, cwd=ROOT, env=environment(source) | variables, stdout=subprocess.DEVNULL, timeout=LONGEST, check=False
+            command,
+            cwd=ROOT,
+            env=environment(source) | variables,
+            stdout=subprocess.DEVNULL,
+            timeout=LONGEST,
+            check=False,
         )
         return tests, json.loads(notes.read_text())
 
@@ -99,7 +100,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 
 
 def environment(source: Path) -> dict[str, str]:
-    """For tests that shall find the package in `source`; with the same examples every time, kept out of the work tree."""
+    """For tests that shall find the package in `source`, with the same examples every time."""
     path = os.pathsep.join([str(source), str(ROOT / "tools")])
     kept = {"HYPOTHESIS_STORAGE_DIRECTORY": str(source.parent / "hypothesis"), "CI": "1"}
     return os.environ | {"PYTHONPATH": path} | kept
@@ -128,7 +129,9 @@ def mark(file: str, text: str) -> str:
 
 def block_at(file: str, line: int) -> str:
     """The innermost block of a function that has the line; empty if the line is in none."""
-    around = [block for block in _blocks(_parsed(PACKAGE / file)) if block[0].lineno <= line <= _end(block)]
+    around = [
+        block for block in _blocks(ast.parse((PACKAGE / file).read_bytes())) if block[0].lineno <= line <= _end(block)
+    ]
     return _name(file, max(around, key=lambda block: block[0].lineno)) if around else ""
 
 
@@ -146,61 +149,3 @@ def _name(file: str, block: list[ast.stmt]) -> str:
 
 def _end(block: list[ast.stmt]) -> int:
     return block[-1].end_lineno or block[-1].lineno
-
-
-@cache
-def _parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_bytes())
-
-
-@cache
-def near(file: str) -> list[str]:
-    """The test files that import `file`, or a file of the folder they mirror that does; and those that kill its system.
-
-    Not those of commands and whole systems: they run all there is, and would be asked about every fault.
-    """
-    system = file.partition("/")[0]
-    found = []
-    for path in sorted(TESTS.rglob("test_*.py")):
-        folder, _, name = path.relative_to(TESTS).as_posix().partition("/")
-        first = _imported(path)
-        mirrored = [each for each in first if each.startswith(f"{folder}/")]
-        imports = file in first or any(file in _imported(PACKAGE / each) for each in mirrored)
-        kills = "kill" in path.stem and system in path.parent.parts
-        if kills or (imports and name and folder not in FAR):
-            found.append(f"{folder}/{name}")
-    return found
-
-
-@cache
-def _imported(path: Path) -> frozenset[str]:
-    """The files of the package that a file imports; a test also through the files beside it."""
-    found, met, waiting = set(), {path}, [path]
-    while waiting:
-        for dotted in _names(_parsed(waiting.pop())):
-            package, _, rest = dotted.partition(".")
-            file = f"{rest.replace('.', '/')}.py"
-            beside = _support().get(dotted) if path.is_relative_to(TESTS) else None
-            if package == "sanderling" and (PACKAGE / file).is_file():
-                found.add(file)
-            elif beside is not None and beside not in met:
-                met.add(beside)
-                waiting.append(beside)
-    return frozenset(found)
-
-
-def _names(tree: ast.Module) -> Iterator[str]:
-    """What is imported, in full; of `from a import b` both, for either may be the module."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.ImportFrom(module=str(module), names=names):
-                yield module
-                yield from (f"{module}.{each.name}" for each in names)
-            case ast.Import(names=names):
-                yield from (each.name for each in names)
-
-
-@cache
-def _support() -> dict[str, Path]:
-    """What tests share, by the name they import it under."""
-    return {path.stem: path for path in TESTS.rglob("*.py") if not path.name.startswith(("test_", "__"))}

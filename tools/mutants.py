@@ -2,10 +2,10 @@
 
 Usage: mutants.py [--number 60] [--seed 1] [--files PATTERN ...] [--only NAME ...] [--list] [--json FILE] [--seconds 90]
 
-Faults are drawn by the rules of tools/mutation_rules.py, in turn, the same for the same seed. Each is put into a copy of
-the source in build/mutants; the work tree is never touched. Of the tests that run the faulty block (tools/mutant_tests.py)
-those that take --seconds in all are run, the quickest first, until one fails. A fault that no test notices is a
-survivor: write the test that was missing, or say why nothing can differ.
+Faults are drawn by the rules of tools/mutation_rules.py, in turn, the same for the same seed. Each is put into a copy
+of the source in build/mutants; the work tree is never touched. Of the tests that run the faulty block
+(tools/mutant_tests.py) those that take --seconds in all are run, the quickest first, until one fails. A fault that no
+test notices is a survivor: write the test that was missing, or say why nothing can differ.
 """
 
 import argparse
@@ -16,16 +16,18 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from fnmatch import fnmatch
 from itertools import chain, zip_longest
 from pathlib import Path
 from queue import SimpleQueue
 
 import msgspec
-from mutant_tests import PACKAGE, PYTEST, ROOT, Map, copy_source, environment
+from mutant_tests import PYTEST, Map, copy_source, environment
 from mutation_rules import RULES, Mutant, mutants_of
+from near_tests import PACKAGE, ROOT
 
 FOLDER = ROOT / "build" / "mutants"
 PROCESSES = 2
@@ -34,11 +36,17 @@ START = 60.0  # seconds that a run may take beyond the tests: pytest starts, the
 # What writes, by pattern below src/sanderling.
 GUARDED = (
     *("engine/writer.py", "stores/durable.py", "stores/rows_file.py", "stores/frontier*.py", "stores/*_queue.py"),
-    *("stores/queue.py", "stores/rabbitmq*.py", "stores/sqlite_*.py", "stores/postgres_*.py", "stores/redis_progress.py"),
+    *(
+        "stores/queue.py",
+        "stores/rabbitmq*.py",
+        "stores/sqlite_*.py",
+        "stores/postgres_*.py",
+        "stores/redis_progress.py",
+    ),
     *("stores/analytics_*_writing.py", "stores/objects_*.py", "stores/control_file.py", "stores/status_file.py"),
     *("pages/sink.py", "pages/output.py", "pages/folder.py", "jobs/sink.py", "jobs/folder.py"),
     *("sequence/sink.py", "sequence/state.py", "sequence/store.py", "repos/sink.py", "repos/segments.py"),
-    *("repos/progress.py", "polling/sink.py", "polling/books.py", "events/sink.py", "events/outbox.py"),
+    *("polling/sink.py", "polling/books.py", "events/sink.py", "events/outbox.py"),
     *("events/batches.py", "events/handover.py", "observe/alerts_outbox.py"),
 )
 
@@ -68,7 +76,7 @@ def main() -> None:
             print(f"{mutant.name}\n    - {before}\n    + {after}")
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
-    results = list(run(mutants, flags.seconds))
+    results = run(mutants, flags.seconds)
     print(table(results))
     if flags.json:
         flags.json.write_bytes(msgspec.json.format(msgspec.json.encode(results)) + b"\n")
@@ -92,7 +100,9 @@ def draw(flags: argparse.Namespace) -> list[Mutant]:
     if flags.only:
         unknown = set(flags.only) - {mutant.name for mutant in every}
         if unknown:
-            sys.exit(f"mutants: there is no {', '.join(sorted(unknown))}; `tools/mutants.py --list --number 99999` has all")
+            sys.exit(
+                f"mutants: there is no {', '.join(sorted(unknown))}; `tools/mutants.py --list --number 99999` has all"
+            )
         return [mutant for mutant in every if mutant.name in flags.only]
     shuffled = []
     for rule in RULES:
@@ -109,8 +119,8 @@ def files(patterns: Sequence[str]) -> list[str]:
     return [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
 
 
-def run(mutants: Sequence[Mutant], seconds: float) -> Iterator[Result]:
-    """Give the fate of each, in order, as soon as it is known."""
+def run(mutants: Sequence[Mutant], seconds: float) -> list[Result]:
+    """The fate of each, which is said as soon as it is known."""
     tests = Map(FOLDER, sorted({*files(GUARDED), *(mutant.file for mutant in mutants)}))
     tests.make({mutant.file for mutant in mutants}, PROCESSES)
     copies: SimpleQueue[Path] = SimpleQueue()
@@ -120,14 +130,14 @@ def run(mutants: Sequence[Mutant], seconds: float) -> Iterator[Result]:
     def tried(mutant: Mutant) -> Result:
         source = copies.get()
         try:
-            return attempt(mutant, tests.tests_of(mutant), source, seconds)
+            result = attempt(mutant, tests.tests_of(mutant), source, seconds)
         finally:
             copies.put(source)
+        print(f"{result.fate:9} {result.name}", file=sys.stderr, flush=True)
+        return result
 
     with ThreadPoolExecutor(PROCESSES) as pool:
-        for result in pool.map(tried, mutants):
-            print(f"{result.fate:9} {result.name}", file=sys.stderr, flush=True)
-            yield result
+        return list(pool.map(tried, mutants))
 
 
 def attempt(mutant: Mutant, tests: list[tuple[float, str]], source: Path, seconds: float) -> Result:
@@ -147,9 +157,7 @@ def attempt(mutant: Mutant, tests: list[tuple[float, str]], source: Path, second
         shutil.copy(PACKAGE / mutant.file, path)
         _forget_bytecode(path)
     before, after = shown(mutant)
-    return Result(
-        mutant.name, mutant.file, mutant.rule, fate, before, after, len(chosen), len(tests) - len(chosen)
-    )
+    return Result(mutant.name, mutant.file, mutant.rule, fate, before, after, len(chosen), len(tests) - len(chosen))
 
 
 def _forget_bytecode(path: Path) -> None:
@@ -177,10 +185,8 @@ def _fate(tests: list[str], source: Path, limit: float) -> str:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End the tests, and with them whatever they started and left."""
-    try:
+    with suppress(ProcessLookupError):  # all of them have ended
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # all of them have ended
     process.wait()
 
 
@@ -200,7 +206,7 @@ def table(results: Sequence[Result]) -> str:
     fates = ("killed", "timeout", "survived", "untested")
     lines = [f"{'file':40}" + "".join(f"{fate:>10}" for fate in fates)]
     for file in sorted({result.file for result in results}):
-        lines.append(f"{file:40}" + "".join(f"{counted[file, fate]:>10}" for fate in fates))
+        lines += [f"{file:40}" + "".join(f"{counted[file, fate]:>10}" for fate in fates)]
     totals = Counter(result.fate for result in results)
     lines.append(f"{'all':40}" + "".join(f"{totals[fate]:>10}" for fate in fates))
     for result in results:

@@ -10,9 +10,13 @@ from itertools import pairwise
 
 # Calls that make data durable, tell others that it is, or take it back.
 DURABLE = frozenset(
-    """acknowledge append bury commit cut delete done execute execute_many executemany fsync ftruncate flush hand insert
-    keep later move_to note_hosts pop publish put pwrite record release rename replace rollback save settle sync_data
-    sync_folder truncate unlink update write write_meta write_new write_pieces""".split()
+    {
+        *("acknowledge", "append", "bury", "commit", "cut", "delete", "done", "execute"),
+        *("execute_many", "executemany", "fsync", "ftruncate", "flush", "hand", "insert", "keep"),
+        *("later", "move_to", "note_hosts", "pop", "publish", "put", "pwrite", "record"),
+        *("release", "rename", "replace", "rollback", "save", "settle", "sync_data", "sync_folder"),
+        *("truncate", "unlink", "update", "write", "write_meta", "write_new", "write_pieces"),
+    }
 )
 # What is said about data is no data.
 TALK = frozenset({"debug", "info", "warning", "error", "exception", "log"})
@@ -104,7 +108,9 @@ def swap_writes(node: ast.AST) -> Iterator[Change]:
 
 def return_early(node: ast.AST) -> Iterator[Change]:
     """A function ends before it has done all it should."""
-    if isinstance(node, AnyFunction) and not any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(node)):
+    if isinstance(node, AnyFunction) and not any(
+        isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(node)
+    ):
         for statement in without_docstring(node.body)[1:]:
             if not isinstance(statement, ast.Return | AnyFunction | ast.Raise):
                 yield statement, statement, "return"
@@ -202,6 +208,10 @@ def _nodes(node: ast.AST) -> Iterator[ast.AST]:
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr) and not _is_talk(child):
                 yield from _nodes(child)
+
+
+def _yields(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(node))
 
 
 def _is_talk(node: ast.AST) -> bool:
