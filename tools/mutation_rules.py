@@ -102,8 +102,12 @@ def swap_writes(node: ast.AST) -> Iterator[Change]:
     """Two durable writes that follow each other change places."""
     for block in blocks_of(node):
         for first, second in pairwise(block):
-            if _is_durable(first) and _is_durable(second) and ast.dump(first) != ast.dump(second):
-                yield first, second, f"{ast.unparse(second)}; {ast.unparse(first)}"
+            if not (_is_durable(first) and _is_durable(second)):
+                continue
+            both = (ast.unparse(first), ast.unparse(second))
+            settings = all("PRAGMA" in each for each in both)  # of a connection: in whatever order
+            if both[0] != both[1] and not settings:
+                yield first, second, f"{both[1]}; {both[0]}"
 
 
 def return_early(node: ast.AST) -> Iterator[Change]:
