@@ -102,9 +102,7 @@ def test_new_ids_have_what_they_need_and_missed_ones_a_twentieth(
     assert sum(number >= OLD for _, number in followed.asked) >= 0.05 * len(followed.asked)
 
 
-def test_a_hundred_times_as_many_overdue_ids_are_no_more_to_carry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hundred_times_as_many_overdue_ids_cost_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither more is read for them, nor held in memory, nor do new ids come later."""
     due = SequenceState.due
     reads: list[int] = []  # entries, each time that the disk was read

@@ -33,7 +33,7 @@ from sanderling.stores.queue import (
     WholeQueue,
     open_queue,
 )
-from sanderling.stores.rabbitmq import DELAYS, Intake, RabbitmqQueue
+from sanderling.stores.rabbitmq import DELAYS, MOST_PREFETCH, Intake, RabbitmqQueue
 from sanderling.stores.rabbitmq_topic import RabbitmqTopic
 from sanderling.stores.rabbitmq_wire import broker
 
@@ -659,3 +659,11 @@ def test_a_message_over_the_limit_of_the_server_is_told_from_those_beside_it(rab
         return await queue.depth()
 
     assert played(lambda: SmallServerQueue(rabbitmq, name, SystemClock(), delays=SHORT), play) == Depth(2, 0, 0, 0)
+
+
+@pytest.mark.parametrize("prefetch", [0, MOST_PREFETCH + 1])
+def test_letters_are_handed_out_one_at_a_time_at_least_and_not_without_end(prefetch: int) -> None:
+    assert [Intake(prefetch=each).prefetch for each in (1, MOST_PREFETCH)] == [1, MOST_PREFETCH]
+
+    with pytest.raises(ValueError, match=f"prefetch is {prefetch}, expected 1 to"):
+        Intake(prefetch=prefetch)
