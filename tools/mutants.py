@@ -142,7 +142,8 @@ def run(mutants: Sequence[Mutant], seconds: float) -> list[Result]:
 
 def attempt(mutant: Mutant, tests: list[tuple[float, str]], source: Path, seconds: float) -> Result:
     """Put the fault into a copy, run the tests, and take it out again."""
-    chosen, spent = [], 0.0
+    chosen: list[str] = []
+    spent = 0.0
     for takes, name in tests:
         spent += takes
         if chosen and spent > seconds:

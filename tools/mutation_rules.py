@@ -146,7 +146,7 @@ def change_constant(node: ast.AST) -> Iterator[Change]:
         case _:
             near = []
     for each in near:
-        if isinstance(each, ast.Constant) and type(each.value) in {bool, int, float}:
+        if isinstance(each, ast.Constant) and isinstance(each.value, bool | int | float):
             changed = (not each.value) if isinstance(each.value, bool) else (each.value * 2 or 1)
             yield each, each, repr(changed)
 

@@ -24,6 +24,7 @@ from sanderling.stores import rabbitmq as rabbitmq_module
 from sanderling.stores import rabbitmq_messages, rabbitmq_wire
 from sanderling.stores.analytics import OutboxMessage
 from sanderling.stores.queue import (
+    MOST_PREFETCH,
     Binding,
     Delivery,
     Depth,
@@ -33,7 +34,7 @@ from sanderling.stores.queue import (
     WholeQueue,
     open_queue,
 )
-from sanderling.stores.rabbitmq import DELAYS, MOST_PREFETCH, Intake, RabbitmqQueue
+from sanderling.stores.rabbitmq import DELAYS, Intake, RabbitmqQueue
 from sanderling.stores.rabbitmq_topic import RabbitmqTopic
 from sanderling.stores.rabbitmq_wire import broker
 

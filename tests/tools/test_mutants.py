@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -58,7 +59,7 @@ def test_every_pattern_of_what_guards_data_fits_a_file() -> None:
 
 
 def drawn(number: int, seed: int) -> list[str]:
-    flags = SimpleNamespace(number=number, seed=seed, files=["stores/sqlite_*.py"], only=())
+    flags = Namespace(number=number, seed=seed, files=["stores/sqlite_*.py"], only=())
     return [mutant.name for mutant in mutants.draw(flags)]
 
 

@@ -1,6 +1,7 @@
 """Whatever changes, the tests that it concerns are run, and no others."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import near_tests
@@ -32,8 +33,8 @@ def test_what_is_written_and_what_is_new_is_seen_once(tmp_path: Path, monkeypatc
     old.touch()
     monkeypatch.setattr(watch, "PACKAGE", tmp_path)
     monkeypatch.setattr(watch, "TESTS", tmp_path / "tests")
-    rounds = iter([lambda: None, lambda: os.utime(old, (1, 1)), lambda: None, new.touch])
-    monkeypatch.setattr(watch.time, "sleep", lambda _: next(rounds)())
+    between: list[Callable[[], object]] = [lambda: None, lambda: os.utime(old, (1, 1)), lambda: None, new.touch]
+    monkeypatch.setattr("watch.time.sleep", lambda _: between.pop(0)())
 
     changes = watch.changes()
 
