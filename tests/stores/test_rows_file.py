@@ -71,6 +71,7 @@ def test_rows_that_are_vouched_for_are_on_disk_and_no_others_are_kept(
         rows.close()
 
     assert path.read_bytes() == kept
+    assert path.stat().st_mode & 0o600 == 0o600, "the next run opens it again"
     assert not reaches(path, len(kept) + 1)
 
 
