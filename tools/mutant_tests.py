@@ -63,7 +63,7 @@ class Map:
                 self._path.write_bytes(msgspec.json.encode(self._entries))
 
     def tests_of(self, mutant: Mutant) -> list[tuple[float, str]]:
-        """Those that run the block of a mutant, with the seconds they take, the quickest first."""
+        """Those that run the block of a mutant, with the seconds they take: its own test file, then the quickest."""
         block = block_at(mutant.file, mutant.line)
         found = []
         for test in near(mutant.file):
@@ -72,7 +72,9 @@ class Map:
                 hits = block in blocks if block else any(each.startswith(f"{mutant.file}:") for each in blocks)
                 if hits:
                     found.append((seconds, name))
-        return sorted(found)
+        folder, _, name = mutant.file.rpartition("/")
+        mirrored = f"tests/{folder}/test_{name}::"  # the test file of the same name was written for it
+        return sorted(found, key=lambda each: (not each[1].startswith(mirrored), each))
 
     def _is_fresh(self, test: str, file: str, sources: dict[str, str]) -> bool:
         entry = self._entries.get(test)

@@ -4,11 +4,13 @@ Usage: mutants.py [--number 60] [--seed 1] [--files PATTERN ...] [--only NAME ..
 
 Faults are drawn by the rules of tools/mutation_rules.py, in turn, the same for the same seed. Each is put into a copy
 of the source in build/mutants; the work tree is never touched. Of the tests that run the faulty block
-(tools/mutant_tests.py) those that take --seconds in all are run, the quickest first, until one fails. A fault that no
-test notices is a survivor: write the test that was missing, or say why nothing can differ.
+(tools/mutant_tests.py) those that take --seconds in all are run, until one fails: of the file's own test file, then
+the quickest. A fault that no test notices is a survivor: write the test that was missing, or say why nothing can
+differ.
 """
 
 import argparse
+import fcntl
 import os
 import random
 import shutil
@@ -76,7 +78,12 @@ def main() -> None:
             print(f"{mutant.name}\n    - {before}\n    + {after}")
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
-    results = run(mutants, flags.seconds)
+    with (FOLDER / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"mutants: another run is at work in {FOLDER}; wait until it has ended")
+        results = run(mutants, flags.seconds)
     print(table(results))
     if flags.json:
         flags.json.write_bytes(msgspec.json.format(msgspec.json.encode(results)) + b"\n")
