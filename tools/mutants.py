@@ -33,6 +33,7 @@ from near_tests import PACKAGE, ROOT
 
 FOLDER = ROOT / "build" / "mutants"
 PROCESSES = 2
+running: set[subprocess.Popen[bytes]] = set()  # tests of mutants, each in a session of its own
 START = 60.0  # seconds that a run may take beyond the tests: pytest starts, the machine may be busy
 
 # What writes, by pattern below src/sanderling.
@@ -68,6 +69,7 @@ class Result(msgspec.Struct, frozen=True):
 
 def main() -> None:
     """Draw, run and report."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     flags = _flags()
     mutants = draw(flags)
     if not mutants:
@@ -144,7 +146,13 @@ def run(mutants: Sequence[Mutant], seconds: float) -> list[Result]:
         return result
 
     with ThreadPoolExecutor(PROCESSES) as pool:
-        return list(pool.map(tried, mutants))
+        try:
+            return list(pool.map(tried, mutants))
+        except BaseException:  # Ctrl-C, or an end from outside: what we started ends with us
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(running):
+                _end(process)
+            raise
 
 
 def attempt(mutant: Mutant, tests: list[tuple[float, str]], source: Path, seconds: float) -> Result:
@@ -182,11 +190,13 @@ def _fate(tests: list[str], source: Path, limit: float) -> str:
         process = subprocess.Popen(  # noqa: S603 - our own tests
             command, cwd=ROOT, env=environment(source), stdout=said, stderr=said, start_new_session=True
         )
+        running.add(process)
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
             return "timeout"
         finally:
+            running.discard(process)
             _end(process)
     return "survived" if code == 0 else "killed"
 
