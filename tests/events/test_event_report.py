@@ -22,4 +22,4 @@ def test_services_are_hosts_and_a_failure_is_a_messages_until_its_service_is_dow
         ("objects", HostCondition.GOING, 2, 0, "500", AtFault.ITEMS),
         ("rows", HostCondition.FAILING, 5, 1, "nobody answers", AtFault.HOST),
     ]
-    assert (made.paused, made.classes, made.work.kept) == (True, {"new": 7}, 106)
+    assert (made.process.paused, made.classes, made.work.kept) == (True, {"new": 7}, 106)

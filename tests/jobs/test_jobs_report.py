@@ -9,7 +9,7 @@ from small_api import API, answer, api, run
 from sanderling import Job, JobReply, Request
 from sanderling.jobs.report import JobFacts, report
 from sanderling.jobs.status import JobStatus, published
-from sanderling.observe.report import HostCondition, Report
+from sanderling.observe.report import HostCondition, Report, Severity
 from sanderling.stores.status_file import write_status
 
 
@@ -42,7 +42,7 @@ def test_a_report_says_what_was_kept_what_waits_and_why(tmp_path: Path) -> None:
     assert told.work.asked == told.facts.requests >= 8
     assert told.doing == "told: ended with 5 records, 1 request left"
     assert {host.host: host.state for host in told.hosts}["dead.example"] is HostCondition.SET_ASIDE
-    assert told.troubles[0].startswith("dead.example: CONNECTION_REFUSED")
+    assert told.troubles[0].text.startswith("dead.example: CONNECTION_REFUSED")
 
 
 def test_a_report_names_readers_that_are_gone_and_a_budget_that_is_spent(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_report_names_readers_that_are_gone_and_a_budget_that_is_spent(tmp_pat
     assert report(told).doing == "told: the budget is spent with 0 records; 7 requests wait"
     assert report(told).facts.over_budget
     gone = msgspec.structs.replace(told, max_requests=None, gone={"leaf": 7}, paused=True)
-    assert report(gone).troubles == (
+    assert report(gone).texts(Severity.ERROR) == (
         "7 requests wait for the reader leaf, which the job has not; add it, or begin anew",
     )
     assert report(gone).doing == "told: paused; 7 requests wait, 0 requests in flight"

@@ -3,57 +3,26 @@
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from reports import COUNTS, REPORTS, Facts
 
 from sanderling.observe.report import (
     LONGEST,
     MOST_NAMES,
+    MOST_TROUBLES,
     AtFault,
     HostCondition,
-    HostReport,
+    Process,
     Report,
+    Severity,
+    Trouble,
     WorkCounts,
+    bound_troubles,
     join_names,
     largest,
     shorten,
     shorten_all,
 )
 
-
-class Facts(msgspec.Struct, frozen=True):
-    """What is special about some system."""
-
-    depth: int
-    by_name: dict[str, int]
-
-
-TEXTS = st.text(max_size=30)
-COUNTS = st.integers(0, 2**63 - 1)
-VALUES = st.floats(allow_nan=False, allow_infinity=False)
-WORK = st.builds(WorkCounts, asked=COUNTS, refused=COUNTS, kept=COUNTS, failed=COUNTS, waiting=COUNTS)
-HOSTS = st.builds(
-    HostReport,
-    host=TEXTS,
-    state=st.sampled_from(HostCondition),
-    waiting=COUNTS,
-    in_flight=COUNTS,
-    trouble=TEXTS,
-    at_fault=st.none() | st.sampled_from(AtFault),
-)
-REPORTS = st.builds(
-    Report[Facts],
-    system=TEXTS,
-    doing=TEXTS,
-    paused=st.booleans(),
-    troubles=st.lists(TEXTS, max_size=3).map(tuple),
-    work=WORK,
-    set_aside=COUNTS,
-    hosts=st.lists(HOSTS, max_size=3).map(tuple),
-    classes=st.dictionaries(TEXTS, COUNTS, max_size=3),
-    counters=st.dictionaries(TEXTS, VALUES, max_size=3),
-    gauges=st.dictionaries(TEXTS, st.none() | VALUES, max_size=3),
-    numbers=st.lists(st.tuples(TEXTS, TEXTS), max_size=3).map(tuple),
-    facts=st.builds(Facts, depth=COUNTS, by_name=st.dictionaries(TEXTS, COUNTS, max_size=3)),
-)
 WORDS = {"asked", "allowed", "kept", "failed"}
 
 
@@ -68,8 +37,8 @@ def test_json_has_the_field_names_and_every_value_in_words(report: Report[Facts]
 
     assert set(document) == set(Report.__struct_fields__)
     assert set(document["work"]) == {"asked", "refused", "kept", "failed", "waiting"}
-    assert all(each["state"] in {"going", "done", "throttled", "failing", "set aside"} for each in document["hosts"])
-    assert all(each["at_fault"] in {"host", "items", None} for each in document["hosts"])
+    assert all(each["state"] in set(HostCondition) for each in document["hosts"])
+    assert all(each["at_fault"] in {*AtFault, None} for each in document["hosts"])
 
 
 @given(REPORTS)
@@ -85,9 +54,11 @@ def test_totals_are_the_work_and_what_else_is_counted(report: Report[Facts]) -> 
 def test_what_a_system_does_not_know_may_be_left_out() -> None:
     work = WorkCounts(asked=3, refused=1, kept=2, failed=0, waiting=0)
 
-    report = Report(system="pages", doing="asking 1 host", work=work, facts=Facts(1, {}))
+    process = Process(pid=1, started=100.0, wall=107.0)
+    report = Report(system="pages", doing="asking 1 host", process=process, work=work, facts=Facts(1, {}))
 
-    assert (report.paused, report.troubles, report.set_aside, report.hosts) == (False, (), 0, ())
+    assert (report.process.paused, report.process.seconds) == (False, 7.0)
+    assert (report.troubles, report.time_left, report.set_aside, report.hosts) == ((), None, 0, ())
     assert report.totals() == {"asked": 3, "allowed": 2, "kept": 2, "failed": 0}
 
 
@@ -122,3 +93,17 @@ def test_names_are_joined_and_the_rest_is_counted() -> None:
     assert join_names([]) == ""
     assert join_names(["a", "b"]) == "a, b"
     assert join_names("abcde", 2) == "a, b and 3 more"
+
+
+@given(st.lists(st.builds(Trouble, st.sampled_from(Severity), st.text(max_size=5)), max_size=2 * MOST_TROUBLES))
+def test_the_worst_troubles_come_first_and_the_rest_is_counted(troubles: list[Trouble]) -> None:
+    several = bound_troubles(troubles)
+
+    order = [*reversed(Severity)]
+    assert [each.severity for each in several] == sorted((each.severity for each in troubles), key=order.index)[
+        :MOST_TROUBLES
+    ]
+    if len(troubles) > MOST_TROUBLES:
+        assert several[-1].text == f"and {len(troubles) - MOST_TROUBLES + 1} more"
+    else:
+        assert sorted(several, key=str) == sorted(troubles, key=str)

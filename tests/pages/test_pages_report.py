@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 from small_web import Crawled, crawl, page, web
 from statuses import VIEW, host, status
 
-from sanderling.engine.host_report import HostStatus
-from sanderling.observe.report import AtFault, HostCondition, HostReport, Report
+from sanderling.engine.host_report import HostStatus, report_host
+from sanderling.observe.report import AtFault, HostCondition, HostReport, Report, Severity, Trouble
 from sanderling.pages.report import PagesFacts, report
 from sanderling.pages.status import Status
 from sanderling.pages.status import status as take_status
@@ -32,7 +33,7 @@ def taken(done: Crawled) -> Report[PagesFacts]:
 def test_a_crawl_reports_what_it_did(tmp_path: Path) -> None:
     ended = taken(crawl(tmp_path / "out", web(**{f"{A}/": page("/x", "/gone"), f"{A}/x": page()}), f"{A}/"))
 
-    assert (ended.system, ended.doing, ended.paused) == ("pages", "ended with 2 pages, 0 URLs left", False)
+    assert (ended.system, ended.doing, ended.process.paused) == ("pages", "ended with 2 pages, 0 URLs left", False)
     assert (ended.work.kept, ended.work.failed, ended.work.waiting, ended.set_aside) == (2, 1, 0, 0)
     assert [(each.host, each.state, each.waiting, each.in_flight) for each in ended.hosts] == [
         ("a.example", HostCondition.DONE, 0, 0)
@@ -76,7 +77,7 @@ IDLE = host("idle.example", queued=0, inflight=0)
             AtFault.HOST,
         ),
         (GIVEN_UP, HostCondition.SET_ASIDE, "CONNECT_FAILED refused", AtFault.HOST),
-        (msgspec.structs.replace(GIVEN_UP, queued=0), HostCondition.DONE, "CONNECT_FAILED refused", AtFault.HOST),
+        (msgspec.structs.replace(GIVEN_UP, queued=0), HostCondition.FAILED, "CONNECT_FAILED refused", AtFault.HOST),
     ],
 )
 def test_each_host_has_its_state_and_the_reason(
@@ -91,6 +92,9 @@ def test_each_host_has_its_state_and_the_reason(
         in_flight=of.view.inflight,
         trouble=trouble,
         at_fault=at_fault,
+        requests=100,
+        latency=0.05,
+        why=of.view.why,
     )
 
 
@@ -101,7 +105,32 @@ def test_the_troubles_are_those_of_hosts_that_fail_or_are_set_aside() -> None:
         GIVEN_UP,
     )
 
-    assert report(status(*hosts)).troubles == ("b.example: TIMEOUT", "gone.example: CONNECT_FAILED refused")
+    assert report(status(*hosts)).troubles == (
+        Trouble(Severity.WARNING, "b.example: TIMEOUT"),
+        Trouble(Severity.WARNING, "gone.example: CONNECT_FAILED refused"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("view", "state"),
+    [
+        ({"not_before": 5.0}, HostCondition.THROTTLED),
+        ({"rejected": 3, "ceiling": 4.0}, HostCondition.THROTTLED),
+        ({"rejected": 3, "ceiling": 4.0, "learned": "latency: the host began to queue"}, HostCondition.SLOW),
+        ({"latency": 1.0}, HostCondition.SLOW),
+        ({"error_rate": 0.05}, HostCondition.FLAKY),
+        ({"cap": 1.0}, HostCondition.CAPPED),
+        ({"rejected": 3}, HostCondition.GOING),
+        ({"state": "open", "latency": 9.0}, HostCondition.FAILING),
+    ],
+)
+def test_a_host_that_is_asked_has_one_word_for_how_it_is(view: dict[str, Any], state: HostCondition) -> None:
+    assert report_host(host(**view)).state is state
+
+
+def test_a_host_that_is_asked_again_and_again_is_never_done() -> None:
+    assert report_host(IDLE).state is HostCondition.DONE
+    assert report_host(IDLE, lasting=True).state is HostCondition.GOING
 
 
 def test_what_is_set_aside_is_said() -> None:
@@ -146,7 +175,7 @@ STATUSES = st.builds(
 def test_a_report_agrees_with_its_status_and_comes_back_from_json(of: Status) -> None:
     made = report(of)
 
-    assert (made.paused, made.set_aside, made.work.waiting) == (of.paused, of.set_aside, of.waiting)
+    assert (made.process.paused, made.set_aside, made.work.waiting) == (of.paused, of.set_aside, of.waiting)
     assert made.work.kept == of.pages
     assert made.work.asked >= made.work.kept + made.work.failed
     assert [each.host for each in made.hosts] == [each.view.host for each in of.hosts]

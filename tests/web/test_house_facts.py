@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from sanderling.engine.host_report import HostStatus
 from sanderling.events.report import DeadShown
+from sanderling.observe.rates import WINDOW, Rates, Run
 from sanderling.observe.report import LONGEST, MOST_NAMES, MOST_TROUBLES
 from sanderling.stores.control_file import Control
 from sanderling.web.house import AnyStatus, Found, Said, Stamp
 from sanderling.web.house_facts import Extra, System, Track, report_of
-from sanderling.web.house_history import POINTS, WINDOW, Rates, Ring, Run
+from sanderling.web.house_history import POINTS, Ring
 from sanderling.web.house_hosts import Column, HostsQuery, page, rows_of
 from sanderling.web.polling_views import SettingView
 
@@ -174,6 +175,7 @@ def test_every_system_has_all_that_is_shown(tmp_path: Path, name: str) -> None:
 
     assert set(document) == {
         *("name", "system", "running", "paused", "ending", "age", "pid", "started", "doing", "troubles", "flow"),
+        "time_left",
         *("set_aside", "numbers", "facts", "points"),
     }
     assert document["name"] == document["system"] == name

@@ -57,7 +57,7 @@ NOBODY = Alerting()
 
 @asynccontextmanager
 async def saying(
-    sink: Webhook | None, tell: Callable[[Alert], object], options: Options, clock: Clock
+    sink: Webhook | None, tell: Callable[[str], object], options: Options, clock: Clock
 ) -> AsyncIterator[Callable[[Alert], None]]:
     """How alerts are said: to `tell`, which has a screen, to a webhook if there is one, in the log if it is wanted."""
     async with AsyncExitStack() as stack:
@@ -66,8 +66,14 @@ async def saying(
         alerts = await stack.enter_async_context(Alerts(sink, clock, Random()))
 
         def say(alert: Alert) -> None:
-            tell(alert)
+            tell(describe_alert(alert))
             if sink is not None or options.log_format is not None:
                 alerts.say(alert)
 
         yield say
+
+
+def describe_alert(alert: Alert) -> str:
+    """An alert on one line."""
+    fields = ", ".join(f"{each.name} {each.value.strip('`')}" for each in alert.fields)
+    return ": ".join(part for part in (alert.level.name.lower(), alert.title, fields) if part)

@@ -18,7 +18,7 @@ from sanderling.cli import CommandError
 from sanderling.cli.command_line import again
 from sanderling.cli.events.times import written
 from sanderling.cli.letters import InFolder, QueueFlags
-from sanderling.cli.published_words import line
+from sanderling.cli.report_words import line
 from sanderling.clock import SystemClock
 from sanderling.stores.queue import LONGEST_KEY, Dead, WholeQueue
 from sanderling.words import count, duration, printable, size

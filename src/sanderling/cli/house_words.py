@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from sanderling.cli.report_words import FLOW, flow
+from sanderling.observe.report import ASKED
 from sanderling.web.house import Found
 from sanderling.web.house_facts import System
 from sanderling.words import duration, printable
@@ -30,17 +32,11 @@ def is_silent(found: Found, wall: float) -> bool:
 
 
 def flowing(system: System) -> str:
-    """What moves, and what waits."""
-    flow = system.flow
-    if isinstance(system.points, dict) and system.points.get("asked") is None:
-        return f"{flow.waiting:,} waiting; how much moves is not known yet"
-    each = (("asked", flow.asked), ("allowed", flow.allowed), ("kept", flow.kept), ("failed", flow.failed))
-    return f"{', '.join(f'{rate(number)} {name}' for name, number in each)} a second; {flow.waiting:,} waiting"
-
-
-def rate(number: float) -> str:
-    """So many a second."""
-    return f"{number:,.1f}" if number < 100 else f"{number:,.0f}"
+    """What moves, what waits, and until when."""
+    known = not isinstance(system.points, dict) or system.points.get(ASKED) is not None
+    rates = {name: getattr(system.flow, name) if known else None for name in FLOW}
+    left = system.time_left if system.running and system.flow.waiting else None
+    return flow(rates, system.flow.waiting, left)
 
 
 def block(system: System, wall: float) -> Iterator[str]:

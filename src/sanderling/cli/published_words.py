@@ -10,8 +10,6 @@ from sanderling.cli import CommandError
 from sanderling.stores.status_file import Published, age, is_running
 from sanderling.words import clock_face, duration, printable
 
-NAME = 10  # columns of what a line is about
-
 
 def tell(
     what: str, found: Published | None, wall: float, lines: Iterable[str], *, as_json: bool, kept: object = None
@@ -37,11 +35,6 @@ def document(found: Published | None, wall: float, kept: object = None) -> dict[
 def nothing(what: str, folder: Path | str, flag: str, begin: str) -> CommandError:
     """That there is nothing to tell of: `what` never was in the folder, which `flag` names."""
     return CommandError(printable(f"{what} in {folder}; choose another folder with {flag}, or begin: {begin}"), code=2)
-
-
-def line(name: str, text: str) -> str:
-    """One thing about it."""
-    return f"{name:>{NAME}}  {text}"
 
 
 def state(found: Published, wall: float) -> str:

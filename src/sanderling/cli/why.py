@@ -13,12 +13,11 @@ from cyclopts import Parameter
 
 from sanderling import ids
 from sanderling.cli import CommandError
-from sanderling.cli.pages.hosts import mood
 from sanderling.cli.pages.summary import meaning, reasons
 from sanderling.cli.polling.why import polled_in
 from sanderling.cli.repos.why import repos_in
 from sanderling.clock import SystemClock
-from sanderling.engine.host_report import HostStatus
+from sanderling.engine.host_report import HostStatus, report_host
 from sanderling.jobs import status as jobs_status
 from sanderling.jobs.folder import FRONTIER
 from sanderling.jobs.status import JobStatus
@@ -81,7 +80,7 @@ class Published:
         found, waits = self.hosts[host], waits_in(self.folder, host)
         return {
             "host": host,
-            "state": mood(found).value,
+            "state": report_host(found).state.value,
             "why": explain(found.view),
             "pace": self.status.pace,
             "queued": found.queued,
@@ -183,11 +182,11 @@ def _faults(waits: HostWaits, wall: float) -> Iterator[str]:
 
 
 def _words(crawl: Published, host: HostStatus, since: float, *, running: bool) -> Iterator[str]:
-    where, then = crawl.folder.absolute(), f"{duration(since)} ago"
+    where, then, state = crawl.folder.absolute(), f"{duration(since)} ago", report_host(host).state
     if running:
-        yield f"{host.view.host} is {mood(host).value}: {then}, in the crawl in {where} (process {crawl.status.pid})."
+        yield f"{host.view.host} is {state}: {then}, in the crawl in {where} (process {crawl.status.pid})."
     else:
-        yield f"{host.view.host} was {mood(host).value} {then}, in the crawl in {where}, which does not run any more."
+        yield f"{host.view.host} was {state} {then}, in the crawl in {where}, which does not run any more."
     yield explain(host.view) + ("" if crawl.status.pace == "governor" else f" Paced by {crawl.status.pace}.")
     if host.queued:
         when = ": the host is set aside and only probed, and the next run asks for them first" if host.given_up else ""

@@ -1,24 +1,33 @@
 """What a consumer of events does, as the one report, made from its status. Pure."""
 
+from collections.abc import Iterator, Mapping
+
 import msgspec
 
 from sanderling.events.lately import Minute, ShortError
 from sanderling.events.modes import Modes
-from sanderling.events.status import EventsStatus, StationStatus
+from sanderling.events.status import ConsumerStatus, EventsStatus, StationStatus
 from sanderling.observe.report import (
     MOST_LISTED,
+    Activity,
     AtFault,
+    Event,
     HostCondition,
     HostReport,
     Report,
+    Severity,
+    Trouble,
     WorkCounts,
     largest,
+    process_of,
     shorten,
 )
 from sanderling.stores.queue import Dead
-from sanderling.words import count
+from sanderling.words import count, duration
 
 MOST_MINUTES = 60
+LABELS = ("positive", "neutral", "negative")
+MOST_CODES = 4
 
 
 class DeadShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +73,7 @@ def report(status: EventsStatus) -> Report[EventsFacts]:
     return Report(
         system=status.system,
         doing=_processing(status),
-        paused=status.paused,
+        process=process_of(status, paused=status.paused),
         troubles=tuple(_troubles(status)),
         work=WorkCounts(
             asked=status.received,
@@ -74,6 +83,7 @@ def report(status: EventsStatus) -> Report[EventsFacts]:
             waiting=waiting,
         ),
         hosts=tuple(map(_station, status.stations)),
+        hosts_known=len(status.stations),
         classes=status.classes,
         counters={"errors": status.errors, "posts": status.posts},
         numbers=(
@@ -88,6 +98,9 @@ def report(status: EventsStatus) -> Report[EventsFacts]:
             *((("consumers", f"{sum(each.running for each in status.consumers):,}"),) if status.consumers else ()),
             *((("under the id of another", f"{status.reused:,}"),) if status.reused else ()),
         ),
+        lines=tuple(_lines(status)),
+        activity=tuple(_activity(status)),
+        events=tuple(Event(each.at, _describe(each)) for each in status.recent[-MOST_LISTED:]),
         facts=EventsFacts(
             batches=status.batches,
             posts=status.posts,
@@ -105,6 +118,88 @@ def report(status: EventsStatus) -> Report[EventsFacts]:
             recent=tuple(_error(each) for each in status.recent[-MOST_LISTED:]),
         ),
     )
+
+
+def _activity(status: EventsStatus) -> Iterator[Activity]:
+    """Count posts by how they were meant, and items that are no posts."""
+    meant = {label.lower(): number for label, number in status.sentiments.items()}
+    for label in LABELS:
+        number = meant.get(label, 0)
+        yield Activity(label=label, value=number, text=f"{number:,}", counts=True)
+    yield Activity(label="errors", value=status.errors, text=f"{status.errors:,}", counts=True)
+
+
+def _lines(status: EventsStatus) -> Iterator[tuple[str, str]]:
+    """Say what came of messages, what failed and why, and what went out."""
+    yield "rows", describe_rows(status)
+    yield "pace", f"{status.lately.items:,.0f} items a second, in {status.lately.batches:,.1f} batches"
+    yield "queue", _queue(status)
+    yield "messages", _messages(status)
+    skipped = sum(status.skipped.values())
+    meant = {label.lower(): number for label, number in status.sentiments.items()}
+    parts = [f"{meant.get(label, 0):,} {label}" for label in LABELS]
+    yield "sentiment", ", ".join([*parts, f"{skipped:,} not read"] if skipped else parts)
+    codes = dict(list(largest(status.codes).items())[:MOST_CODES])
+    yield (
+        "errors",
+        f"{status.error_rate:.1%}: {_listed(status.categories)}; {_listed(codes)}" if status.errors else "none",
+    )
+    yield (
+        "platforms",
+        _listed({name: each.posts + each.errors for name, each in status.platforms.items()}) or "none yet",
+    )
+    yield "modes", _modes(status.modes)
+    outbox = f"; {count(status.outbox, 'message')} in the outbox" if status.outbox else ""
+    yield "sent", f"{_listed(status.sent) or 'nothing yet'}{outbox}"
+    for consumer in status.consumers:
+        yield "consumer", _consumer(consumer, status.wall)
+
+
+def describe_rows(status: EventsStatus | ConsumerStatus) -> str:
+    """Say what is in the rows."""
+    batches = "1 batch" if status.batches == 1 else f"{status.batches:,} batches"
+    return f"{batches}: {count(status.posts, 'post')}, {count(status.errors, 'error')}"
+
+
+def _queue(status: EventsStatus) -> str:
+    if status.queue is None:
+        return "does not say how many messages wait"
+    depth = status.queue
+    several = ((depth.taken, "in hand"), (depth.delayed, "for later"), (depth.dead, "given up"))
+    return ", ".join([f"{depth.ready:,} waiting", *(f"{number:,} {what}" for number, what in several if number)])
+
+
+def _messages(status: EventsStatus) -> str:
+    several = (
+        (status.duplicates, "seen before"),
+        (status.reused, "under the id of another"),
+        (status.postponed, "put off"),
+        (status.failed, "given up"),
+    )
+    return ", ".join([f"{status.processed:,} done", *(f"{number:,} {what}" for number, what in several if number)])
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {number:,}" for name, number in largest(counts).items())
+
+
+def _modes(now: Modes) -> str:
+    on = [name for name in ("new", "legacy", "inline") if getattr(now, name)]
+    share = f", of the new ones {now.canary:.0%}" if now.new and now.canary < 1 else ""
+    return f"{', '.join(on) or 'none'}{share}"
+
+
+def _consumer(found: ConsumerStatus, wall: float) -> str:
+    """Describe one of several processes."""
+    if not found.running:
+        since = duration(max(0.0, wall - found.wall))
+        return f"process {found.pid}, not running, last heard of {since} ago: {describe_rows(found)}"
+    pace = f"{found.items_per_second:,.0f} items a second"
+    return f"process {found.pid}, {found.doing}; {pace}; {describe_rows(found)}"
+
+
+def _describe(error: ShortError) -> str:
+    return shorten(f"{error.platform or 'unknown'} {error.content_id or '?'}: {error.code}: {error.message}")
 
 
 def _error(error: ShortError) -> ShortError:
@@ -130,14 +225,14 @@ def _processing(status: EventsStatus) -> str:
     return status.doing
 
 
-def _troubles(status: EventsStatus) -> list[str]:
-    found = [status.trouble] if status.trouble else []
+def _troubles(status: EventsStatus) -> Iterator[Trouble]:
+    if status.trouble:
+        yield Trouble(Severity.ERROR, shorten(status.trouble))
     if status.queue is None:
-        found.append("the queue does not answer")
+        yield Trouble(Severity.ERROR, "the queue does not answer")
     elif status.queue.dead:
-        found.append(f"{count(status.queue.dead, 'message')} given up")
+        yield Trouble(Severity.ERROR, f"{count(status.queue.dead, 'message')} given up")
     if status.modes_trouble:
-        found.append(f"the modes are as before: {status.modes_trouble}")
+        yield Trouble(Severity.WARNING, shorten(f"the modes are as before: {status.modes_trouble}"))
     if status.outbox_trouble:
-        found.append(status.outbox_trouble)
-    return found
+        yield Trouble(Severity.WARNING, shorten(status.outbox_trouble))

@@ -2,9 +2,21 @@
 
 import msgspec
 
-from sanderling.engine.host_report import TROUBLED, report_host
+from sanderling.engine.host_report import report_host, shared_lines
 from sanderling.jobs.status import JobStatus
-from sanderling.observe.report import Report, WorkCounts, join_names, largest, paced_by, shorten_all
+from sanderling.observe.report import (
+    Progress,
+    Report,
+    Severity,
+    Trouble,
+    WorkCounts,
+    bound_troubles,
+    host_troubles,
+    join_names,
+    largest,
+    paced_by,
+    process_of,
+)
 from sanderling.words import count, duration, size
 
 
@@ -27,12 +39,19 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 def report(status: JobStatus) -> Report[JobFacts]:
     """Make the report of a job."""
     hosts = tuple(map(report_host, status.hosts))
-    troubles = [*explain_gone(status), *(f"{each.host}: {each.trouble}" for each in hosts if each.state in TROUBLED)]
+    # Nothing that a run does brings a reader back: somebody has to.
+    gone = [Trouble(Severity.ERROR, text) for text in explain_gone(status)]
     return Report(
         system=status.system,
         doing=_doing(status),
-        paused=status.paused,
-        troubles=shorten_all(troubles),
+        process=process_of(status, paused=status.paused),
+        troubles=bound_troubles([*gone, *host_troubles(hosts)]),
+        progress=Progress(
+            done=max(0, status.known - status.waiting),
+            whole=status.known,
+            what="known requests",
+            failed=status.counts.get("failed", 0),
+        ),
         work=WorkCounts(
             asked=status.requests,
             refused=sum(host.view.rejected for host in status.hosts),
@@ -42,8 +61,10 @@ def report(status: JobStatus) -> Report[JobFacts]:
         ),
         set_aside=status.set_aside,
         hosts=hosts,
+        hosts_known=status.hosts_known,
         classes=status.classes,
         numbers=_numbers(status),
+        lines=shared_lines(status.shared),
         facts=JobFacts(
             name=status.name,
             counts=largest(status.counts),

@@ -4,9 +4,9 @@ A system makes its report from its status (`pages/report.py`, `sequence/report.p
 status looks like. Reports are read often and by many, so texts and lists of names are bounded (`shorten`, `largest`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -38,9 +38,72 @@ class HostCondition(StrEnum):
 
     GOING = "going"  # it is asked, and answers
     DONE = "done"  # nothing waits for it, and nothing is in flight
-    THROTTLED = "throttled"  # it told us to wait
+    FAILED = "failed"  # the same, and its last answer was no good one
+    THROTTLED = "throttled"  # it told us to wait, or refused requests above the rate that was learned
+    SLOW = "slow"  # its answers take long, or longer the more it is asked
+    FLAKY = "flaky"  # some of its answers fail
+    CAPPED = "capped"  # it is asked as fast as a rule allows
     FAILING = "failing"  # its circuit is open, or it says that it is switched off: only probes are sent
     SET_ASIDE = "set aside"  # it has not answered for so long that its items wait for the next run
+
+
+class Severity(StrEnum):
+    """How bad a trouble is."""
+
+    INFO = "info"  # worth knowing
+    WARNING = "warning"  # part of the work waits or fails; the rest goes on
+    ERROR = "error"  # the work stands still, or something is lost unless somebody acts
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """What is wrong, in a sentence."""
+
+    severity: Severity
+    text: str
+
+
+class Process(msgspec.Struct, frozen=True, kw_only=True):
+    """The process that reports. Times are Unix seconds."""
+
+    pid: int
+    started: float
+    wall: float  # when it reported
+    running: bool = True  # as far as it could say: one that was killed did not
+    paused: bool = False  # whether somebody paused it
+
+    @property
+    def seconds(self) -> float:
+        """How long it had run when it reported."""
+        return self.wall - self.started
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far it is, where the whole is known."""
+
+    done: int
+    whole: int
+    what: str  # is counted, in the plural
+    failed: int = 0  # of those that are done
+
+
+class Activity(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that a screen plots over time."""
+
+    label: str
+    value: float | None  # None if it is unknown
+    text: str  # the value in words
+    counts: bool = False  # whether it is a count that only grows: its growth is plotted
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that happened."""
+
+    wall: float  # when, in Unix seconds
+    text: str
+
+
+TROUBLED = (HostCondition.FAILING, HostCondition.SET_ASIDE)
+WORST_FIRST = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
 class AtFault(StrEnum):
@@ -59,6 +122,11 @@ class HostReport(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int  # requests to it that have no answer yet
     trouble: str = ""  # why it does not go well, in words; empty if it does
     at_fault: AtFault | None = None  # who caused the trouble; None without one, and for a host that only throttles
+    requests: int = 0  # that were sent to it
+    refused: int = 0  # of those, the ones that it did not accept
+    ceiling: float | None = None  # requests a second that it allows, as far as was learned
+    latency: float | None = None  # seconds until it answers
+    why: str = ""  # it is asked at this rate, in words
 
 
 class Report(msgspec.Struct, Generic[Facts_co], frozen=True, kw_only=True):
@@ -66,15 +134,21 @@ class Report(msgspec.Struct, Generic[Facts_co], frozen=True, kw_only=True):
 
     system: str  # which of the systems: "pages", "sequence", …
     doing: str  # what it is at, in one sentence
-    paused: bool = False  # whether somebody paused it
-    troubles: tuple[str, ...] = ()  # what is wrong, a sentence each, the most important first
+    process: Process
+    troubles: tuple[Trouble, ...] = ()  # what is wrong, the most important first
+    time_left: float | None = None  # seconds until all is done; None if that is unknown, or it never ends by itself
+    progress: Progress | None = None  # None where no whole is known
     work: WorkCounts
     set_aside: int = 0  # of the items that wait, those of hosts that do not answer
     hosts: tuple[HostReport, ...] = ()  # the hosts that are asked most; empty if the system does not list any
+    hosts_known: int = 0  # how many hosts there are, listed or not
     classes: Mapping[str, int] = {}  # requests given to each class of work since the start; empty if it has no classes
     counters: Mapping[str, float] = {}  # further counts that only grow; the rate of each is a series
     gauges: Mapping[str, float | None] = {}  # further values that go up and down, each a series; None if unknown
     numbers: tuple[tuple[str, str], ...] = ()  # label and text of the figures that matter most, in their order
+    lines: tuple[tuple[str, str], ...] = ()  # label and text of what needs a line of its own
+    activity: tuple[Activity, ...] = ()  # values that are plotted
+    events: tuple[Event, ...] = ()  # what happened lately, the oldest first
     facts: Facts_co  # what only this system has
 
     def totals(self) -> dict[str, float]:
@@ -83,8 +157,56 @@ class Report(msgspec.Struct, Generic[Facts_co], frozen=True, kw_only=True):
         allowed = max(0, work.asked - work.refused)
         return {ASKED: work.asked, ALLOWED: allowed, KEPT: work.kept, FAILED: work.failed, **self.counters}
 
+    def texts(self, *severities: Severity) -> tuple[str, ...]:
+        """Return the troubles of these severities, in words; without any, all that are wrong."""
+        wanted = severities or (Severity.WARNING, Severity.ERROR)
+        return tuple(each.text for each in self.troubles if each.severity in wanted)
+
 
 AnyReport = Report[msgspec.Struct]
+
+
+class Reporting(Protocol):
+    """What every status says of its process."""
+
+    @property
+    def pid(self) -> int:
+        """Who it is."""
+
+    @property
+    def wall(self) -> float:
+        """When it was taken."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it had run by then."""
+
+    @property
+    def running(self) -> bool:
+        """As far as it could say."""
+
+
+def process_of(status: Reporting, *, paused: bool) -> Process:
+    """Take what a status says of its process."""
+    return Process(
+        pid=status.pid,
+        started=status.wall - status.seconds,
+        wall=status.wall,
+        running=status.running,
+        paused=paused,
+    )
+
+
+def host_troubles(hosts: Iterable[HostReport]) -> list[Trouble]:
+    """Return what is wrong with hosts. Each of them is a warning: what waits for other hosts goes on."""
+    return [Trouble(Severity.WARNING, f"{each.host}: {each.trouble}") for each in hosts if each.state in TROUBLED]
+
+
+def bound_troubles(troubles: Sequence[Trouble], most: int = MOST_TROUBLES) -> tuple[Trouble, ...]:
+    """Return the worst troubles, each cut if it is too long; the last then says how many more there are."""
+    ordered = sorted(troubles, key=lambda each: WORST_FIRST.index(each.severity))
+    texts = shorten_all((each.text for each in ordered), most)
+    return tuple(Trouble(each.severity, text) for each, text in zip(ordered, texts, strict=False))
 
 
 def paced_by(pace: str) -> str:

@@ -2,8 +2,17 @@
 
 import msgspec
 
-from sanderling.engine.host_report import TROUBLED, report_host
-from sanderling.observe.report import Report, WorkCounts, join_names, largest, paced_by
+from sanderling.engine.host_report import report_host, shared_lines
+from sanderling.observe.report import (
+    Progress,
+    Report,
+    WorkCounts,
+    host_troubles,
+    join_names,
+    largest,
+    paced_by,
+    process_of,
+)
 from sanderling.pages.status import Status
 from sanderling.words import count, duration, size
 
@@ -29,13 +38,21 @@ def report(status: Status) -> Report[PagesFacts]:
     return Report(
         system=status.system,
         doing=_doing(status),
-        paused=status.paused,
-        troubles=tuple(f"{each.host}: {each.trouble}" for each in hosts if each.state in TROUBLED),
+        process=process_of(status, paused=status.paused),
+        troubles=tuple(host_troubles(hosts)),
+        progress=Progress(
+            done=max(0, status.known - status.waiting),
+            whole=status.known,
+            what="known URLs",
+            failed=counts.get("failed", 0),
+        ),
         work=_work(status, kept),
         set_aside=status.set_aside,
         hosts=hosts,
+        hosts_known=status.hosts_known,
         classes=status.classes,
         numbers=_numbers(status, kept),
+        lines=shared_lines(status.shared),
         facts=PagesFacts(
             counts=largest(counts),
             known=status.known,

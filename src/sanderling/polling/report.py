@@ -1,9 +1,24 @@
 """What polling does, as the one report, made from its status. Pure."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from sanderling.engine.host_report import HostStatus, report_host
-from sanderling.observe.report import MOST_LISTED, MOST_NAMES, Report, WorkCounts, shorten
+from sanderling.observe.report import (
+    MOST_LISTED,
+    MOST_NAMES,
+    Activity,
+    Event,
+    Report,
+    Severity,
+    Trouble,
+    WorkCounts,
+    bound_troubles,
+    process_of,
+    shorten,
+)
+from sanderling.outcome import Code
 from sanderling.polling.measures import ACCELERATED, USUAL, Late
 from sanderling.polling.status import ChangeStatus, PollingStatus
 from sanderling.words import count, duration
@@ -59,8 +74,8 @@ def report(status: PollingStatus) -> Report[PollingFacts]:
     return Report(
         system=status.system,
         doing=_polling(status),
-        paused=not status.enabled,
-        troubles=tuple(_troubles(status)),
+        process=process_of(status, paused=not status.enabled),
+        troubles=bound_troubles(list(_troubles(status))),
         work=WorkCounts(
             asked=requests,
             refused=0 if host is None else host.rejected,
@@ -68,7 +83,8 @@ def report(status: PollingStatus) -> Report[PollingFacts]:
             failed=status.failed,
             waiting=status.ready,
         ),
-        hosts=() if host is None else (report_host(HostStatus(host, status.ready, None)),),
+        hosts=() if host is None else (report_host(HostStatus(host, status.ready, None), lasting=True),),
+        hosts_known=0 if host is None else 1,
         classes=status.classes,
         gauges={"late_p99": None if late is None else late.p99},
         numbers=(
@@ -81,6 +97,9 @@ def report(status: PollingStatus) -> Report[PollingFacts]:
             ("missed runs", f"{sum(status.missed.values()):,}"),
             ("followers", f"{status.followers:,}"),
         ),
+        lines=tuple(_lines(status)),
+        activity=tuple(_activity(status)),
+        events=tuple(Event(each.at, _describe(each)) for each in status.recent[-MOST_LISTED:]),
         facts=PollingFacts(
             targets=msgspec.structs.asdict(status.targets),
             late={shorten(pace): Lateness(p50=each.p50, p99=each.p99) for pace, each in _first(status.late)},
@@ -104,6 +123,58 @@ def report(status: PollingStatus) -> Report[PollingFacts]:
             rate=status.rate,
         ),
     )
+
+
+def _lines(status: PollingStatus) -> Iterator[tuple[str, str]]:
+    """Say what is polled, how it went, how punctual it is, and who was told."""
+    yield "source", f"{status.source} at {status.host}" if status.host else status.source
+    yield "targets", describe_targets(status)
+    missed = sum(status.missed.values())
+    yield "runs", f"{status.ran:,}, {status.rate:,.1f} a second; {status.failed:,} failed, {missed:,} missed"
+    yield "late", _punctual(status)
+    followers = [f"{status.followers:,} follow the stream"] if status.followers else []
+    behind = [f"{each.name} is {count(each.behind, 'change')} behind" for each in status.subscribers if each.behind]
+    told = ", ".join([f"{count(status.changed, 'row')} changed", *followers, *behind])
+    yield "changes", f"{told}; the newest is number {status.newest:,}"
+
+
+def describe_interval(seconds: float) -> str:
+    """Say how long it is between two runs."""
+    if seconds < 1:
+        return f"{seconds * 1000:g} ms"
+    return f"{seconds:g} s" if seconds < 120 else duration(seconds)
+
+
+def describe_targets(status: PollingStatus) -> str:
+    """Say how many targets there are, and of what sort."""
+    counts = status.targets
+    sorts = ((counts.failing, "failing"), (counts.paused, "paused"), (counts.gone, "gone"))
+    return ", ".join([count(counts.all, "target"), *(f"{number:,} {what}" for number, what in sorts if number)])
+
+
+def _punctual(status: PollingStatus) -> str:
+    """Say how late runs began lately, of those that matter most."""
+    late = _late(status)
+    if late is None:
+        return "no runs lately"
+    what = "live runs" if ACCELERATED in status.late else "runs"
+    return f"{what} by {duration(late.p50)} at the median, 99 of 100 by {duration(late.p99)} at most"
+
+
+def _activity(status: PollingStatus) -> Iterator[Activity]:
+    """Count the runs of each kind, and say which are live."""
+    live = {each.kind: each.interval for each in status.accelerated}
+    for kind, runs in list(status.runs.items())[:MOST_LISTED]:
+        ran = sum(runs.values())
+        said = f"live: every {describe_interval(live[kind])}" if kind in live else count(ran, "run")
+        yield Activity(label=shorten(kind), value=ran, text=said, counts=True)
+
+
+def _describe(change: ChangeStatus) -> str:
+    if not change.table:
+        return "everything was removed"
+    fields = f": {', '.join(change.fields[:MOST_LISTED])}" if change.fields else ""
+    return shorten(f"{change.op} {change.table} {change.key}{fields}")
 
 
 def _first(late: dict[str, Late]) -> list[tuple[str, Late]]:
@@ -135,16 +206,18 @@ def _polling(status: PollingStatus) -> str:
     return f"{first.kind} {first.source_id[:SHORT]} is live: asked for every {duration(first.interval)}{more}"
 
 
-def _troubles(status: PollingStatus) -> list[str]:
-    found = [status.store_trouble] if status.store_trouble else []
+def _troubles(status: PollingStatus) -> Iterator[Trouble]:
+    if status.store_trouble:
+        yield Trouble(Severity.ERROR, status.store_trouble)
     if status.discovery_trouble:
-        found.append(f"what there is to poll could not be found out: {status.discovery_trouble}")
-    found += status.problems
-    found += [
-        f"{each.name} is {count(each.behind, 'change')} behind: {each.trouble}"
-        for each in status.subscribers
-        if each.trouble
-    ]
+        # Our own guard: a name that turned out to be one of ours.
+        hint = "; see --private" if status.discovery_trouble.startswith(Code.REFUSED) else ""
+        found = f"what there is to poll could not be found out: {status.discovery_trouble}{hint}"
+        yield Trouble(Severity.ERROR, found)
+    yield from (Trouble(Severity.WARNING, each) for each in status.problems)
+    for each in status.subscribers:
+        if each.trouble:
+            found = f"{each.name} is {count(each.behind, 'change')} behind: {each.trouble}"
+            yield Trouble(Severity.WARNING, found)
     if status.limiter is not None and status.limiter.state != "closed":
-        found.append(f"{status.host}: {status.limiter.why}")
-    return found
+        yield Trouble(Severity.WARNING, f"{status.host}: {status.limiter.why}")

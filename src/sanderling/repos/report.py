@@ -3,9 +3,18 @@
 import msgspec
 
 from sanderling.apis.atproto import PERMANENT
-from sanderling.engine.host_report import TROUBLED, report_host
 from sanderling.engine.host_report import HostStatus as EngineHostStatus
-from sanderling.observe.report import HostReport, Report, WorkCounts, largest, paced_by
+from sanderling.engine.host_report import report_host
+from sanderling.observe.report import (
+    HostReport,
+    Progress,
+    Report,
+    WorkCounts,
+    host_troubles,
+    largest,
+    paced_by,
+    process_of,
+)
 from sanderling.repos.source import ARCHIVED
 from sanderling.repos.status import HostStatus, RepoStatus
 from sanderling.words import count, duration, size
@@ -36,13 +45,15 @@ def report(status: RepoStatus) -> Report[ReposFacts]:
     done = min(status.known, status.before + settled) if status.known else status.before + settled
     left = max(0, status.known - done)
     rate = settled / status.seconds if status.seconds > 0 else 0.0
-    eta = left / rate if rate > 0 else None
+    time_left = left / rate if rate > 0 else None
     hosts = tuple(map(report_one, status.hosts))
     return Report(
         system=status.system,
-        doing=_doing(status, left, eta),
-        paused=status.paused,
-        troubles=tuple(f"{each.host}: {each.trouble}" for each in hosts if each.state in TROUBLED),
+        doing=_doing(status, left),
+        process=process_of(status, paused=status.paused),
+        troubles=tuple(host_troubles(hosts)),
+        time_left=time_left,
+        progress=Progress(done=done, whole=status.known, what="DIDs"),
         work=WorkCounts(
             # A host that is no longer asked is forgotten with its requests; how its repos ended is not.
             asked=max(sum(host.view.requests for host in status.hosts), ended),
@@ -53,13 +64,15 @@ def report(status: RepoStatus) -> Report[ReposFacts]:
         ),
         set_aside=status.set_aside,
         hosts=hosts,
+        hosts_known=status.hosts_known,
         classes=status.classes,
         counters={ARCHIVED: status.archived},
-        numbers=_numbers(status, left, eta),
+        numbers=_numbers(status, left, time_left),
+        lines=(("ended", _ended(status)),),
         facts=ReposFacts(
             done=done,
             known=status.known,
-            eta=None if eta is None else round(eta, 1),
+            eta=None if time_left is None else round(time_left, 1),
             categories=largest(status.ended),
             records=status.records,
             waiting=status.waiting,
@@ -71,11 +84,11 @@ def report(status: RepoStatus) -> Report[ReposFacts]:
     )
 
 
-def _numbers(status: RepoStatus, left: int, eta: float | None) -> tuple[tuple[str, str], ...]:
+def _numbers(status: RepoStatus, left: int, time_left: float | None) -> tuple[tuple[str, str], ...]:
     return (
         ("archived", f"{status.archived:,}"),
         ("left", f"{left:,}"),
-        ("time left", duration(eta)),
+        ("time left", duration(time_left)),
         ("records", f"{status.records:,}"),
         ("hosts", f"{status.hosts_known:,}"),
         ("set aside", f"{status.hosts_blocked:,}"),
@@ -89,14 +102,17 @@ def report_one(host: HostStatus) -> HostReport:
     return report_host(EngineHostStatus(host.view, host.waiting, host.trouble or None, host.blocked))
 
 
-def _doing(status: RepoStatus, left: int, eta: float | None) -> str:
+def _ended(status: RepoStatus) -> str:
+    """Say how repos ended, the most frequent first."""
+    return ", ".join(f"{number:,} {name}" for name, number in largest(status.ended).items()) or "none yet"
+
+
+def _doing(status: RepoStatus, left: int) -> str:
     aside = f", {status.set_aside:,} of them for hosts that do not answer or refuse them" if status.set_aside else ""
     if not status.running:
         return f"ended with {count(status.archived, 'repo')} archived, {left:,} left{aside}"
     if status.paused:
         return f"paused; {count(left, 'repo')} left, {count(status.inflight, 'request')} in flight"
-    soon = "" if eta is None or not left else f", about {duration(eta)}"
     return (
-        f"archiving from {count(status.hosts_known, 'host')}{paced_by(status.pace)}; {count(left, 'repo')} left"
-        f"{aside}{soon}"
+        f"archiving from {count(status.hosts_known, 'host')}{paced_by(status.pace)}; {count(left, 'repo')} left{aside}"
     )

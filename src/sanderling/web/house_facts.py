@@ -11,6 +11,7 @@ from sanderling.events.report import DeadShown, EventsFacts
 from sanderling.events.status import EventsStatus
 from sanderling.jobs import report as jobs_report
 from sanderling.jobs.status import JobStatus
+from sanderling.observe.rates import Rates, Run
 from sanderling.observe.report import (
     ALLOWED,
     ASKED,
@@ -32,7 +33,7 @@ from sanderling.repos.status import RepoStatus
 from sanderling.sequence import report as sequence_report
 from sanderling.sequence.status import SequenceStatus
 from sanderling.web.house import UNKNOWN, UNSOUND, AnyStatus, Found, Said
-from sanderling.web.house_history import Rates, Ring, Run
+from sanderling.web.house_history import Ring
 from sanderling.web.polling_views import SettingView
 from sanderling.words import duration
 
@@ -66,6 +67,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     doing: str
     troubles: tuple[str, ...]
+    time_left: float | None = None  # seconds; None if it is unknown
     flow: Flow
     set_aside: int = 0  # of what waits, the items of hosts that do not answer
     numbers: tuple[tuple[str, str], ...]
@@ -141,13 +143,14 @@ class Track:
             name=found.name,
             system=found.system,
             running=running,
-            paused=report.paused,
+            paused=report.process.paused,
             ending=found.control.ending if running else "",
             age=round(found.age(wall), 1),
             pid=said.pid,
             started=said.started,
             doing=shorten(f"silent; it was: {report.doing}" if silent else report.doing),
-            troubles=shorten_all((*_silence(found, wall, silent=silent), *report.troubles)),
+            troubles=shorten_all((*_silence(found, wall, silent=silent), *report.texts())),
+            time_left=report.time_left,
             flow=self._flow(report) if running else Flow(waiting=report.work.waiting),
             set_aside=report.set_aside,
             numbers=report.numbers[:MOST_NUMBERS],

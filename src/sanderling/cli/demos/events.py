@@ -20,11 +20,11 @@ from sanderling.cli.events.consume import run_events, wait_until_empty
 from sanderling.cli.events.flags import ConsumeFlags, Reading
 from sanderling.cli.events.numbers import HOUR, LABELS, Numbers, gather
 from sanderling.cli.events.place import KNOWN, OWN_LETTERS, Folder
-from sanderling.cli.events.report import Report, label, told
+from sanderling.cli.events.report import Report, told
 from sanderling.cli.events.report_svg import svg
-from sanderling.cli.events.screen import View, fitting
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import DEFAULT, Options
+from sanderling.cli.report_screen import fitting
 from sanderling.cli.running import Ran
 from sanderling.cli.screen import Drawing
 from sanderling.cli.worlds.social import Crawler
@@ -48,7 +48,6 @@ REPORT = "report.svg"
 SEED = 1  # the same day each time, so that what one person sees another can look for
 BATCHES = 280
 SECONDS = 17.0  # that the day takes, at least
-COLUMN = 0.25  # seconds of a column on the screen, so that the whole day is seen
 AHEAD = 6  # messages that may wait: on a slow machine the day takes longer, and is the same
 DEAD = 10_000  # more than there are
 
@@ -99,7 +98,7 @@ async def _run(out: Path, options: Options, *, as_json: bool) -> bool:
     today = SystemClock().wall() // DAY * DAY
     social = Social(SEED, small_day(), began=today - DAY)
     day = Publishing(social, DayClock(social.began))
-    screen = fitting(json=as_json, logs=options.log_format is not None, view=View(day.caption, COLUMN))
+    screen = fitting(json=as_json, logs=options.log_format is not None)
     flags = ConsumeFlags(Folder(out=out), metrics_port=None)
     screen.note("A simulated day of social media on this machine; nothing leaves it.")
     ran = await run_events(flags, Reading().analyser(), options, day.clock, screen, until=day.run)
@@ -145,10 +144,6 @@ class Publishing:
                 await real.sleep(0.05)
         await wait_until_empty(system)
         self.over = True
-
-    def caption(self) -> str:
-        """What time of the day it is."""
-        return f"it is {label(self.clock.at, '%H:%M')} of the simulated day"
 
 
 # Proof.

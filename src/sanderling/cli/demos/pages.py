@@ -16,8 +16,8 @@ from sanderling.cli.loop import explain_end
 from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.pages.crawl import CrawlFlags, Network, crawl_folder, open_folder
 from sanderling.cli.pages.ledger import ENDS
-from sanderling.cli.pages.screen import fitting
 from sanderling.cli.pages.summary import Summary, summarise
+from sanderling.cli.report_screen import fitting
 from sanderling.clock import Clock, ScaledClock, SystemClock
 from sanderling.ids import host_of
 from sanderling.limit import HostView

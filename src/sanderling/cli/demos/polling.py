@@ -17,9 +17,9 @@ from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.polling.flags import Pace, PollFlags, Upstream
 from sanderling.cli.polling.place import Place, opened
 from sanderling.cli.polling.poll import Lateness, run_polling
-from sanderling.cli.polling.screen import fitting
 from sanderling.cli.polling.summary import punctuality
 from sanderling.cli.reach import KNOWN
+from sanderling.cli.report_screen import fitting
 from sanderling.cli.running import Ran
 from sanderling.clock import Clock, ScaledClock
 from sanderling.polling.status import PollingStatus

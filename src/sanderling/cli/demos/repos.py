@@ -13,11 +13,11 @@ from sanderling.cli import CommandError
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.loop import explain_end
 from sanderling.cli.options import Options
+from sanderling.cli.report_screen import fitting
 from sanderling.cli.repos.crawl import KNOWN, open_stores, run_crawl
 from sanderling.cli.repos.directory import FILE
 from sanderling.cli.repos.flags import Asking, Keeping
 from sanderling.cli.repos.progress import USUAL, Place
-from sanderling.cli.repos.screen import fitting
 from sanderling.cli.running import Ran
 from sanderling.clock import Clock, ScaledClock
 from sanderling.extras import have

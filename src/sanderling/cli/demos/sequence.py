@@ -19,12 +19,11 @@ from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.reach import KNOWN
+from sanderling.cli.report_screen import fitting
 from sanderling.cli.running import Ran
 from sanderling.cli.sequence.crawl import open_state, run_crawl
 from sanderling.cli.sequence.flags import CrawlFlags, Pace, Upstream
 from sanderling.cli.sequence.place import ROWS, Place
-from sanderling.cli.sequence.screen import fitting
-from sanderling.cli.sequence.words import age
 from sanderling.clock import Clock, ScaledClock
 from sanderling.sequence.guard import GuardRules
 from sanderling.sequence.scaling import ScaleRules
@@ -202,9 +201,9 @@ class Story:
         last, refused = self.ran.last, self.tally.kinds[Kind.REFUSED]
         workers = [RULES.scale.workers, *(each.workers for each in last.decisions)]
         yield (
-            f"It began {age(HISTORY)} behind and ended {age(last.lag)} behind, with {workers[0]} workers at first, "
-            f"{max(workers)} at most and {workers[-1]} in the end. The game allows {QUOTA:g} requests a second; it had "
-            f"to refuse {refused:,}."
+            f"It began {duration(HISTORY)} behind and ended {duration(last.lag)} behind, with {workers[0]} workers "
+            f"at first, {max(workers)} at most and {workers[-1]} in the end. The game allows {QUOTA:g} requests "
+            f"a second; it had to refuse {refused:,}."
         )
         yield (
             f"{count(last.skipped, 'id')} that never existed were skipped as {count(last.gaps, 'gap')}. "

@@ -16,15 +16,16 @@ from sanderling.cli.alerting import NOBODY, Alerting, saying
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.flags import ConsumeFlags, Reading, Work
 from sanderling.cli.events.place import KNOWN, OWN_BODIES, OWN_LETTERS, OWN_ROWS, USUAL, Bodies, Folder, Letters, Rows
-from sanderling.cli.events.screen import Screen, fitting
 from sanderling.cli.events.summary import summarise, words
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import WATCHED, Options, Watched, expose
+from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.clock import Clock, SystemClock
 from sanderling.events.analysis.analyse import Analyser
 from sanderling.events.modes import LiveModes, modes_from
+from sanderling.events.report import report
 from sanderling.events.stations import Stations
 from sanderling.events.status import EventsStatus
 from sanderling.events.system import EventsSystem
@@ -128,7 +129,7 @@ async def run_events(
             screen=screen,
             executor=executor,
             status=watch.status,
-            frame=watch.status,
+            frame=lambda *, running=True: report(watch.status(running=running)),
             metrics=expose(EventsMetrics, watch.readings),
             stopping=_describe_batches,
             contexts=(flags.serving.serve(app, screen.note),),

@@ -5,7 +5,7 @@ from typing import Any
 
 from sanderling.cli import command_line
 from sanderling.cli.events.flags import ConsumeFlags
-from sanderling.cli.events.words import done, errors, messages, queue, sentiments, troubles
+from sanderling.events.report import report
 from sanderling.events.status import EventsStatus
 from sanderling.words import count, duration
 
@@ -38,21 +38,23 @@ def summarise(flags: ConsumeFlags, last: EventsStatus) -> dict[str, Any]:
             "delayed": last.queue.delayed,
             "dead": last.queue.dead,
         },
-        "trouble": list(troubles(last)),
+        "trouble": list(report(last).texts()),
         "out": str(flags.folder.out),
     }
 
 
 def words(flags: ConsumeFlags, last: EventsStatus, onward: str) -> Iterator[str]:
     """The summary as lines, with the command to go on with; those that are indented must not be broken."""
+    made = report(last)
+    said = dict(made.lines)
     yield ""
-    yield f"Consumed for {duration(last.seconds)}: {done(last)}."
-    yield f"Messages: {messages(last)}; the queue: {queue(last)}."
+    yield f"Consumed for {duration(last.seconds)}: {said['rows']}."
+    yield f"Messages: {said['messages']}; the queue: {said['queue']}."
     if last.posts:
-        yield f"Posts: {sentiments(last)}."
+        yield f"Posts: {said['sentiment']}."
     if last.errors:
-        yield f"Errors: {errors(last)}."
-    yield from troubles(last)
+        yield f"Errors: {said['errors']}."
+    yield from made.texts()
     if last.queue is not None and last.queue.dead:
         yield ""
         yield f"{count(last.queue.dead, 'message')} given up. Why, and how to try again:"

@@ -20,7 +20,7 @@ from sanderling.cli.jobs.load import load_job, read_arguments
 from sanderling.cli.jobs.summary import JobSummary, summarise, words
 from sanderling.cli.limits import Law, make_limiter
 from sanderling.cli.options import WATCHED, Options, Watched, expose
-from sanderling.cli.pages.screen import Screen, Words, fitting
+from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import SystemClock
 from sanderling.engine.rules import EngineRules
@@ -30,6 +30,7 @@ from sanderling.fetch.transport import Transport, connections_for
 from sanderling.flow.desk import desk_in
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.job import Job, JobError
+from sanderling.jobs.report import report
 from sanderling.jobs.run import JobRun, JobTools, hosts_of
 from sanderling.jobs.running import BODIES, RPS, http_rules
 from sanderling.jobs.status import JobStatus, status
@@ -41,7 +42,6 @@ from sanderling.stores.frontier_rows import End
 
 UNFINISHED = 3  # the exit code if requests still wait: for hosts that do not answer, or for readers that are gone
 SHOWN = 100  # hosts that a screen chooses from, four times a second
-RECORDS = Words("records", "requests")
 
 
 @Parameter(name="*")
@@ -128,7 +128,7 @@ def run(  # noqa: PLR0913 - a flag each
         if retry:
             folder.frontier.reopen(End.FAILED)
         go_on = again("run", file, "--out", out, *flags, asking, options)
-        screen = fitting(json=json, words=RECORDS)
+        screen = fitting(json=json)
         with event_loop.explain_end(go_on, (FolderError, JobError)):
             ran = event_loop.run(run_folder(job, folder, transport, asking, options, screen, cache=cache))
         once_more = again("run", file, "--out", out, *flags, "--retry", asking, options)
@@ -188,7 +188,7 @@ async def run_folder(  # noqa: PLR0913 - what a job is run with
             screen=screen,
             executor=executor,
             status=take,
-            frame=partial(take, SHOWN),
+            frame=lambda *, running=True: report(take(SHOWN, running=running)),
             metrics=expose(JobMetrics, partial(take, 0)),
             transport=transport,
         )

@@ -7,21 +7,17 @@ from pathlib import Path
 import msgspec
 
 from sanderling.cli import CommandError
-from sanderling.cli.pages.hosts import mood, ranked, words_of
 from sanderling.cli.pages.summary import by_reason, reasons
-from sanderling.cli.published_words import line, tell
+from sanderling.cli.published_words import tell
+from sanderling.cli.report_words import line, report_lines
 from sanderling.clock import SystemClock
 from sanderling.jobs.folder import FRONTIER
-from sanderling.jobs.report import explain_gone
+from sanderling.jobs.report import report
 from sanderling.jobs.status import JobStatus, published
-from sanderling.observe.report import paced_by
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.status_file import is_running
-from sanderling.words import count, size
-
-SHOWN = 5  # hosts
 
 
 class KeptJob(msgspec.Struct, frozen=True):
@@ -83,9 +79,4 @@ def words(kept: KeptJob, found: JobStatus | None, wall: float) -> Iterator[str]:
     if kept.counts["left_out"]:
         yield line("left out", f"{kept.counts['left_out']:,} of hosts that are out of scope")
     if found is not None:
-        for each in explain_gone(found):
-            yield line("gone", each)
-        doing = f"{'paused, ' if found.paused else ''}{count(found.inflight, 'request')} in flight; " if running else ""
-        yield line("now" if running else "at the end", f"{doing}{size(found.bytes)} read{paced_by(found.pace)}")
-        for host in ranked(found.hosts, len(found.hosts))[:SHOWN]:
-            yield line("host", f"{host.view.host}, {mood(host).value}: {words_of(host)}")
+        yield from report_lines(report(found), running=running)

@@ -20,8 +20,8 @@ from sanderling.cli.flag_files import listing
 from sanderling.cli.limits import Law, make_limiter
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import WATCHED, Options, Watched, expose
-from sanderling.cli.pages.screen import Screen, fitting
 from sanderling.cli.pages.summary import summarise, words
+from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import Clock, SystemClock
 from sanderling.engine.handover import HandOverError
@@ -36,6 +36,7 @@ from sanderling.pages.crawling import BODIES, http_rules
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.leave_out import LeaveOut
 from sanderling.pages.parquet import have_parquet
+from sanderling.pages.report import report
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.status import Status, status
 from sanderling.pages.urls import Scope, UrlError, normalise, read_seeds
@@ -199,7 +200,7 @@ async def crawl_folder(
                 screen=screen,
                 executor=executor,
                 status=take,
-                frame=partial(take, SHOWN),
+                frame=lambda *, running=True: report(take(SHOWN, running=running)),
                 metrics=expose(PagesMetrics, partial(take, 0)),
                 transport=transport,
             )

@@ -11,22 +11,19 @@ from cyclopts import Parameter
 
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson
-from sanderling.cli.pages.hosts import mood, ranked, words_of
 from sanderling.cli.pages.summary import FAULTS, by_reason, reasons
-from sanderling.cli.published_words import line, tell
+from sanderling.cli.published_words import tell
+from sanderling.cli.report_words import line, report_lines
 from sanderling.cli.why import crawls_in
 from sanderling.clock import SystemClock
-from sanderling.limit.snapshot import explain, scope_words
-from sanderling.observe.report import paced_by
 from sanderling.pages.earlier import LEDGER
+from sanderling.pages.report import report
 from sanderling.pages.status import Status, published
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_rows import End, Fault
 from sanderling.stores.status_file import is_running
-from sanderling.words import count, size
 
-SHOWN = 5  # hosts
 NOT_ASKED = {
     End.REFUSED: "by robots.txt",
     End.LEFT: "because of --max-pages",
@@ -128,11 +125,7 @@ def words(kept: Kept, found: Status | None, wall: float) -> Iterator[str]:
         if number := counts[end.name.lower()]:
             yield line(end.name.lower().replace("_", " "), f"{number:,} {why}")
     if found is not None:
-        doing = f"{'paused, ' if found.paused else ''}{count(found.inflight, 'request')} in flight; " if running else ""
-        yield line("now" if running else "at the end", f"{doing}{size(found.bytes)} read{paced_by(found.pace)}")
-        yield from _hosts(found)
-        for view in found.shared[:SHOWN]:
-            yield line("shared", f"{scope_words(view.host)}: {explain(view)}")
+        yield from report_lines(report(found), running=running)
 
 
 def _waiting(kept: Kept) -> str:
@@ -141,14 +134,3 @@ def _waiting(kept: Kept) -> str:
         return "all of them decided" if kept.finished else "none of them waiting"
     # Rounded down: what is not all is never 100 %.
     return f"{100 * (kept.known - waiting) // kept.known} % of them decided, {waiting:,} still to ask for"
-
-
-def _hosts(found: Status) -> Iterator[str]:
-    """How many there are, and of those that are slow or worse a few, with the reason."""
-    troubled = [host for host in ranked(found.hosts, len(found.hosts)) if mood(host).troubled]
-    wrong = f", {len(troubled):,} of them slow or in trouble" if troubled else ""
-    yield line("hosts", f"{found.hosts_known:,}{wrong}")
-    for host in troubled[:SHOWN]:
-        yield line("host", f"{host.view.host}, {mood(host).value}: {words_of(host)}")
-    if len(troubled) > SHOWN:
-        yield line("", f"and {len(troubled) - SHOWN:,} more: see sanderling why HOST")

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from sanderling.cli import CommandError
 from sanderling.cli.polling.place import USUAL, Place, known
-from sanderling.cli.polling.words import often
 from sanderling.clock import SystemClock
+from sanderling.polling.report import describe_interval
 from sanderling.polling.settings import DAY, LONGEST, SHORTEST, KnownSetting, SettingError, Sort
 from sanderling.stores.polling import Field, PollingStore, PollingStoreError, Query, Target
 from sanderling.words import count, printable
@@ -92,7 +92,7 @@ def promote(
         return number
 
     number = done(place, work)
-    lasts = f", for {often(seconds)}" if seconds else ""
+    lasts = f", for {describe_interval(seconds)}" if seconds else ""
     told({"promoted": number, "seconds": seconds}, f"promoted {count(number, 'target')}{lasts}", json=json)
 
 
@@ -116,7 +116,7 @@ def change(
     if interval is not None:
         seconds = None if interval == DEFAULT else _seconds("--interval", interval, SHORTEST, LONGEST)
         fields["set_seconds"] = seconds
-        said.append("usual interval" if seconds is None else f"every {often(seconds)}")
+        said.append("usual interval" if seconds is None else f"every {describe_interval(seconds)}")
     if priority is not None:
         weight = None if priority == DEFAULT else _priority(priority)
         fields["set_priority"] = weight

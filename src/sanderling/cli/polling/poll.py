@@ -2,10 +2,8 @@
 
 import sys
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import accumulate
 from math import ceil
@@ -15,7 +13,7 @@ from typing import Annotated
 from aiohttp.web import Application
 from cyclopts import Parameter
 
-from sanderling.apis.polled import Discovered, PolledSource
+from sanderling.apis.polled import PolledSource
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.loop import describe_inflight, explain_end
@@ -23,9 +21,9 @@ from sanderling.cli.loop import run as run_loop
 from sanderling.cli.options import DEFAULT, WATCHED, Options, Watched, expose
 from sanderling.cli.polling.flags import Pace, PollFlags, Telling, Upstream
 from sanderling.cli.polling.place import USUAL, Place, keep_kinds, opened
-from sanderling.cli.polling.screen import Frame, KindPace, Screen, fitting
 from sanderling.cli.polling.summary import again, fetched, summarise, words
 from sanderling.cli.reach import KNOWN
+from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.clock import Clock, SystemClock
@@ -34,8 +32,8 @@ from sanderling.observe.histogram import Histogram
 from sanderling.observe.metrics_polling import PollingMetrics
 from sanderling.polling.control import Ingested, PollingControl
 from sanderling.polling.discovery import DiscoveryError
-from sanderling.polling.feed import Feed, Trimmed
 from sanderling.polling.measures import Late
+from sanderling.polling.report import report
 from sanderling.polling.sinks import Sink
 from sanderling.polling.status import PollingStatus
 from sanderling.polling.subscribers import Subscriber
@@ -123,7 +121,7 @@ async def run_polling(
         tools = Tools(source, fetcher, transport.limiter, transport.memory, store, executor, folder)
         system = PollingSystem(tools, clock=clock, rng=Random(), keep=flags.telling.keep_changes)
         watch = PollingWatch(system)
-        control, frames = PollingControl(system, watch), _Frames(system, watch)
+        control = PollingControl(system, watch)
 
         async def stop_after() -> None:
             if until is not None:
@@ -133,7 +131,7 @@ async def run_polling(
                     system.stop()
 
         async def poll() -> None:
-            await system.run(watch.run(), _tell_changes(system.feed, screen), stop_after())
+            await system.run(watch.run(), stop_after())
             await watch.count()
 
         shell = Shell(
@@ -142,7 +140,7 @@ async def run_polling(
             screen=screen,
             executor=executor,
             status=watch.take,
-            frame=frames.take,
+            frame=lambda *, running=True: report(watch.take(running=running)),
             metrics=expose(PollingMetrics, watch.readings),
             stopping=lambda inflight: describe_inflight(inflight) if inflight else "stopping",
             transport=transport,
@@ -182,43 +180,9 @@ def _make_api(control: PollingControl, source: PolledSource, clock: Clock) -> Ap
     return polling_app(control, clock, streams, never_live)
 
 
-@dataclass(slots=True)
-class _Frames:
-    """What there is to see."""
-
-    system: PollingSystem
-    watch: PollingWatch
-    _found: Discovered | None = None
-    _targets: Counter[str] = field(default_factory=Counter)
-
-    def take(self, *, running: bool = True) -> Frame:
-        """The frame of now."""
-        settings, found = self.system.live.now, self.system.discovery.last
-        if found is not self._found:
-            self._found = found
-            self._targets = Counter(each.kind for each in (found.wanted if found else ()))
-        kinds = self.system.tools.source.kinds
-        usual = settings.usual if settings else {}
-        paces = [KindPace(kind.name, self._targets[kind.name], usual.get(kind.name, 0.0)) for kind in kinds]
-        return Frame(self.watch.take(running=running), paces)
-
-
 def overall(lateness: Histogram) -> Late:
     """How late runs were, all in all: none of these bounds is too low."""
     bounds = [bound for bound, _ in lateness.buckets]
     numbers = list(accumulate(number for _, number in lateness.buckets))
     half, most = (bounds[bisect_left(numbers, ceil(numbers[-1] * share))] for share in (0.5, 0.99))
     return Late(half, most, numbers[-1])
-
-
-async def _tell_changes(feed: Feed, screen: Screen) -> None:
-    """Show what changes, until cancelled."""
-    while not feed.closed:
-        with suppress(Trimmed):  # more changed than is kept: what comes now is enough to look at
-            await _follow(feed, screen)
-
-
-async def _follow(feed: Feed, screen: Screen) -> None:
-    async with aclosing(feed.follow(feed.newest)) as batches:
-        async for batch in batches:
-            screen.tell(batch)

@@ -8,9 +8,9 @@ from typing import Any
 from sanderling.cli import command_line
 from sanderling.cli.options import Options
 from sanderling.cli.polling.flags import PollFlags
-from sanderling.cli.polling.words import lateness, targets, troubles
 from sanderling.polling.control import Ingested
 from sanderling.polling.measures import ACCELERATED, USUAL, Late
+from sanderling.polling.report import describe_targets, report
 from sanderling.polling.status import PollingStatus
 from sanderling.words import count, duration
 
@@ -31,7 +31,7 @@ def summarise(flags: PollFlags, last: PollingStatus, late: Mapping[str, Late]) -
         "changes": last.changed,
         "newest": last.newest,
         "late": {pace: _late(each) for pace, each in late.items()},
-        "trouble": list(troubles(last)),
+        "trouble": list(report(last).texts()),
         "out": str(flags.place.out),
     }
 
@@ -53,11 +53,11 @@ def words(flags: PollFlags, last: PollingStatus, late: Mapping[str, Late], onwar
     """The summary as lines, with the command to go on with; those that are indented must not be broken."""
     yield ""
     yield (
-        f"Polled {targets(last)} for {duration(last.seconds)}: {count(last.ran, 'run')}, {last.failed:,} failed, "
-        f"{sum(last.missed.values()):,} missed, {count(last.changed, 'change')}."
+        f"Polled {describe_targets(last)} for {duration(last.seconds)}: {count(last.ran, 'run')}, "
+        f"{last.failed:,} failed, {sum(last.missed.values()):,} missed, {count(last.changed, 'change')}."
     )
     yield from punctuality(late)
-    yield from troubles(last)
+    yield from report(last).texts()
     yield ""
     yield "Go on with, and look at what is due:"
     yield ""
@@ -70,7 +70,8 @@ def punctuality(lateness_of: Mapping[str, Late]) -> Iterator[str]:
     """How late runs began, a sentence for each pace."""
     for pace, what in ((ACCELERATED, "live run"), (USUAL, "other run")):
         if late := lateness_of.get(pace):
-            yield f"Of {count(late.runs, what)} {lateness(late)}."
+            half, most = (f"within {duration(each)}" if each < inf else "at any time" for each in (late.p50, late.p99))
+            yield f"Of {count(late.runs, what)} half began {half} of their time, 99 of 100 {most}."
 
 
 def fetched(last: PollingStatus, done: Iterable[Ingested]) -> tuple[list[str], dict[str, Any]]:

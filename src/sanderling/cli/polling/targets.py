@@ -14,9 +14,9 @@ from sanderling.cli import CommandError
 from sanderling.cli.polling.admin import Json, done, told
 from sanderling.cli.polling.flags import full_key
 from sanderling.cli.polling.place import USUAL, Place, known_kinds
-from sanderling.cli.polling.words import SHORT, often
 from sanderling.clock import SystemClock
 from sanderling.polling.live import LiveSettings
+from sanderling.polling.report import SHORT, describe_interval
 from sanderling.polling.settings import Setting, SettingError
 from sanderling.polling.status import published
 from sanderling.stores.polling import Counts, PollingStore, Query, Target
@@ -130,7 +130,7 @@ def _live(target: Target, wall: float) -> bool:
 def _cells(target: Target, wall: float, length: int | None) -> Iterator[str]:
     yield target.kind
     yield target.source_id[:length]
-    yield "live" if _live(target, wall) else often(target.interval)
+    yield "live" if _live(target, wall) else describe_interval(target.interval)
     yield _due(target, wall)
     yield f"{target.runs:,}"
     yield f"{target.missed:,}"

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from sanderling.cli.pages.hosts import busy
-from sanderling.cli.polling.words import now, troubles
-from sanderling.engine.host_report import HostStatus
+from sanderling.engine.host_report import HostStatus, report_host
 from sanderling.limit import HostView, explain
+from sanderling.polling.report import report
 from sanderling.polling.status import PollingStatus, published
 from sanderling.stores.status_file import FILE, age, is_running
 from sanderling.words import duration
@@ -34,7 +33,7 @@ class Polled(NamedTuple):
 
     @property
     def _state(self) -> str:
-        return busy(HostStatus(self.view, self.status.ready, None)).value
+        return report_host(HostStatus(self.view, self.status.ready, None), lasting=True).state.value
 
     def words(self, host: str, wall: float) -> Iterator[str]:
         """How the host is, in sentences."""
@@ -44,7 +43,8 @@ class Polled(NamedTuple):
         else:
             yield f"{host} was {self._state} {then}, polled into {where}, which does not run any more."
         yield explain(self.view)
-        for said in (now(self.status), *troubles(self.status)):
+        made = report(self.status)
+        for said in (made.doing, *made.texts()):
             yield f"{said[0].upper()}{said[1:]}."
 
     def document(self, host: str, wall: float) -> dict[str, object]:

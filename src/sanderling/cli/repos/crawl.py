@@ -16,10 +16,10 @@ from sanderling.cli import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import WATCHED, Options, Watched, expose
+from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.repos.directory import open_to_read
 from sanderling.cli.repos.flags import Asking, Keeping
 from sanderling.cli.repos.progress import HOSTS_SHOWN, USUAL, Kept, Place, known_progress, open_progress
-from sanderling.cli.repos.screen import Screen, fitting
 from sanderling.cli.repos.summary import summarise, words
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import Clock, SystemClock
@@ -30,6 +30,7 @@ from sanderling.observe.metrics_repos import RepoMetrics
 from sanderling.repos.archives import Problem
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory, DirectoryError
+from sanderling.repos.report import report
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments, segments_in
 from sanderling.repos.since import EarlierRevs
@@ -108,7 +109,7 @@ async def run_crawl(
             screen=screen,
             executor=executor,
             status=partial(take, PUBLISHED),
-            frame=take,
+            frame=lambda *, running=True: report(take(running=running)),
             metrics=expose(RepoMetrics, watch.readings),
             transport=transport,
         )

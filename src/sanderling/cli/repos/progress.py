@@ -14,14 +14,17 @@ from sanderling.apis.atproto import Category
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.published_words import nothing, tell
+from sanderling.cli.report_words import report_lines
 from sanderling.clock import SystemClock
 from sanderling.extras import load
 from sanderling.redact import HIDDEN, redact_url
+from sanderling.repos.report import report
 from sanderling.repos.segments import segments_in
 from sanderling.repos.status import published
 from sanderling.stores.durable import FolderError, Lock, plainly
 from sanderling.stores.ports import HostAside, Progress, ProgressError, ProgressView
 from sanderling.stores.sqlite_progress import SqliteProgress
+from sanderling.stores.status_file import is_running
 from sanderling.words import count, duration, printable, size
 
 PROGRESS = "progress.db"
@@ -125,7 +128,7 @@ def status(*, json: AsJson = False, place: Place = USUAL) -> None:
         raise nothing("no crawl of repos has begun", _where(place), "--output-dir", "sanderling repos crawl")
     kept = Kept(view, tuple(known_aside(place, view)))
     lines = [*_table(view, wall), *hosts_aside(kept.aside, view.hosts_aside, wall)]
-    lines += [] if found is None or found.pace == "governor" else [f"Paced by {found.pace}."]
+    lines += [] if found is None else ["", *report_lines(report(found), running=is_running(found, wall))]
     tell(f"The crawl in {_where(place)}", found, wall, lines, as_json=json, kept=kept.as_json())
 
 

@@ -19,10 +19,10 @@ from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import WATCHED, Options, Watched, expose
 from sanderling.cli.reach import KNOWN, Say, reached
+from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.sequence.flags import CrawlFlags, Pace, Readings, Upstream
 from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Place, alone
-from sanderling.cli.sequence.screen import Screen, fitting
 from sanderling.cli.sequence.summary import again, summarise, words
 from sanderling.cli.watching import PUBLISH_EVERY, repeat, run_beside
 from sanderling.clock import Clock, SystemClock
@@ -33,6 +33,7 @@ from sanderling.flow.desk import desk_in
 from sanderling.observe.metrics_sequence import SequenceMetrics, SequenceReadings, StoreReadings
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.prometheus_readings import PrometheusSource
+from sanderling.sequence.report import report
 from sanderling.sequence.start import StartError, begin_at, left_open
 from sanderling.sequence.state import SequenceState
 from sanderling.sequence.status import SequenceStatus, SequenceWatch
@@ -125,7 +126,7 @@ async def run_crawl(
             screen=screen,
             executor=executor,
             status=crawl.status,
-            frame=crawl.status,
+            frame=lambda *, running=True: report(crawl.status(running=running)),
             metrics=expose(SequenceMetrics, crawl.readings),
             transport=transport,
         )

@@ -22,9 +22,9 @@ from sanderling.apis.numbered import LARGEST_ID
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.sequence.place import USUAL, Place, known_state
-from sanderling.cli.sequence.words import MEANINGS
 from sanderling.clock import Clock, SystemClock
 from sanderling.sequence.missed import Missed
+from sanderling.sequence.report import MEANINGS
 from sanderling.sequence.retries import Reason
 from sanderling.sequence.state import COLUMNS, Hurry, SequenceState
 from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new

@@ -6,14 +6,13 @@ from datetime import UTC, datetime
 import msgspec
 
 from sanderling.cli.command_line import AsJson
-from sanderling.cli.published_words import line, tell
+from sanderling.cli.published_words import tell
+from sanderling.cli.report_words import line, report_lines
 from sanderling.cli.sequence.place import USUAL, Place, known_state
-from sanderling.cli.sequence.words import age, answers, kept, missed, position, remark
 from sanderling.clock import SystemClock
-from sanderling.observe.report import paced_by
-from sanderling.sequence.status import DecisionStatus, SequenceStatus, published
+from sanderling.sequence.report import WorkerDecision, explain_missed, report
+from sanderling.sequence.status import SequenceStatus, published
 from sanderling.stores.status_file import is_running
-from sanderling.words import count
 
 SHOWN = 5  # decisions
 
@@ -48,38 +47,22 @@ def kept_in(place: Place) -> Kept:
 
 def words(there: Kept, found: SequenceStatus | None, wall: float) -> Iterator[str]:
     """The same as lines."""
-    low = there.cursor
-    if low is not None:
-        yield line("ids", position(found) if found and found.cursor == low else f"all below {low:,} have their fate")
     if found is not None:
-        yield from _numbers(msgspec.structs.replace(found, missed=there.missed), running=is_running(found, wall))
-        yield from _decisions(found.decisions)
-    elif there.missed:
-        yield line("missed", missed(there.missed))
+        # What is on disk counts, and not what one that was killed has said before.
+        same = there.cursor in (None, found.cursor)
+        low, behind = (found.cursor, found.behind) if same else (there.cursor or 0, None)
+        now = msgspec.structs.replace(found, missed=there.missed, cursor=low, behind=behind)
+        made = report(now)
+        yield from report_lines(made, running=is_running(found, wall))
+        yield from _decisions(made.facts.decisions)
+        return
+    if there.cursor is not None:
+        yield line("ids", f"all below {there.cursor:,} have their fate")
+    if there.missed:
+        yield line("missed", explain_missed(there.missed))
 
 
-def _numbers(now: SequenceStatus, *, running: bool) -> Iterator[str]:
-    yield line("api", f"{now.api} at {now.host}")
-    yield line("now" if running else "at the end", f"{now.doing}; {now.rate:,.1f} records a second")
-    p20 = "" if now.p20 is None else f"; P20 of the last period {age(now.p20)}"
-    yield line("lag", f"{age(now.lag)}{p20}")
-    yield line("workers", f"{now.plan.workers}, {now.inflight} busy, {now.waiting:,} ids wait for another try")
-    yield line("why", f"{now.plan.strategy}: {now.plan.why}")
-    yield line("answers", ", ".join(answers(now)))
-    for kind, found in sorted(now.remarks.items()):
-        yield line("lately", remark(kind, found))
-    yield line("missed", missed(now.missed))
-    if now.gaps:
-        yield line("gaps", f"{now.gaps:,} skipped, {count(now.skipped, 'id')}")
-    yield line("kept", kept(now))
-    if now.limiter is not None:
-        yield line("host", f"{now.limiter.rate:,.1f} requests a second{paced_by(now.pace)}: {now.limiter.why}")
-    for name, trouble in (("queue", now.trouble), ("store", now.store.trouble if now.store else "")):
-        if trouble:
-            yield line("trouble", f"the {name} takes nothing: {trouble}")
-
-
-def _decisions(decisions: tuple[DecisionStatus, ...]) -> Iterator[str]:
+def _decisions(decisions: tuple[WorkerDecision, ...]) -> Iterator[str]:
     if not decisions:
         return
     yield ""

@@ -10,7 +10,7 @@ from sanderling.cli.options import Options
 from sanderling.cli.running import Ran
 from sanderling.cli.sequence.flags import CrawlFlags, Pace
 from sanderling.cli.sequence.place import ROWS
-from sanderling.cli.sequence.words import age, reasons
+from sanderling.sequence.report import explain_missed
 from sanderling.sequence.status import SequenceStatus
 from sanderling.words import count, duration
 
@@ -85,7 +85,7 @@ def words(flags: CrawlFlags, ran: Ran[SequenceStatus], options: Options) -> Iter
     if last.gaps:
         yield f"Skipped {count(last.gaps, 'gap')} of {count(last.skipped, 'id')} in all, which are looked into later."
     if last.missed:
-        yield f"Missed so far, and asked again later: {reasons(last.missed)}."
+        yield f"Missed so far: {explain_missed(last.missed)}."
     yield _kept(flags, last)
     yield from _next(flags, ran, options)
 
@@ -101,7 +101,7 @@ def _position(last: SequenceStatus) -> str:
     told = f"Every id below {last.cursor} has its fate"
     if last.behind is None:
         return f"{told}."
-    lag = "" if last.lag is None else f", and records came {age(last.lag)} after they were made"
+    lag = "" if last.lag is None else f", and records came {duration(last.lag)} after they were made"
     return f"{told}; the head is {count(last.behind, 'id')} ahead{lag}."
 
 

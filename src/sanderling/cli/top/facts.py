@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 from rich.text import Text
 
-from sanderling.cli.house_words import rate
+from sanderling.cli.report_words import rate
 from sanderling.cli.top.plots import Share, bar
 from sanderling.events.report import EventsFacts
 from sanderling.jobs.report import JobFacts

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from sanderling.cli.house_words import ended, heading, rate, standing, titled
+from sanderling.cli.house_words import ended, heading, standing, titled
+from sanderling.cli.report_words import rate
 from sanderling.cli.top.facts import Series, details, mood, sentiments, series_of
 from sanderling.cli.top.keys import ESCAPE, QUIT
 from sanderling.cli.top.plots import Trail, spark
