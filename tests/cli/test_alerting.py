@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from sanderling.cli import CommandError
-from sanderling.cli.alerting import DISCORD, Alerting, saying
+from sanderling.cli.alerting import DISCORD, Alerting, describe_alert, saying
 from sanderling.cli.options import Options
 from sanderling.clock import SystemClock
 from sanderling.observe import logs
@@ -73,7 +73,7 @@ def logged() -> Iterator[StringIO]:
 def test_an_alert_is_on_the_screen_and_in_the_log_if_somebody_wants_one(
     logged: StringIO, options: Options, lines: int
 ) -> None:
-    told: list[Alert] = []
+    told: list[str] = []
 
     async def main() -> None:
         async with saying(None, told.append, options, LoopClock()) as say:
@@ -81,5 +81,6 @@ def test_an_alert_is_on_the_screen_and_in_the_log_if_somebody_wants_one(
 
     run_virtual(main())
 
-    assert told == [ALERT]
+    assert told == [describe_alert(ALERT)]
+    assert ALERT.title in told[0]
     assert logged.getvalue().count('"GAP"') == lines

@@ -1,5 +1,6 @@
 """The screen of every system: its report as a picture on a terminal, plain lines elsewhere, or JSON at the end."""
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -59,6 +60,8 @@ STYLES = {
 }
 WRONG = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
+FIGURES = re.compile(r"\d[\d.,]*")
+
 Screen = ScreenOf[AnyReport, str]
 
 
@@ -71,12 +74,13 @@ def fitting(*, json: bool, logs: bool = False, names: Mapping[str, str] | None =
 
 
 class Plain(Lines[AnyReport, str]):
-    """What is wrong when that changes, what happens, and a line now and then, to stderr; the summary to stdout."""
+    """What it is at and what is wrong when that changes, what happens, and a line now and then; all to stderr."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rates = Rates()
         self._seconds = 0.0
+        self._doing = ""
 
     def show(self, report: AnyReport, /) -> None:
         """Print what is other than before, and now and then how it stands."""
@@ -84,7 +88,16 @@ class Plain(Lines[AnyReport, str]):
         self._seconds = report.process.seconds
         # At first nobody has asked the services yet.
         wrong = self._changed(report.texts(*Severity)) if self._frames else ()
-        self._say(self._seconds, wrong, f"{report.doing}; {report_flow(report, self._rates)}; {numbers(report)}")
+        self._say(
+            self._seconds,
+            (*self._began(report), *wrong),
+            f"{report.doing}; {report_flow(report, self._rates)}; {numbers(report)}",
+        )
+
+    def _began(self, report: AnyReport) -> tuple[str, ...]:
+        """What it is at, if that is something else than before. Numbers change all the time, and do not count."""
+        before, self._doing = self._doing, FIGURES.sub("", report.doing.partition(";")[0])
+        return () if self._doing == before else (report.doing,)
 
     def tell(self, told: str, /) -> None:
         """Print it."""
@@ -231,7 +244,7 @@ class Plots:
 def bar(progress: Progress, width: int) -> Text:
     """How much of a whole is done, what failed of it in red, and that in words. What is not all is never 100 %."""
     whole = max(1, progress.whole)
-    said = f" {100 * min(progress.done, whole) // whole} % of {progress.whole:,} {progress.what}"
+    said = f" {100 * min(progress.done, whole) // whole} % of {progress.whole:,} {printable(progress.what)}"
     cells = max(0, width - len(said))
     red = min(cells, max(1, round(cells * progress.failed / whole)) if progress.failed else 0)
     good = max(0, min(cells, round(cells * progress.done / whole)) - red)

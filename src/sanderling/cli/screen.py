@@ -11,6 +11,7 @@ from json import dumps
 from shutil import get_terminal_size
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
 from rich.live import Live
 from rich.text import Text
@@ -223,7 +224,10 @@ def shortened(line: Text, width: int) -> Text:
 
 def broken(line: str, width: int, most: int | None = None) -> list[str]:
     """The line in parts that fit, `most` of them at most."""
-    parts = textwrap.wrap(printable(line), width, break_on_hyphens=False, max_lines=most, placeholder=" …")
+    line = printable(line)
+    if cell_len(line) > len(line):  # letters that take two columns each
+        width = max(2, width // 2)
+    parts = textwrap.wrap(line, width, break_on_hyphens=False, max_lines=most, placeholder=" …")
     return parts or [""]
 
 

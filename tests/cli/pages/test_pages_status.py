@@ -63,7 +63,7 @@ def test_beside_a_crawl_it_says_how_that_stands(tmp_path: Path) -> None:
         assert f"as process {process.pid}" in said.out
         assert "     pages  2 fetched\n" in said.out
         assert "      urls  3 known, 66 % of them decided, 1 still to ask for\n" in said.out
-        assert re.search(r"^ {7}now  \d requests? in flight; .* read$", said.out, re.MULTILINE)
+        assert re.search(r"^ {7}now  asking 1 host; \d URLs? wait", said.out, re.MULTILINE)
 
     run(main)
 
@@ -146,7 +146,10 @@ def test_hosts_that_are_slow_or_worse_are_named_with_the_reason() -> None:
 
 
 def test_one_that_was_told_to_rest_is_paused() -> None:
-    assert any("now  paused, 2 requests in flight; " in line for line in words(KEPT, status(paused=True), STATUS.wall))
+    assert any(
+        "now  paused; 30 URLs wait, 2 requests in flight" in line
+        for line in words(KEPT, status(paused=True), STATUS.wall)
+    )
 
 
 def test_without_a_folder_it_is_this_one_or_the_freshest_below(folder: Path, tmp_path: Path) -> None:

@@ -77,11 +77,11 @@ def test_after_a_crawl_it_says_how_that_ended(tmp_path: Path) -> None:
 
     assert said.startswith("which ended 60 s ago\n")
     assert "all below 16,000,000,500 have their fate; the head is 5,500 ids ahead" in said
-    assert "at the end  catching up; " in said
-    assert "lag  2 min 15 s; P20 of the last period 2 min 20 s" in said
+    assert "at the end  ended; all ids below 16,000,000,500 have their fate" in said
+    assert "numbers  behind 5,500 ids, lag 2 min 15 s, records a second 42.0, workers 50" in said
     assert "why  catch_up: 135 s behind" in said
     assert "missed  3 ids to be asked again: 3 hidden for now" in said, "what is on disk counts"
-    assert "gaps  1 skipped, 9,996 ids" in said
+    assert "; 1 gap skipped with 9,996 ids" in said
     assert "  08:00:50    25 -> 50   catch_up  25 workers become 50: slew" in said
 
 

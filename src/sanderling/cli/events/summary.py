@@ -7,7 +7,7 @@ from sanderling.cli import command_line
 from sanderling.cli.events.flags import ConsumeFlags
 from sanderling.events.report import report
 from sanderling.events.status import EventsStatus
-from sanderling.words import count, duration
+from sanderling.words import duration
 
 
 def summarise(flags: ConsumeFlags, last: EventsStatus) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def words(flags: ConsumeFlags, last: EventsStatus, onward: str) -> Iterator[str]
     yield from made.texts()
     if last.queue is not None and last.queue.dead:
         yield ""
-        yield f"{count(last.queue.dead, 'message')} given up. Why, and how to try again:"
+        yield "Why they were given up, and how to try again:"
         yield ""
         yield f"    {command_line.again('events dead list', flags.folder, flags.letters)}"
     yield ""
