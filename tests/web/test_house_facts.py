@@ -175,7 +175,7 @@ def test_every_system_has_all_that_is_shown(tmp_path: Path, name: str) -> None:
 
     assert set(document) == {
         *("name", "system", "running", "paused", "ending", "age", "pid", "started", "doing", "troubles", "flow"),
-        "time_left",
+        *("time_left", "lines", "events"),
         *("set_aside", "numbers", "facts", "points"),
     }
     assert document["name"] == document["system"] == name

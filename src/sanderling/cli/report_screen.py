@@ -9,6 +9,7 @@ from math import inf
 from rich.console import Console
 from rich.text import Text
 
+from sanderling.cli.plots import Trail, spark
 from sanderling.cli.report_words import (
     FINE,
     host_words,
@@ -31,7 +32,6 @@ from sanderling.cli.screen import (
     labelled,
     suited,
 )
-from sanderling.cli.top.plots import Trail, spark
 from sanderling.observe.rates import Rates
 from sanderling.observe.report import AnyReport, Event, HostCondition, HostReport, Progress, Severity
 from sanderling.words import clock_face, count, duration, printable

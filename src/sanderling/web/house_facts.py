@@ -17,9 +17,11 @@ from sanderling.observe.report import (
     ASKED,
     FAILED,
     KEPT,
+    MOST_LISTED,
     MOST_NUMBERS,
     WAITING,
     AnyReport,
+    Event,
     shorten,
     shorten_all,
 )
@@ -71,6 +73,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     flow: Flow
     set_aside: int = 0  # of what waits, the items of hosts that do not answer
     numbers: tuple[tuple[str, str], ...]
+    lines: tuple[tuple[str, str], ...] = ()
+    events: tuple[Event, ...] = ()  # what happened lately, the oldest first
     facts: msgspec.Struct
     points: dict[str, float | None] | UnsetType = UNSET
     history: dict[str, object] | UnsetType = UNSET
@@ -154,6 +158,8 @@ class Track:
             flow=self._flow(report) if running else Flow(waiting=report.work.waiting),
             set_aside=report.set_aside,
             numbers=report.numbers[:MOST_NUMBERS],
+            lines=tuple((shorten(label), shorten(text)) for label, text in report.lines),
+            events=report.events[-MOST_LISTED:],
             facts=_facts(report.facts, extra),
             points=self._ring.newest(),
         )

@@ -13,9 +13,9 @@ from sequence_statuses import status as sequence
 from statuses import host
 from statuses import status as pages
 
+from sanderling.cli.plots import BLOCKS, POINTS, Trail, spark
 from sanderling.cli.status import house_in
 from sanderling.cli.top.keys import keys_in
-from sanderling.cli.top.plots import BLOCKS, POINTS, Share, Trail, bar, spark
 from sanderling.cli.top.view import Look, View
 from sanderling.clock import SystemClock
 from sanderling.stores.status_file import write_status
@@ -74,7 +74,6 @@ def test_all_systems_are_shown_with_their_plots_and_those_that_ended_in_a_line(f
     assert "! bad.example: TIMEOUT" in text
     assert "old (pages): ended a moment ago" in text
     assert all(f" {label} " in text for label in ("asked", "kept", "failed", "lag", "workers", "late", "posts"))
-    assert "% positive" in text
 
 
 def test_hosts_are_sorted_by_requests_and_by_what_a_key_says(full: Path) -> None:
@@ -192,14 +191,6 @@ def test_a_spark_is_as_wide_as_it_should_be(points: list[float | None], width: i
 
     assert len(drawn) == width
     assert set(drawn) <= {*BLOCKS, " "}
-
-
-@given(parts=st.lists(st.integers(0, 1000), min_size=1, max_size=4), width=st.integers(4, 80))
-def test_a_bar_is_as_wide_as_it_should_be_and_leaves_nobody_out(parts: list[int], width: int) -> None:
-    drawn = bar([Share(part, "abcd"[place], "") for place, part in enumerate(parts)], width).plain
-
-    assert len(drawn) == width
-    assert not any(parts) or {"abcd"[place] for place, part in enumerate(parts) if part} == set(drawn)
 
 
 def test_a_trail_remembers_so_many_points_and_a_new_series_was_unknown_before() -> None:

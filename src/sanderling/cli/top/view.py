@@ -8,10 +8,10 @@ from typing import NamedTuple
 from rich.text import Text
 
 from sanderling.cli.house_words import ended, heading, standing, titled
+from sanderling.cli.plots import Trail, spark
 from sanderling.cli.report_words import rate
-from sanderling.cli.top.facts import Series, details, mood, sentiments, series_of
 from sanderling.cli.top.keys import ESCAPE, QUIT
-from sanderling.cli.top.plots import Trail, spark
+from sanderling.cli.top.series import Series, series_of
 from sanderling.web.house_facts import System
 from sanderling.web.house_hosts import Column, HostRow, HostsQuery, page
 from sanderling.web.house_live import Seen
@@ -25,7 +25,8 @@ SORTS: dict[str, tuple[Column, str]] = {
 }
 USUAL: Column = "requests"
 CELL, LABEL, VALUE = 26, 8, 9  # columns of a small plot at least; of its name and of its number
-GAP, MEANING = 3, 70  # columns between two of them, and of the bar of what posts mean
+GAP = 3  # columns between two of them
+MOST_EVENTS = 4
 NAME = 10  # columns of what a line is about, where one system is looked at
 # How much of a system is shown, and whether with a line between two, the most first.
 DETAILS = ((3, True), (2, True), (2, False), (1, False))
@@ -167,7 +168,7 @@ class View:
 
     def _plots(self, system: System, width: int) -> Iterator[Text]:
         """Small plots beside each other, as many to a line as there is room for."""
-        several, moods = series_of(system), sentiments(system.facts)
+        several = series_of(system)
         rows = -(-len(several) // max(1, (width - 2) // CELL))
         across = -(-len(several) // rows)
         for start in range(0, len(several), across):
@@ -175,8 +176,6 @@ class View:
             for each in several[start : start + across]:
                 line.append_text(self._plot(system, each, (width - 2) // across - GAP)).append(" " * GAP)
             yield line
-        if moods:
-            yield Text.assemble((f"  {'meaning':<{LABEL}}", "dim"), mood(moods, min(MEANING, width - LABEL - 4)))
 
     def _plot(self, system: System, series: Series, width: int, label: int = LABEL) -> Text:
         points = self.trails[system.name].of(series.name)
@@ -197,14 +196,17 @@ class View:
         if system.running:
             for each in series_of(system):
                 yield self._plot(system, each, width, NAME)
-            yield _line("waiting", f"{system.flow.waiting:,}; {rate(system.flow.allowed)} a second allowed")
-        if moods := sentiments(system.facts):
-            yield Text.assemble((f"{'meaning':<{NAME}}", "dim"), mood(moods, width - NAME))
+            yield _line(
+                "waiting", f"{system.flow.waiting:,}; {rate(system.flow.allowed)} a second allowed{_left(system)}"
+            )
         numbers = [printable(f"{label} {text}") for label, text in system.numbers]
         for start in range(0, len(numbers), 4):
             yield _line("" if start else "numbers", "   ".join(numbers[start : start + 4]))
-        for name, text in details(system.facts):
+        for name, text in system.lines:
             yield _line(name, text)
+        for event in system.events[-MOST_EVENTS:]:
+            at = datetime.fromtimestamp(event.wall).astimezone().strftime("%H:%M:%S")
+            yield _line(at, event.text)
         for trouble in system.troubles:
             yield _line("trouble", trouble, "red")
 
@@ -242,6 +244,10 @@ def _host(row: HostRow, shown: str, name: int) -> Text:
         (f"  {printable(state):<10}", STATES.get(state, "yellow")),
         (printable(row.trouble or row.why), "dim"),
     )
+
+
+def _left(system: System) -> str:
+    return "" if system.time_left is None else f"; about {duration(system.time_left)} left"
 
 
 def _line(name: str, text: str, style: str = "") -> Text:

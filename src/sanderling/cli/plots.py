@@ -1,11 +1,8 @@
-"""Small plots for `sanderling top`: a line of blocks for a series, a bar for shares, and what was seen so far. Pure."""
+"""Small plots: a line of blocks for a series, and what was seen so far. Pure."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
 from math import ceil, isfinite
-from typing import NamedTuple
-
-from rich.text import Text
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 POINTS = 600  # that are remembered of a series
@@ -47,25 +44,3 @@ def _cell(point: float | None, most: float) -> str:
         return BLOCKS[0]
     # What is not nothing does not look like it: a single failure among thousands is the point of looking.
     return BLOCKS[min(len(BLOCKS) - 1, max(1, ceil(point / most * len(BLOCKS)) - 1))]
-
-
-class Share(NamedTuple):
-    """A part of a whole, and how it is drawn: there may be no colours."""
-
-    part: float
-    block: str
-    style: str
-
-
-def bar(parts: Sequence[Share], width: int) -> Text:
-    """Shares of a whole beside each other; whatever there is of one gets a column."""
-    whole = sum(each.part for each in parts)
-    if whole <= 0 or width <= 0:
-        return Text("·" * max(0, width), "dim")
-    columns = [max(1, round(width * part / whole)) if part > 0 else 0 for part, _, _ in parts]
-    while sum(columns) > width:
-        columns[columns.index(max(columns))] -= 1
-    while sum(columns) < width:
-        columns[columns.index(max(columns))] += 1
-    drawn = zip(columns, parts, strict=True)
-    return Text.assemble(*((each.block * size, each.style) for size, each in drawn))
