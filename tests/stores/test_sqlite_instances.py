@@ -159,7 +159,7 @@ def test_a_later_version_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 9")
 
-    with pytest.raises(InstancesError, match=r"is of format 9, this version reads 1; use a newer version"):
+    with pytest.raises(InstancesError, match=r"is of format 9, this version reads 2; use a newer version"):
         SqliteInstances(path)
 
 

@@ -28,6 +28,7 @@ from sanderling.stores.instances import (
     InstancesError,
     Kept,
     RawRow,
+    RecordRow,
     Rows,
     another_api,
     first_of_each,
@@ -39,6 +40,7 @@ from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, T
 from sanderling.stores.postgres_server import SETTINGS as USUAL
 
 CONNECTIONS = 4
+PAGE = 500  # records of one statement
 SETTINGS = USUAL | {"lock_timeout": "30s"}
 FAULTS = {
     Trouble.REFUSED: Fault.REFUSED,
@@ -57,7 +59,20 @@ STATS_OF = """SELECT membership_id, activity_hash, clears, fresh_clears, sherpas
 FINISHERS = "SELECT instance_id, membership_id FROM instance_player WHERE instance_id = ANY($1::bigint[]) AND finished"
 COUNTS = """SELECT (SELECT count(*) FROM instance), (SELECT count(*) FROM player),
     (SELECT count(*) FROM instance_player), (SELECT count(*) FROM instance_character),
-    (SELECT count(*) FROM instance_character_weapon), (SELECT count(*) FROM raw_instance)"""
+    (SELECT count(*) FROM instance_character_weapon), (SELECT count(*) FROM raw_instance),
+    (SELECT count(*) FROM record)"""
+# From format 1: records of APIs without players were among the instances. Nobody else writes meanwhile.
+PLAIN = f"""SELECT instance.instance_id, api, extract(epoch FROM date_completed)::float8,
+        extract(epoch FROM instance.crawled)::float8, data
+    FROM instance LEFT JOIN raw_instance ON raw_instance.instance_id = instance.instance_id
+    WHERE player_count IS NULL AND activity_hash IS NULL AND instance.instance_id > $1 AND NOT EXISTS (
+        SELECT 1 FROM instance_player WHERE instance_player.instance_id = instance.instance_id)
+    ORDER BY instance.instance_id LIMIT {PAGE}"""
+MOVED = (
+    "DELETE FROM raw_instance USING record WHERE instance_id = id",
+    "DELETE FROM instance USING record WHERE instance_id = id",
+    "UPDATE instance_store SET version = 2",
+)
 
 
 class PostgresInstances:
@@ -72,12 +87,26 @@ class PostgresInstances:
         once = first_of_each(batch)
         if not once:
             return Kept(0, 0)
+        plain = [RecordRow.of(rows) for rows in once if rows.plain]
+        once = [rows for rows in once if not rows.plain]
         raw = await asyncio.to_thread(packed, once)
         # Each statement must see what others have committed by then, whatever the server's default.
         with _plainly(self._place):
             async with self._pool.acquire() as db, db.transaction(isolation="read_committed"):
-                new = await self._keep(db, once, raw)
+                new = await self._keep_records(db, plain) + (await self._keep(db, once, raw) if once else 0)
         return Kept(new, len(batch) - new)
+
+    async def _keep_records(self, db: Any, rows: Sequence[RecordRow]) -> int:  # noqa: ANN401 - no types
+        if not rows:
+            return 0
+        found = await db.fetch(f"{tables.RECORD.insert} ON CONFLICT DO NOTHING RETURNING id", *_columns(rows))
+        apis = {row.id: row.api for row in rows}
+        for (number,) in found:
+            del apis[number]
+        for number, api in await db.fetch("SELECT id, api FROM record WHERE id = ANY($1)", [*apis]) if apis else ():
+            if api != apis[number]:
+                raise another_api(number, apis[number], api, self._place)
+        return len(found)
 
     async def _keep(self, db: Any, once: Sequence[Rows], raw: dict[int, RawRow]) -> int:  # noqa: ANN401 - no types
         rows = [each.instance._replace(skull_hashes=tables.array(each.instance.skull_hashes)) for each in once]  # type: ignore[arg-type]  # as it travels
@@ -111,7 +140,9 @@ class PostgresInstances:
     async def latest(self) -> int | None:
         """The highest id that is stored."""
         with _plainly(self._place):
-            number: int | None = await self._pool.fetchval("SELECT max(instance_id) FROM instance")
+            number: int | None = await self._pool.fetchval(
+                "SELECT greatest((SELECT max(instance_id) FROM instance), (SELECT max(id) FROM record))"
+            )
         return number
 
     async def counts(self) -> Counts:
@@ -123,7 +154,10 @@ class PostgresInstances:
         """What the API said about it; None if that is not here."""
         with _plainly(self._place):
             data = await self._pool.fetchval("SELECT data FROM raw_instance WHERE instance_id = $1", instance_id)
-        return None if data is None else unpacked(RawRow(instance_id, data, 0), self._place)
+            if data is not None:
+                return unpacked(RawRow(instance_id, data, 0), self._place)
+            record: str | None = await self._pool.fetchval("SELECT record FROM record WHERE id = $1", instance_id)
+        return None if record is None else record.encode()
 
     async def close(self) -> None:
         """Let go of the connections; those that do not part in time are cut."""
@@ -190,12 +224,19 @@ async def open_postgres(url: str) -> PostgresInstances:
 
 
 async def _prepare(db: Any, schema: str, place: str) -> None:  # noqa: ANN401 - no types
-    """Make the tables if there are none. Nothing is changed where they are, or where others are."""
-    if await _is_ours(db, schema, place):
+    """Make the tables if there are none. Nothing is changed where they are, or where others are.
+
+    Those of an earlier format are brought to this one.
+    """
+    if await _version(db, schema, place) == VERSION:
         return
     await db.execute("SELECT pg_advisory_xact_lock(1396788809, hashtext($1))", schema)
-    if await _is_ours(db, schema, place):
+    version = await _version(db, schema, place)
+    if version == VERSION:
         return  # another was quicker
+    if version is not None:
+        await _upgrade(db, place)
+        return
     if taken := await relations(db, schema) & {table.name for table in tables.TABLES}:
         message = f"{place} has a table {min(taken)} that is not ours; choose another with ?schema="
         raise InstancesError(message, Fault.DOWN)
@@ -206,14 +247,30 @@ async def _prepare(db: Any, schema: str, place: str) -> None:  # noqa: ANN401 - 
     await db.execute("INSERT INTO instance_store VALUES ($1)", VERSION)
 
 
-async def _is_ours(db: Any, schema: str, place: str) -> bool:  # noqa: ANN401 - no types
+async def _upgrade(db: Any, place: str) -> None:  # noqa: ANN401 - no types
+    await db.execute("LOCK TABLE instance IN SHARE ROW EXCLUSIVE MODE")  # until all that was read is moved
+    await db.execute(tables.RECORD.create)
+    last = -1
+    while found := await db.fetch(PLAIN, last):
+        rows = [RecordRow(*row[:4], _text(row[0], row[4], place)) for row in found]
+        await _fill(db, tables.RECORD.insert, rows)
+        last = found[-1][0]
+    for statement in MOVED:
+        await db.execute(statement)
+
+
+def _text(number: int, data: bytes | None, place: str) -> str | None:
+    return None if data is None else unpacked(RawRow(number, data, 0), place).decode()
+
+
+async def _version(db: Any, schema: str, place: str) -> int | None:  # noqa: ANN401 - no types
     if "instance_store" not in await relations(db, schema):
-        return False
+        return None
     version = await db.fetchval("SELECT max(version) FROM instance_store")
     if version is None or version > VERSION:
         message = f"{place} is of format {version}, this version reads {VERSION}; use a newer version"
         raise InstancesError(message, Fault.DOWN)
-    return True
+    return int(version)
 
 
 def _plainly(place: str) -> AbstractContextManager[None]:

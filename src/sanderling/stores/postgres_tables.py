@@ -8,7 +8,11 @@ ID, HASH, COUNT, YES, TEXT, TIME = (
 )
 
 # How a value travels, by the type of its column, and what is made of it there; others travel as they are.
-TRAVEL = {"timestamptz": ("float8", "to_timestamp({})"), "bigint[]": ("text", "{}::bigint[]")}
+TRAVEL = {
+    "timestamptz": ("float8", "to_timestamp({})"),
+    "bigint[]": ("text", "{}::bigint[]"),
+    "json": ("text", "{}::json"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +137,10 @@ STATS = Table(
     "membership_id, activity_hash",
 )
 RAW = Table("raw_instance", {"instance_id": ID, "data": "bytea NOT NULL", "crawled": TIME}, "instance_id")
-TABLES = (INSTANCE, PLAYER, INSTANCE_PLAYER, CHARACTER, WEAPON, STATS, RAW)
+RECORD = Table(
+    "record", {"id": ID, "api": TEXT, "time": "timestamptz", "crawled": TIME, "record": "json"}, "id"
+)
+TABLES = (INSTANCE, PLAYER, INSTANCE_PLAYER, CHARACTER, WEAPON, STATS, RAW, RECORD)
 
 CREATE = (
     *(table.create for table in TABLES),

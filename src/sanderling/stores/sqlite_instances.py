@@ -21,6 +21,7 @@ from sanderling.stores.instances import (
     InstancesError,
     Kept,
     RawRow,
+    RecordRow,
     Rows,
     another_api,
     first_of_each,
@@ -28,7 +29,7 @@ from sanderling.stores.instances import (
     packed,
     unpacked,
 )
-from sanderling.stores.sqlite_file import Kind, open_file, transaction
+from sanderling.stores.sqlite_file import Kind, open_file, transaction, version_of
 
 Desk = Callable[..., Awaitable[Any]]  # has work done elsewhere: a function, then its arguments
 
@@ -63,11 +64,34 @@ TABLES = (
     # Packed with Zstandard.
     "CREATE TABLE raw_instance (instance_id INTEGER PRIMARY KEY, data BLOB NOT NULL, crawled REAL NOT NULL)",
 )
-INSTANCES = Kind("store of instances", 0x53414E49, VERSION, TABLES)  # "SANI"
+# Since format 2. Their order of arrival is that of the numbers, for whoever reads what is new.
+RECORDS = (
+    """CREATE TABLE record (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, id INTEGER NOT NULL UNIQUE, api TEXT NOT NULL, time REAL,
+        crawled REAL NOT NULL, record TEXT)""",
+    "CREATE TABLE arrival (number INTEGER PRIMARY KEY AUTOINCREMENT, instance_id INTEGER NOT NULL)",
+)
+INSTANCES = Kind("store of instances", 0x53414E49, VERSION, (*TABLES, *RECORDS))  # "SANI"
 
 CACHE_BYTES, LOG_BYTES = 32 << 20, 32 << 20
 
 INSTANCE = "INSERT INTO instance VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+ARRIVAL = "INSERT INTO arrival (instance_id) VALUES (?)"
+RECORD = "INSERT INTO record (id, api, time, crawled, record) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+# From format 1: records of APIs without players, which were among the instances.
+PLAIN = """player_count IS NULL AND activity_hash IS NULL
+    AND NOT EXISTS (SELECT 1 FROM instance_player WHERE instance_player.instance_id = instance.instance_id)"""
+UPGRADE = (
+    *RECORDS,
+    f"""INSERT INTO record (id, api, time, crawled, record)
+        SELECT instance.instance_id, api, date_completed, instance.crawled, unpacked(instance.instance_id, data)
+        FROM instance LEFT JOIN raw_instance ON raw_instance.instance_id = instance.instance_id
+        WHERE {PLAIN} ORDER BY instance.crawled, instance.instance_id""",
+    "DELETE FROM raw_instance WHERE instance_id IN (SELECT id FROM record)",
+    "DELETE FROM instance WHERE instance_id IN (SELECT id FROM record)",
+    "INSERT INTO arrival (instance_id) SELECT instance_id FROM instance ORDER BY crawled, instance_id",
+    "PRAGMA user_version = 2",
+)
 INSTANCE_PLAYER = "INSERT INTO instance_player VALUES (?, ?, ?, ?)"
 CHARACTER = "INSERT INTO instance_character VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 WEAPON = "INSERT INTO instance_character_weapon VALUES (?, ?, ?, ?, ?, ?)"
@@ -86,7 +110,8 @@ STATS_OF = """SELECT player_stats.* FROM json_each(?) CROSS JOIN player_stats
 FINISHERS = "SELECT membership_id FROM instance_player WHERE instance_id = ? AND finished"
 COUNTS = """SELECT (SELECT count(*) FROM instance), (SELECT count(*) FROM player),
     (SELECT count(*) FROM instance_player), (SELECT count(*) FROM instance_character),
-    (SELECT count(*) FROM instance_character_weapon), (SELECT count(*) FROM raw_instance)"""
+    (SELECT count(*) FROM instance_character_weapon), (SELECT count(*) FROM raw_instance),
+    (SELECT count(*) FROM record)"""
 
 
 class SqliteInstances:
@@ -97,6 +122,7 @@ class SqliteInstances:
         self._turn = threading.Lock()
         with self._plainly():
             self._db = open_file(path, INSTANCES)
+            self._upgrade()
             # A commit is on disk when it returns. The default of WAL would lose the last ones with the power, when
             # nobody has the letters of them any more.
             self._db.execute("PRAGMA synchronous = FULL")
@@ -106,6 +132,19 @@ class SqliteInstances:
             self._db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         self._thread = ThreadPoolExecutor(1, "instances")
         self._desk = desk or self._in_thread
+
+    def _upgrade(self) -> None:
+        """Bring a file of format 1 to this one, all of it or nothing."""
+        if version_of(self._db) >= VERSION:
+            return
+        self._db.create_function("unpacked", 2, self._unpacked, deterministic=True)
+        with transaction(self._db):
+            if version_of(self._db) < VERSION:  # nobody was quicker
+                for statement in UPGRADE:
+                    self._db.execute(statement)
+
+    def _unpacked(self, instance_id: int, data: bytes | None) -> str | None:
+        return None if data is None else unpacked(RawRow(instance_id, data, 0), self._path).decode()
 
     async def _in_thread(self, work: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - of `work`
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
@@ -137,16 +176,29 @@ class SqliteInstances:
     def _keep(self, batch: Sequence[Rows]) -> Kept:
         once = first_of_each(batch)
         # Before the transaction, so that nobody need wait for it.
-        raw = packed(once)
+        raw = packed([rows for rows in once if not rows.plain])
         with self._alone() as db, transaction(db):
-            new = [rows for rows in once if self._is_new(rows.instance)]
+            plain = [rows for rows in once if rows.plain and self._is_new_record(rows)]
+            new = [rows for rows in once if not rows.plain and self._is_new(rows.instance)]
+            db.executemany(ARRIVAL, ((rows.instance.instance_id,) for rows in new))
             db.executemany(PLAYER, newest_of_each(new))
             db.executemany(INSTANCE_PLAYER, (row for rows in new for row in rows.taken_part))
             db.executemany(CHARACTER, (row for rows in new for row in rows.characters))
             db.executemany(WEAPON, (row for rows in new for row in rows.weapons))
             db.executemany(RAW, (raw[rows.raw.instance_id] for rows in new if rows.raw))
             self._settle(new)
-        return Kept(len(new), len(batch) - len(new))
+        kept = len(new) + len(plain)
+        return Kept(kept, len(batch) - kept)
+
+    def _is_new_record(self, rows: Rows) -> bool:
+        """Insert it, unless it is there."""
+        row = RecordRow.of(rows)
+        if self._db.execute(RECORD, row).rowcount:
+            return True
+        ((api,),) = self._db.execute("SELECT api FROM record WHERE id = ?", (row.id,))
+        if api != row.api:
+            raise another_api(row.id, row.api, api, self._path)
+        return False
 
     def _is_new(self, row: InstanceRow) -> bool:
         """Insert it, unless it is there."""
@@ -175,8 +227,10 @@ class SqliteInstances:
 
     async def latest(self) -> int | None:
         """The highest id that is stored."""
-        (number,) = await self._desk(self._one, "SELECT max(instance_id) FROM instance")
-        return number if number is None else int(number)
+        found = await self._desk(
+            self._one, "SELECT (SELECT max(instance_id) FROM instance), (SELECT max(id) FROM record)"
+        )
+        return max((int(number) for number in found if number is not None), default=None)
 
     async def counts(self) -> Counts:
         """How much there is."""
@@ -185,7 +239,10 @@ class SqliteInstances:
     async def raw(self, instance_id: int) -> bytes | None:
         """What the API said about it; None if that is not here."""
         row = await self._desk(self._one, "SELECT * FROM raw_instance WHERE instance_id = ?", instance_id)
-        return unpacked(RawRow(*row), self._path) if row else None
+        if row:
+            return unpacked(RawRow(*row), self._path)
+        row = await self._desk(self._one, "SELECT record FROM record WHERE id = ?", instance_id)
+        return row[0].encode() if row and row[0] is not None else None
 
     def _one(self, query: str, *parameters: object) -> Any:  # noqa: ANN401 - a row, or None
         with self._alone() as db:
