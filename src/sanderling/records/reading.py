@@ -38,7 +38,7 @@ class Records:
                 yield self.selection.pick(record.json)
 
 
-def open_folder(folder: str | PathLike[str]) -> Records:
+def open(folder: str | PathLike[str]) -> Records:  # noqa: A001 - as in `sanderling.open(folder)`
     """The records of the folder of any system. Raises RecordsError if it is none."""
     path = Path(folder)
     return Records(path, open_records(path))
