@@ -1,15 +1,14 @@
-"""A source of records in memory, and what each target should give back for a value."""
+"""Records in memory as a source, and what comes back out of targets made comparable."""
 
-import json
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
+from hypothesis import strategies as st
+
 from sanderling.formats.exact_json import decode_exact, encode_exact
+from sanderling.records.columns import Kind, StoredColumn
 from sanderling.stores.record_source import About, Record, Shown
 
 
@@ -35,65 +34,90 @@ class KeptRecords:
         """Nothing is held."""
 
 
-def plain(value: object) -> Any:
-    """A value without the difference between numbers that are equal: what is nested comes back as JSON."""
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int | float | Decimal):
-        return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    if isinstance(value, list):
-        return [plain(each) for each in value]
-    return {name: plain(each) for name, each in value.items()} if isinstance(value, dict) else value
+NUMBERS = st.one_of(
+    st.integers(-(10**40), 10**40),
+    st.sampled_from([0, 2**53, 2**53 + 1, -(2**63), 2**63 - 1, 2**63, 2**64]),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.decimals(-(10**30), 10**30, places=18),
+)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+SCALARS = st.one_of(st.none(), st.booleans(), NUMBERS, TEXTS)
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3))
+FIELDS = st.one_of(st.sampled_from(["id", "ID", "a", "b", "", "x" * 70, 'q"uote', "_more"]), TEXTS)
+RECORDS = st.lists(st.dictionaries(FIELDS, VALUES, max_size=4), max_size=12)
 
 
-def same_number(one: str, other: str) -> bool:
-    return Decimal(one) == Decimal(other)
-
-
-def opened_json(text: str) -> Any:
-    return plain(decode_exact(text))
-
-
-def csv_cells(text: str) -> list[list[str | None]]:
-    """The rows of a CSV: a text that was quoted keeps its quotes, an empty cell is None."""
-    rows: list[list[str | None]] = []
-    row: list[str | None] = []
-    at = 0
-    while at < len(text):
-        if text[at] == '"':
-            end = at + 1
-            while text[end] != '"' or text[end : end + 2] == '""':
-                end += 2 if text[end] == '"' else 1
-            row.append(text[at : end + 1].replace('""', '"') if end > at + 1 else '""')
-            at = end + 1
-        else:
-            end = at
-            while end < len(text) and text[end] not in ",\n":
-                end += 1
-            row.append(text[at:end] or None)
-            at = end
-        if at >= len(text) or text[at] == "\n":
-            rows.append(row)
-            row = []
-        elif at + 1 == len(text) or text[at + 1] == "\n":
-            row.append(None)
-            at += 1
-            rows.append(row)
-            row = []
-        at += 1
-    return rows
-
-
-def encoded(records: Sequence[dict[str, Any]]) -> list[bytes]:
+def encoded(records: Iterable[Mapping[str, Any]]) -> list[bytes]:
     return [encode_exact(each) for each in records]
 
 
-def rows_of_sqlite(path: Path, table: str) -> list[dict[str, Any]]:
-    with closing(sqlite3.connect(path)) as db:
-        found = db.execute(f'SELECT * FROM "{table}" ORDER BY rowid')  # noqa: S608 - ours
-        names = [each[0] for each in found.description]
-        return [dict(zip(names, row, strict=True)) for row in found]
+def plain(value: Any) -> Any:  # noqa: ANN401 - whatever JSON says
+    """A value whose numbers are equal if they are the same number."""
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    return Decimal(value)
 
 
-def loads(text: str) -> Any:
-    return json.loads(text, parse_float=Decimal)
+def expected(records: Iterable[Mapping[str, Any]], *, nulls: bool = False) -> list[dict[str, Any]]:
+    """Records as they should come back: a table does not tell a field that is null from one that is missing."""
+    return [{name: plain(value) for name, value in each.items() if nulls or value is not None} for each in records]
+
+
+def from_cells(row: Mapping[str, Any], columns: Sequence[StoredColumn]) -> dict[str, Any]:
+    """The record that the cells of a row are, each of the kind of its column."""
+    return {
+        each.field: _value(row[each.name], each.kind)
+        for each in columns
+        if row.get(each.name) is not None and not each.field.startswith("\0")
+    }
+
+
+def _value(cell: Any, kind: Kind) -> Any:  # noqa: ANN401 - of a database
+    if kind is Kind.JSON:
+        return plain(decode_exact(str(cell)))
+    if kind is Kind.BOOLEAN:
+        return bool(cell)
+    if kind is Kind.TEXT:
+        return cell
+    return Decimal(repr(cell)) if isinstance(cell, float) else Decimal(cell)
+
+
+def from_jsonl(data: bytes) -> list[dict[str, Any]]:
+    return [plain(decode_exact(line)) for line in data.split(b"\n") if line]
+
+
+def csv_cell(value: Any) -> str | None:  # noqa: ANN401 - whatever JSON says
+    """What a cell of CSV should read like: a text in its quotes."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return f'"{value}"'
+    text = encode_exact(decode_exact(encode_exact(value))).decode()
+    return f'"{text}"' if isinstance(value, list | dict) else text
+
+
+def read_csv(text: str) -> list[list[str | None]]:
+    """The rows of a CSV, character by character: what stood in quotes keeps them, what is empty is None."""
+    rows: list[list[str | None]] = [[]]
+    cell, quoted, at = "", False, 0
+    while at < len(text):
+        sign = text[at]
+        if sign == '"' and quoted and text[at : at + 2] == '""' and len(cell) > 0:
+            cell, at = cell + '"', at + 1
+        elif sign == '"':
+            cell, quoted = cell + sign, not quoted
+        elif sign in ",\n" and not quoted:
+            rows[-1].append(cell or None)
+            cell = ""
+            if sign == "\n":
+                rows.append([])
+        else:
+            cell += sign
+        at += 1
+    return rows[:-1]

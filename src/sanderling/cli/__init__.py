@@ -56,7 +56,7 @@ app.command(
     help="Write the records of a folder to a file, a database or a bucket: of any system, or of a job.\n\n"
     "Works beside a crawl that is running, and changes nothing of it. Killed in between, the same command goes on; "
     "each record is there once. With --new it adds what has come since. Numbers keep all their digits.\n\n"
-    "Exit code 0, 1 if something could not be read or written, 2 if it was not called as it should be, 130 after Ctrl-C.",
+    "Exit code 0, 1 if it could not be read or written, 2 if it was not called as it should be, 130 after Ctrl-C.",
     help_epilogue="Example:\n\n    sanderling export posts --to parquet --where 'likes > 10' --fields id,author.name",
 )
 app.command(

@@ -48,7 +48,9 @@ class PageRecords:
             with self._ledger(self._folder) as (_, meta):
                 last, end = meta.crawl, meta.watermark
             if crawl > last:
-                raise RecordsError(f"{self._folder} holds {last} crawls, and crawl {crawl} was read before: it is another folder")
+                raise RecordsError(
+                    f"{self._folder} holds {last} crawls, and crawl {crawl} was read before: it is another folder"
+                )
             if crawl < last:
                 yield from self._rows(place(self._folder, crawl), crawl, byte, None)
                 crawl, byte = crawl + 1, 0
@@ -66,9 +68,13 @@ class PageRecords:
                 return
             end = path.stat().st_size
         if start > end:
-            raise RecordsError(f"{path} has {end} bytes, and {start} were read before: it was replaced. Export to another target.")
+            raise RecordsError(
+                f"{path} has {end} bytes, and {start} were read before: it was replaced. Export to another target."
+            )
         if end and not path.exists():
-            raise RecordsError(f"{path} is missing, and {folder / LEDGER} counts {end} bytes in it. Restore it from a copy.")
+            raise RecordsError(
+                f"{path} is missing, and {folder / LEDGER} counts {end} bytes in it. Restore it from a copy."
+            )
         head = b'{"crawl":%d,' % crawl
         for line, at in read_rows(path, start, end):
             yield Record(head + line[1:], f'{{"crawl":{crawl},"byte":{at}}}')
@@ -87,7 +93,9 @@ class PageRecords:
                 return Shown(rows[-1], rows[:-1][-MOST_HISTORY:])
             near = nearest(url, frontier_reading.urls_of(db, host, COMPARED)) or self._some_hosts()
         if known is None:
-            return Shown(None, rows, "no page linked to it, or the limits of the crawl (hosts, depth) leave it out", near)
+            return Shown(
+                None, rows, "no page linked to it, or the limits of the crawl (hosts, depth) leave it out", near
+            )
         return Shown(None, rows, f"{known.end.name.lower().replace('_', ' ')}: {known.why}", near)
 
     def _some_hosts(self) -> list[str]:

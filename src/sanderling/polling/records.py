@@ -87,10 +87,8 @@ class PollingRecords:
     def read(self, after: str | None = None) -> Iterator[Record]:
         """The rows and changes behind a position."""
         with self._open() as db:
-            if after is None:
-                at = PollingPosition(_last(db), "")
-            else:
-                at = read_position(after, PollingPosition, self._path)
+            begin = PollingPosition(_last(db), "")
+            at = begin if after is None else read_position(after, PollingPosition, self._path)
             if at.table is not None:
                 yield from self._rows(db, at)
                 yield Record(b"", write_position(PollingPosition(at.seq)))  # no rows any more, changes from now on

@@ -27,7 +27,7 @@ Watch = Callable[[int, int], None]  # is told how many records were read, and wr
 
 
 def export(source: RecordSource, target: Target, selection: Selection, *, new: bool, watch: Watch) -> Exported:
-    """Write what the target does not hold yet. Raises TargetError and RecordsError; then the same may be tried again."""
+    """Write what the target does not hold yet. Raises TargetError and RecordsError; then try again."""
     mark = target.open()
     if mark is None:
         mark = Mark(origin=source.about.origin, position="", where=selection.where, fields=selection.fields)

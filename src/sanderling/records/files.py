@@ -84,7 +84,9 @@ class JsonLinesFile:
         if self._mark_path.exists():
             return read_mark(self._mark_path.read_bytes(), self._mark_path)
         if self._path.exists() and self._path.stat().st_size:
-            raise TargetError(f"{self._path} is there, and no export of ours: it has no {self._mark_path.name}. Choose another --out.")
+            raise TargetError(
+                f"{self._path} is there, and no export of ours: it has no {self._mark_path.name}. Choose another --out."
+            )
         return None
 
     def _prepare(self, mark: Mark | None) -> None:
@@ -255,7 +257,7 @@ def plain_rows(columns: Columns, rows: Iterable[dict[str, object]]) -> Iterator[
 
 
 def csv_line(cells: Iterable[object]) -> bytes:
-    """A row of CSV: texts always in quotes, so that null, "", 5 and "5" stay apart; what is nested is JSON in quotes."""
+    """A row of CSV: texts always in quotes, so that null, "", 5 and "5" stay apart; what is nested is quoted JSON."""
     return ",".join(map(_csv_cell, cells)).encode()
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from sanderling.stores.record_source import RecordSource, RecordsError
+from sanderling.stores.record_source import RecordsError, RecordSource
 
 # The files by which folders are known, the module that reads each, and its class. Loaded when needed: each knows much.
 SYSTEMS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (

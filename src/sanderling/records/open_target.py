@@ -87,7 +87,9 @@ def _objects(url: str) -> Target:
     else:
         bucket, server = path.pop(0) if path else "", f"{parts.scheme}://{parts.netloc}"
     if not bucket or "@" in bucket:
-        raise TargetError("the URL names no bucket; expected s3://bucket/prefix or s3+http://key:secret@host/bucket/prefix")
+        raise TargetError(
+            "the URL names no bucket; expected s3://bucket/prefix or s3+http://key:secret@host/bucket/prefix"
+        )
     formats: Mapping[str, type[PartFormat]] = {"parquet": ParquetParts, "jsonl": JsonLinesParts}
     wanted = parse_qs(parts.query).get("format", ["parquet"])[-1]
     if wanted not in formats:

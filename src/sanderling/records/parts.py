@@ -41,6 +41,9 @@ class PartsPlace(Protocol):
     def open(self) -> bytes | None:
         """What stands in the mark; None if there is none."""
 
+    def draft(self) -> IO[bytes]:
+        """A file without a name, for what shall be put."""
+
     def put(self, name: str, file: IO[bytes]) -> None:
         """Keep a file under a name, whole, in the place of whatever had it before."""
 
@@ -108,25 +111,28 @@ class Parts:
         if not records:
             self._pending = self._format.noted(mark)
             return
-        if not self._format.fits(records):
-            self._end()
-        if self._file is None or self._writer is None:
-            self._file = TemporaryFile()  # noqa: SIM115 - closed in `_end` or `close`
-            self._writer = self._format.begin(self._file)
-        self._writer.write(records)
-        self._rows += len(records)
-        self._pending = self._format.noted(mark)
-        if self._rows >= ROWS or self._file.tell() >= self._place.most_bytes:
-            self._end()
+        with _plainly(Path(self.place)):
+            if not self._format.fits(records):
+                self._end()
+            if self._file is None or self._writer is None:
+                self._file = self._place.draft()
+                self._writer = self._format.begin(self._file)
+            self._writer.write(records)
+            self._rows += len(records)
+            self._pending = self._format.noted(mark)
+            if self._rows >= ROWS or self._file.tell() >= self._place.most_bytes:
+                self._end()
 
     def finish(self, mark: Mark) -> None:
         """Put the last part, and the mark."""
         self._pending = self._format.noted(mark)
-        self._end()
+        with _plainly(Path(self.place)):
+            self._end()
 
     def _end(self) -> None:
         if self._file is not None and self._writer is not None:
-            self._writer.end()
+            writer, self._writer = self._writer, None
+            writer.end()
             self._file.seek(0)
             self._place.put(f"part-{self._number + 1:05}.{self._format.suffix}", self._file)
             self._number += 1
@@ -142,6 +148,8 @@ class Parts:
             self._place.put(MARK, file)
 
     def _let_go(self) -> None:
+        if self._writer is not None:
+            self._writer.end()  # or it would write to the file when it is closed
         if self._file is not None:
             self._file.close()
         self._file, self._writer, self._rows = None, None, 0
@@ -183,6 +191,10 @@ class FolderOfParts:
         except BlockingIOError:
             raise TargetError(f"another export is writing to {self._folder}. Wait until it has ended.") from None
 
+    def draft(self) -> IO[bytes]:
+        """A file on the same disk."""
+        return TemporaryFile(dir=self._folder)
+
     def put(self, name: str, file: IO[bytes]) -> None:
         """Keep a file."""
         with _plainly(self._folder):
@@ -220,6 +232,10 @@ class ObjectsOfParts:
                 if error.fault is not Fault.MISSING:
                     raise
         return None
+
+    def draft(self) -> IO[bytes]:
+        """A file where temporary ones are."""
+        return TemporaryFile()
 
     def put(self, name: str, file: IO[bytes]) -> None:
         """Keep a file as an object."""
@@ -334,7 +350,10 @@ class ParquetParts:
         }
         stored = self._columns.stored
         schema = pa.schema(
-            [pa.field(each.name, types[each.kind], metadata={"sanderling": each.kind.value}) for each in stored]
+            [
+                pa.field(each.name, types[each.kind], metadata={"kind": each.kind.value, "field": each.field})
+                for each in stored
+            ]
         )
         return _ParquetPart(self, schema, self._pq.ParquetWriter(file, schema, compression="zstd"))
 

@@ -90,9 +90,7 @@ class PostgresTables:
         if before is None:
             done = self._db.execute(f"INSERT INTO {MARKS} VALUES ($1, $2) ON CONFLICT DO NOTHING", table, now)
         else:
-            done = self._db.execute(
-                f"UPDATE {MARKS} SET mark = $2 WHERE name = $1 AND mark = $3", table, now, before
-            )
+            done = self._db.execute(f"UPDATE {MARKS} SET mark = $2 WHERE name = $1 AND mark = $3", table, now, before)
         return str(self._run(done)).endswith(" 1")
 
     def create(self, table: str, columns: Sequence[StoredColumn]) -> None:

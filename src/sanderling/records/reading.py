@@ -21,7 +21,7 @@ class Records:
 
     folder: Path
     source: RecordSource = field(repr=False)
-    selection: Selection = Selection()
+    selection: Selection = field(default_factory=Selection)
 
     def where(self, condition: str) -> "Records":
         """Those of which this is true, as in `likes > 10`; docs/jobs_language.md has the language."""

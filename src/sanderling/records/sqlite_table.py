@@ -57,7 +57,9 @@ class SqliteTables:
     def has_table(self, table: str) -> bool:
         """Whether there is one."""
         with self._plainly():
-            return bool(self._db.execute("SELECT 1 FROM sqlite_schema WHERE lower(name) = lower(?)", (table,)).fetchall())
+            return bool(
+                self._db.execute("SELECT 1 FROM sqlite_schema WHERE lower(name) = lower(?)", (table,)).fetchall()
+            )
 
     def read_mark(self, table: str) -> str | None:
         """The mark of a table."""

@@ -34,8 +34,13 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Target(Protocol):
     """Where records go. All methods raise TargetError."""
 
-    place: str  # in words, without secrets
-    notes: list[str]  # what people should know: columns that were added, and what they do not hold as it was
+    @property
+    def place(self) -> str:
+        """In words, without secrets."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What people should know, such as columns that were added."""
 
     def open(self) -> Mark | None:
         """Begin; what it holds already. What an export that was killed left half is removed."""

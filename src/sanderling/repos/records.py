@@ -95,7 +95,9 @@ class RepoRecords:
         at = begin if after is None else read_position(after, RepoPosition, self._folder)
         segments = self._segments()
         if after is not None and all(number_of(path) < at.segment for path in segments):
-            raise RecordsError(f"{self._folder} has no segment {at.segment}, which was read before: it is another folder")
+            raise RecordsError(
+                f"{self._folder} has no segment {at.segment}, which was read before: it is another folder"
+            )
         for path in segments:
             number = number_of(path)
             if number >= at.segment:
@@ -116,7 +118,7 @@ class RepoRecords:
         """A repo by its DID, or a record by its at:// URI; or why it is not there."""
         wanted = _wanted(key)
         if wanted is None:
-            why = "it is neither a DID (did:plc:…) nor a URI (at://did/collection/rkey); for a handle: sanderling repos get"
+            why = "it is neither a DID (did:…) nor a URI (at://did/collection/rkey); for a handle: sanderling repos get"
             return Shown(why=why, nearest=self._some_dids(""))
         found = [shown for path in self._segments() for shown in self._find(path, wanted)]
         if found:
@@ -172,7 +174,9 @@ class RepoRecords:
         try:
             return Archive(path, self._note)
         except RcaError as error:
-            raise RecordsError(f"{path} is no segment: {error}. Look at it with: sanderling repos verify {path}") from None
+            raise RecordsError(
+                f"{path} is no segment: {error}. Look at it with: sanderling repos verify {path}"
+            ) from None
         except OSError as error:
             raise RecordsError(f"cannot read {path}: {error.strerror}") from None
 

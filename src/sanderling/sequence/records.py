@@ -148,4 +148,3 @@ class SequenceRecords:
 
     def close(self) -> None:
         """Nothing is held open."""
-

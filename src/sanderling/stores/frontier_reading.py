@@ -165,7 +165,10 @@ def known_url(db: sqlite3.Connection, host: str, key: bytes) -> KnownUrl | None:
 
 
 def _why_it_waits(db: sqlite3.Connection, number: int, host: int) -> str:
-    for table, column, key, what in (("aside", "host", host, "its host is set aside"), ("again", "id", number, "failed")):
+    for table, column, key, what in (
+        ("aside", "host", host, "its host is set aside"),
+        ("again", "id", number, "failed"),
+    ):
         if not _has(db, table):
             continue
         row = db.execute(

@@ -151,7 +151,6 @@ class Rows(NamedTuple):
     weapons: tuple[WeaponRow, ...]
     raw: RawRow | None  # None if another store has it
 
-
     @property
     def plain(self) -> bool:
         """Whether it is a record of an API without players, which has a table of its own."""

@@ -67,7 +67,7 @@ PLAIN = f"""SELECT instance.instance_id, api, extract(epoch FROM date_completed)
     FROM instance LEFT JOIN raw_instance ON raw_instance.instance_id = instance.instance_id
     WHERE player_count IS NULL AND activity_hash IS NULL AND instance.instance_id > $1 AND NOT EXISTS (
         SELECT 1 FROM instance_player WHERE instance_player.instance_id = instance.instance_id)
-    ORDER BY instance.instance_id LIMIT {PAGE}"""
+    ORDER BY instance.instance_id LIMIT {PAGE}"""  # noqa: S608 - ours
 MOVED = (
     "DELETE FROM raw_instance USING record WHERE instance_id = id",
     "DELETE FROM instance USING record WHERE instance_id = id",

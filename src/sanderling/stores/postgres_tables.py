@@ -137,9 +137,7 @@ STATS = Table(
     "membership_id, activity_hash",
 )
 RAW = Table("raw_instance", {"instance_id": ID, "data": "bytea NOT NULL", "crawled": TIME}, "instance_id")
-RECORD = Table(
-    "record", {"id": ID, "api": TEXT, "time": "timestamptz", "crawled": TIME, "record": "json"}, "id"
-)
+RECORD = Table("record", {"id": ID, "api": TEXT, "time": "timestamptz", "crawled": TIME, "record": "json"}, "id")
 TABLES = (INSTANCE, PLAYER, INSTANCE_PLAYER, CHARACTER, WEAPON, STATS, RAW, RECORD)
 
 CREATE = (

@@ -7,7 +7,6 @@ given a position goes on there, today or in a year, and misses nothing. Only the
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
-from os.path import commonprefix
 from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -81,4 +80,11 @@ def write_position(position: msgspec.Struct) -> str:
 
 def nearest(key: str, known: Iterable[str]) -> list[str]:
     """The keys that are most like this one: those that begin like it the longest, then the shortest."""
-    return nsmallest(NEAREST, known, key=lambda each: (-len(commonprefix([key, each])), len(each), each))
+    return nsmallest(NEAREST, known, key=lambda each: (-_alike(key, each), len(each), each))
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return next(
+        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
+    )

@@ -115,9 +115,11 @@ def open_to_read(path: Path, kind: Kind) -> sqlite3.Connection:
     with plainly(path):
         db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, isolation_level=None)
         try:
-            if _check(db, path, kind):
-                raise FolderError(f"{path} is empty; nothing was stored yet")
+            empty = _check(db, path, kind)
         except BaseException:
             db.close()
             raise
+        if empty:
+            db.close()
+            raise FolderError(f"{path} is empty; nothing was stored yet")
     return db

@@ -86,7 +86,7 @@ UPGRADE = (
     f"""INSERT INTO record (id, api, time, crawled, record)
         SELECT instance.instance_id, api, date_completed, instance.crawled, unpacked(instance.instance_id, data)
         FROM instance LEFT JOIN raw_instance ON raw_instance.instance_id = instance.instance_id
-        WHERE {PLAIN} ORDER BY instance.crawled, instance.instance_id""",
+        WHERE {PLAIN} ORDER BY instance.crawled, instance.instance_id""",  # noqa: S608 - ours
     "DELETE FROM raw_instance WHERE instance_id IN (SELECT id FROM record)",
     "DELETE FROM instance WHERE instance_id IN (SELECT id FROM record)",
     "INSERT INTO arrival (instance_id) SELECT instance_id FROM instance ORDER BY crawled, instance_id",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Self, TextIO
 
 from cyclopts import Parameter
 
@@ -42,7 +42,7 @@ class ExportFlags:
     """The table of a database."""
 
     where: str = ""
-    """Only records of which this is true, as in 'likes > 10 and lang = "en"'; docs/jobs_language.md has the language."""
+    """Only records of which this is true, as in 'likes > 10 and lang = "en"'; docs/jobs_language.md has it all."""
 
     fields: str = ""
     """Only what stands at these paths, as in id,author.name; each is a column."""
@@ -118,7 +118,7 @@ class Progress:
         self._began = self._said = clock.now()
         self._shown = False
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

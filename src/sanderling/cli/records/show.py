@@ -58,7 +58,9 @@ def _words(found: Shown, key: str) -> Iterator[str]:
         yield from _pretty(found.record)
     if found.history:
         yield ""
-        yield f"{count(len(found.history), 'earlier version')}, the oldest first:" if found.record else "What there was:"
+        yield (
+            f"{count(len(found.history), 'earlier version')}, the oldest first:" if found.record else "What there was:"
+        )
         for each in found.history:
             yield ""
             yield from _pretty(each)

@@ -94,7 +94,9 @@ async def _ask_identity(who: str, plc: str, resolver: str | None, asking: Asking
     fetcher = Fetcher(http, make_limiter(LimiterRules(pace=PaceRules(max_rps=RPS)), clock), clock=clock)
     async with http:
         if identity.is_did(who):
-            return identity.read_document(who, await _ask(fetcher, identity.ask_document(who, plc, private=asking.private)))
+            return identity.read_document(
+                who, await _ask(fetcher, identity.ask_document(who, plc, private=asking.private))
+            )
         handle = identity.read_handle(who, private=asking.private)
         did = await _did_of(fetcher, handle, resolver, asking)
         document = await _ask(fetcher, identity.ask_document(did, plc, private=asking.private))
@@ -146,7 +148,10 @@ def _archive(did: str, host: str, folder: Path, asking: Asking, *, as_json: bool
     kept = newest(archives_in([folder]), did, complaints) if any(folder.glob("*.rca*")) else None
     if kept is None:
         reasons = ", ".join(f"{name}" for name in view.failed) or "no answer"
-        raise CommandError(printable(f"{did} at {host} was not archived: {reasons}. See: sanderling show {folder} {did}"), code=UNFINISHED)
+        raise CommandError(
+            printable(f"{did} at {host} was not archived: {reasons}. See: sanderling show {folder} {did}"),
+            code=UNFINISHED,
+        )
     screen.end(_words(did, host, folder, kept[1]), _as_json(did, host, folder, kept[1]))
     end(complaints)
 
