@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
 from sanderling.formats.exact_json import decode_exact, encode_exact
 from sanderling.records.columns import Kind, StoredColumn
+from sanderling.stores import frontier_file
+from sanderling.stores.frontier_file import Meta
 from sanderling.stores.record_source import About, Record, Shown
 
 
@@ -121,3 +124,13 @@ def read_csv(text: str) -> list[list[str | None]]:
             cell += sign
         at += 1
     return rows[:-1]
+
+
+def make_job(folder: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """A folder as a job leaves it that has kept these records."""
+    folder.mkdir(exist_ok=True)
+    lines = b"".join(line + b"\n" for line in encoded(records))
+    (folder / "records.jsonl").write_bytes(lines + b'{"torn":')
+    (folder / "frontier.db").unlink(missing_ok=True)
+    plan = '{"name":"made","arguments":{}}'
+    frontier_file.create(folder / "frontier.db", Meta(plan=plan, watermark=len(lines), started=1.0))

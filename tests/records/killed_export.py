@@ -1,0 +1,45 @@
+"""An export in a process of its own that kills itself: `FOLDER TO OUT POINT`, the point being a call of our code."""
+
+import os
+import signal
+import sys
+from contextlib import closing
+from pathlib import Path
+from types import FrameType
+
+from sanderling.records import export as export_module
+from sanderling.records import parts
+from sanderling.records.export import export
+from sanderling.records.folders import open_records
+from sanderling.records.open_target import Wanted, open_target
+from sanderling.records.selection import Selection
+
+OURS = ("/records/", "/stores/", "/tempfile.py")
+
+
+class Points:
+    """Counts calls within what writes, of functions and of the system, and kills at one of them."""
+
+    def __init__(self, last: int) -> None:
+        self.seen = 0
+        self._last = last
+
+    def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
+        if event in ("call", "c_call", "c_return") and any(each in frame.f_code.co_filename for each in OURS):
+            self.seen += 1
+            if self.seen == self._last:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(folder: str, to: str, out: str, point: str) -> None:
+    export_module.BATCH, parts.ROWS = 40, 100
+    points = Points(int(point))
+    with closing(open_records(Path(folder))) as source, closing(open_target(Wanted(to, out or None), "x")) as target:
+        sys.setprofile(points)
+        export(source, target, Selection(), new=True, watch=lambda *_: None)
+        sys.setprofile(None)
+    sys.stdout.write(f"{points.seen}\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

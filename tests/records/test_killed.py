@@ -1,0 +1,50 @@
+"""An export that is killed with kill -9, at any call of its own, and run again has each record once."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from conftest import Place
+from kept_records import make_job
+from test_targets import assert_holds
+
+from sanderling.records.export import export
+from sanderling.records.folders import open_records
+from sanderling.records.selection import Selection
+
+SCRIPT = Path(__file__).with_name("killed_export.py")
+# A field that comes late, and a column that must hold more, so that what is there is changed on the way.
+RECORDS = [{"id": number, "text": "x\ny" * 5} | ({"late": [number]} if number > 200 else {}) for number in range(300)]
+RECORDS[150]["id"] = 10**30
+KILLS = 3
+
+
+def run(folder: Path, place: Place, point: int) -> str | None:
+    """How many points it passed, if it came to its end."""
+    done = subprocess.run(  # noqa: S603 - ourselves
+        [sys.executable, SCRIPT, folder, place.to, place.out or "", str(point)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (0, -9), done.stderr
+    return done.stdout if done.returncode == 0 else None
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet", "sqlite", "duckdb", "postgres"], indirect=True)
+def test_killed_at_any_call_and_run_again_it_has_each_record_once(
+    make_place: Callable[[], Place], kind: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "job"
+    make_job(folder, RECORDS)
+    points = int(run(folder, make_place(), 0) or 0)
+    chance, place = random.Random(kind), make_place()
+
+    for _ in range(KILLS):
+        run(folder, place, chance.randrange(points // 10, points))
+    with closing(open_records(folder)) as source, closing(place.target()) as target:
+        done = export(source, target, Selection(), new=True, watch=lambda *_: None)
+
+    assert done.records == len(RECORDS)
+    assert_holds(place, RECORDS)
