@@ -75,7 +75,7 @@ def test_what_was_not_called_as_it_should_be_ends_before_anything_begins(
 def test_a_missing_library_is_told_with_the_command_that_installs_it(
     to: str, library: str, job: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def load(module: str, use: str) -> None:
+    def load(_module: str, use: str) -> None:
         raise extras.MissingExtraError(extras.missing(library, use), name=library)
 
     monkeypatch.setattr(extras, "have", lambda name: name != library)

@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import sanderling
 from kept_records import make_job
 
+import sanderling
 from sanderling.pages import earlier
 from sanderling.records.folders import open_records
 from sanderling.stores import frontier_file
@@ -89,7 +89,7 @@ def test_records_are_what_the_library_gives(folder: Path, source: RecordSource) 
         json.dumps(json.loads(record.json)) for record in source.read() if record.json
     ]
     assert list(found.where("nowhere = 1")) == []
-    assert list(found.fields("nowhere"))[0] == {"nowhere": None}
+    assert next(iter(found.fields("nowhere"))) == {"nowhere": None}
 
 
 def test_one_record_is_shown_or_why_there_is_none(source: RecordSource, system: str) -> None:
@@ -175,7 +175,9 @@ def test_a_post_that_a_later_event_brought_comes_again(tmp_path: Path) -> None:
             """INSERT INTO processed_events (event_id, job_id, platform, mode, received_at, processed_at, posts, errors)
             VALUES ('later', 'j', 'p', 'm', 1, 1, 1, 0)"""
         )
-        db.execute("UPDATE post_analytics SET event_id = 'later', job_id = 'j', view_count = 9007199254740993 WHERE id = 3")
+        db.execute(
+            "UPDATE post_analytics SET event_id = 'later', job_id = 'j', view_count = 9007199254740993 WHERE id = 3"
+        )
 
     (again,) = [json.loads(each.json) for each in source.read(last.position)]
     assert (again["id"], again["view_count"]) == (3, 9007199254740993)

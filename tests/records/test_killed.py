@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import Place
 from kept_records import make_job
+from target_places import Place
 from test_targets import assert_holds
 
 from sanderling.records.export import export
@@ -26,7 +26,10 @@ KILLS = 3
 def run(folder: Path, place: Place, point: int) -> str | None:
     """How many points it passed, if it came to its end."""
     done = subprocess.run(  # noqa: S603 - ourselves
-        [sys.executable, SCRIPT, folder, place.to, place.out or "", str(point)], capture_output=True, text=True, check=False
+        [sys.executable, SCRIPT, folder, place.to, place.out or "", str(point)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode in (0, -9), done.stderr
     return done.stdout if done.returncode == 0 else None

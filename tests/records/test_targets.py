@@ -1,14 +1,14 @@
 """What every target promises: each record once, its numbers as they were, whatever happens in between."""
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
-from conftest import Place
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept_records import RECORDS, KeptRecords, csv_cell, encoded, expected
+from target_places import Place
 
 from sanderling.records import export as export_module
 from sanderling.records import parts
@@ -93,10 +93,8 @@ def test_records_round_trip_in_any_number_of_runs(make_place: Callable[[], Place
         for cut in sorted(cuts):
             run(place, records[:cut])
         with closing(KilledAt(place.target(), call, after=after)) as target:
-            try:
+            with suppress(Killed):
                 export(KeptRecords(encoded(records)), target, Selection(), new=True, watch=lambda *_: None)
-            except Killed:
-                pass
         done = run(place, records)
         assert done.records == len(records)
         assert_holds(place, records)
