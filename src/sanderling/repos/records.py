@@ -107,12 +107,17 @@ class RepoRecords:
         with self._archive(path) as archive:
             for block in archive.blocks(at.byte):
                 done = at.records if block.offset == at.byte else 0
-                try:
-                    records = enumerate(_of_block(block), 1)
-                    for number, record in islice(records, done, None):
-                        yield Record(record, write_position(RepoPosition(at.segment, block.offset, number)))
-                except (RcaError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                    self._note(Problem(path, block.offset, f"repo {block.did}: {error}"))
+                for number, record in islice(enumerate(self._of_block(path, block), 1), done, None):
+                    yield Record(record, write_position(RepoPosition(at.segment, block.offset, number)))
+
+    def _of_block(self, path: Path, block: Block) -> Iterator[bytes]:
+        """The records of a block, up to the first that is damaged."""
+        try:
+            for entry, offset, content in block.contents(lambda _: True):
+                for rkey, json in zip(*split(content, entry.count, offset), strict=True):
+                    yield _record(block, entry.name, rkey.decode(), json)
+        except (RcaError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            self._note(Problem(path, block.offset, f"repo {block.did}: {error}"))
 
     def show(self, key: str) -> Shown:
         """A repo by its DID, or a record by its at:// URI; or why it is not there."""
@@ -186,12 +191,6 @@ class RepoRecords:
 
     def close(self) -> None:
         """Nothing is held open."""
-
-
-def _of_block(block: Block) -> Iterator[bytes]:
-    for entry, offset, content in block.contents(lambda _: True):
-        for rkey, json in zip(*split(content, entry.count, offset), strict=True):
-            yield _record(block, entry.name, rkey.decode(), json)
 
 
 def _record(block: Block, collection: str, rkey: str, json: bytes) -> bytes:

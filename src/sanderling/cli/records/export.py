@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
-from sanderling.cli.loop import ending
+from sanderling.cli.loop import explain_end
 from sanderling.clock import Clock, SystemClock
 from sanderling.records.export import Exported, export
 from sanderling.records.folders import open_records
@@ -62,7 +62,7 @@ def export_command(
     clock = SystemClock()
     began = clock.now()
     selection = _selection(flags)
-    with ending(again("export", folder, flags), (RecordsError, TargetError)), closing(_opened(folder)) as source:
+    with explain_end(again("export", folder, flags), (RecordsError, TargetError)), closing(_opened(folder)) as source:
         columns = selection.fields or source.about.columns
         wanted = Wanted(flags.to, flags.out, flags.table, columns)
         with closing(_target(wanted, folder)) as target:

@@ -11,15 +11,15 @@ from cyclopts import Parameter
 from sanderling.apis import identity
 from sanderling.apis.identity import Identity, IdentityError
 from sanderling.cli import CommandError
-from sanderling.cli.client import client
+from sanderling.cli.client import make_http
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.limits import make_limiter
-from sanderling.cli.loop import ending, run
+from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import WATCHED
 from sanderling.cli.repos.archive import Collections, LeftOut, listed_in
-from sanderling.cli.repos.crawl import KNOWN, opened
+from sanderling.cli.repos.crawl import KNOWN, open_stores, run_crawl
+from sanderling.cli.repos.flags import Asking, Keeping
 from sanderling.cli.repos.progress import Place
-from sanderling.cli.repos.run import Asking, Keeping, Tools, run_crawl
 from sanderling.cli.repos.screen import fitting
 from sanderling.cli.repos.watch import Complaints, Places, end, explained, segments_at
 from sanderling.clock import SystemClock
@@ -89,7 +89,9 @@ def _resolve(who: str, plc: str, resolver: str | None, asking: Asking) -> Identi
 
 
 async def _ask_identity(who: str, plc: str, resolver: str | None, asking: Asking) -> Identity:
-    http = client(HttpRules(most_raw=MOST_DOCUMENT, most_decoded=MOST_DOCUMENT), asking.contact, private=asking.private)
+    http = make_http(
+        HttpRules(most_raw=MOST_DOCUMENT, most_decoded=MOST_DOCUMENT), asking.contact, private=asking.private
+    )
     clock = SystemClock()
     fetcher = Fetcher(http, make_limiter(LimiterRules(pace=PaceRules(max_rps=RPS)), clock), clock=clock)
     async with http:
@@ -138,12 +140,12 @@ def _archive(did: str, host: str, folder: Path, asking: Asking, *, as_json: bool
         dids = Path(listing) / "dids.txt"
         dids.write_text(f"{did} {host}\n")
         keeping = Keeping(did_file=dids)
-        tools = Tools.make(asking, keeping, clock)
+        transport, rules = asking.transport(clock), keeping.rules(asking)
         again = f"sanderling repos get {did} --output-dir {folder}"
-        with ending(again, KNOWN), opened(place, asking, keeping, screen, clock) as parts:
-            run(run_crawl(parts, tools, WATCHED.quieter("warning"), clock=clock, screen=screen))
-            parts.segments.close()
-            view = parts.progress.view()
+        with explain_end(again, KNOWN), open_stores(place, asking, keeping, screen, clock) as stores:
+            run(run_crawl(stores, transport, rules, WATCHED.quieter("warning"), clock, screen))
+            stores.segments.close()
+            view = stores.progress.view()
     complaints = Complaints(shown=not as_json)
     kept = newest(archives_in([folder]), did, complaints) if any(folder.glob("*.rca*")) else None
     if kept is None:
