@@ -1,18 +1,20 @@
-"""Targets of every kind, and how each is read back."""
+"""Targets of every kind, and how each is read back; the fixtures are a plugin of the tests that name this file."""
 
 import asyncio
 import io
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 import duckdb
 import obstore
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # the same
+import pytest
 from kept_records import from_cells, from_jsonl, read_csv
 from services.s3 import S3
 
@@ -110,3 +112,36 @@ def in_bucket(s3: S3, prefix: str, kind: str) -> Place:
         return [row for body in bodies for row in from_jsonl(body)] if made_as == "jsonl" else _rows_of_parquet(bodies)
 
     return Place(kind, f"{server}/{s3.bucket}/{prefix}?format={made_as}", None, read)
+
+
+KINDS = ("jsonl", "csv", "parquet", "sqlite", "duckdb", "postgres", "s3", "s3-jsonl")
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def make_place(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[], Place]]:
+    """Makes a new place each time it is called."""
+    schemas: list[str] = []
+
+    def make() -> Place:
+        name = f"t{uuid4().hex}"
+        if kind == "postgres":
+            schemas.append(name)
+            return in_schema(request.getfixturevalue("postgres"), name)
+        if kind.startswith("s3"):
+            return in_bucket(request.getfixturevalue("s3"), name, kind)
+        return on_disk(kind, tmp_path / name)
+
+    yield make
+    if schemas:
+        asyncio.run(drop(request.getfixturevalue("postgres"), schemas))
+
+
+@pytest.fixture
+def place(make_place: Callable[[], Place]) -> Place:
+    return make_place()

@@ -16,6 +16,8 @@ from sanderling.records.export import export
 from sanderling.records.folders import open_records
 from sanderling.records.selection import Selection
 
+pytest_plugins = ["target_places"]
+
 SCRIPT = Path(__file__).with_name("killed_export.py")
 # A field that comes late, and a column that must hold more, so that what is there is changed on the way.
 RECORDS = [{"id": number, "text": "x\ny" * 5} | ({"late": [number]} if number > 200 else {}) for number in range(300)]

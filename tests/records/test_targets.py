@@ -16,6 +16,8 @@ from sanderling.records.export import Exported, export
 from sanderling.records.selection import Selection
 from sanderling.records.target import Mark, Target, TargetError
 
+pytest_plugins = ["target_places"]
+
 SOME = [{"id": 1, "name": "Ann"}, {"id": 2, "name": None, "tags": ["x", 1.5]}, {"id": 3, "huge": 10**30}]
 EXAMPLES = {"postgres": 15, "duckdb": 15, "s3": 10, "s3-jsonl": 10}
 
@@ -92,9 +94,8 @@ def test_records_round_trip_in_any_number_of_runs(make_place: Callable[[], Place
         place = make_place()
         for cut in sorted(cuts):
             run(place, records[:cut])
-        with closing(KilledAt(place.target(), call, after=after)) as target:
-            with suppress(Killed):
-                export(KeptRecords(encoded(records)), target, Selection(), new=True, watch=lambda *_: None)
+        with closing(KilledAt(place.target(), call, after=after)) as target, suppress(Killed):
+            export(KeptRecords(encoded(records)), target, Selection(), new=True, watch=lambda *_: None)
         done = run(place, records)
         assert done.records == len(records)
         assert_holds(place, records)

@@ -83,6 +83,11 @@ def get_command(  # noqa: PLR0913 - flags
 def _resolve(who: str, plc: str, resolver: str | None, asking: Asking) -> Identity:
     """Where a DID or a handle lives. Raises CommandError."""
     try:
+        if not identity.is_did(who):
+            identity.read_handle(who, private=asking.private)
+    except IdentityError as error:
+        raise CommandError(printable(str(error)), code=2) from None
+    try:
         return run(_ask_identity(who, plc, resolver, asking))
     except (IdentityError, ValueError) as error:
         raise CommandError(printable(str(error))) from None
