@@ -1,4 +1,4 @@
-"""Targets of every kind, and how each is read back; the fixtures are a plugin of the tests that name this file."""
+"""Targets of every kind, and how each is read back; tests import the fixtures."""
 
 import asyncio
 import io

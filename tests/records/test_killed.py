@@ -1,4 +1,5 @@
 """An export that is killed with kill -9, at any call of its own, and run again has each record once."""
+# ruff: noqa: F811 - fixtures are arguments
 
 import random
 import subprocess
@@ -9,14 +10,12 @@ from pathlib import Path
 
 import pytest
 from kept_records import make_job
-from target_places import Place
+from target_places import Place, kind, make_place  # noqa: F401 - fixtures are found by their names
 from test_targets import assert_holds
 
 from sanderling.records.export import export
 from sanderling.records.folders import open_records
 from sanderling.records.selection import Selection
-
-pytest_plugins = ["target_places"]
 
 SCRIPT = Path(__file__).with_name("killed_export.py")
 # A field that comes late, and a column that must hold more, so that what is there is changed on the way.

@@ -1,4 +1,5 @@
 """What every target promises: each record once, its numbers as they were, whatever happens in between."""
+# ruff: noqa: F811 - fixtures are arguments
 
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -8,15 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept_records import RECORDS, KeptRecords, csv_cell, encoded, expected
-from target_places import Place
+from target_places import Place, kind, make_place, place  # noqa: F401 - fixtures are found by their names
 
 from sanderling.records import export as export_module
 from sanderling.records import parts
 from sanderling.records.export import Exported, export
 from sanderling.records.selection import Selection
 from sanderling.records.target import Mark, Target, TargetError
-
-pytest_plugins = ["target_places"]
 
 SOME = [{"id": 1, "name": "Ann"}, {"id": 2, "name": None, "tags": ["x", 1.5]}, {"id": 3, "huge": 10**30}]
 EXAMPLES = {"postgres": 15, "duckdb": 15, "s3": 10, "s3-jsonl": 10}
