@@ -43,7 +43,7 @@ class Place:
 
 def on_disk(kind: str, path: Path) -> Place:
     def tables(connect: Callable[[], Any]) -> list[Any]:
-        columns = place.columns()
+        columns = made.columns()
         if not columns:
             return []
         with closing(connect()) as db:
@@ -58,8 +58,8 @@ def on_disk(kind: str, path: Path) -> Place:
         "sqlite": lambda: tables(lambda: sqlite3.connect(path)),
         "duckdb": lambda: tables(lambda: duckdb.connect(str(path))),
     }
-    place = Place(kind, kind, str(path), reads[kind])
-    return place
+    made = Place(kind, kind, str(path), reads[kind])
+    return made
 
 
 def _rows_of_parquet(parts: list[bytes]) -> list[Any]:
@@ -85,11 +85,11 @@ def in_schema(url: str, schema: str) -> Place:
         return [dict(row) for row in found]
 
     def read() -> list[Any]:
-        columns = place.columns()
+        columns = made.columns()
         return [from_cells(row, columns) for row in asyncio.run(rows())] if columns else []
 
-    place = Place("postgres", f"{url}?schema={schema}", None, read)
-    return place
+    made = Place("postgres", f"{url}?schema={schema}", None, read)
+    return made
 
 
 async def drop(url: str, schemas: list[str]) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kept_records import make_job
@@ -19,7 +20,9 @@ from sanderling.records.selection import Selection
 
 SCRIPT = Path(__file__).with_name("killed_export.py")
 # A field that comes late, and a column that must hold more, so that what is there is changed on the way.
-RECORDS = [{"id": number, "text": "x\ny" * 5} | ({"late": [number]} if number > 200 else {}) for number in range(300)]
+RECORDS: list[dict[str, Any]] = [
+    {"id": number, "text": "x\ny" * 5} | ({"late": [number]} if number > 200 else {}) for number in range(300)
+]
 RECORDS[150]["id"] = 10**30
 KILLS = 3
 

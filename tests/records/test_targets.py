@@ -17,7 +17,11 @@ from sanderling.records.export import Exported, export
 from sanderling.records.selection import Selection
 from sanderling.records.target import Mark, Target, TargetError
 
-SOME = [{"id": 1, "name": "Ann"}, {"id": 2, "name": None, "tags": ["x", 1.5]}, {"id": 3, "huge": 10**30}]
+SOME: list[dict[str, Any]] = [
+    {"id": 1, "name": "Ann"},
+    {"id": 2, "name": None, "tags": ["x", 1.5]},
+    {"id": 3, "huge": 10**30},
+]
 EXAMPLES = {"postgres": 15, "duckdb": 15, "s3": 10, "s3-jsonl": 10}
 
 

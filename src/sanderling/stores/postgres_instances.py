@@ -252,7 +252,7 @@ async def _upgrade(db: Any, place: str) -> None:  # noqa: ANN401 - no types
     await db.execute(tables.RECORD.create)
     last = -1
     while found := await db.fetch(PLAIN, last):
-        rows = [RecordRow(*row[:4], _text(row[0], row[4], place)) for row in found]
+        rows = [RecordRow(row[0], row[1], row[2], row[3], _text(row[0], row[4], place)) for row in found]
         await _fill(db, tables.RECORD.insert, rows)
         last = found[-1][0]
     for statement in MOVED:
