@@ -1,5 +1,9 @@
-"""An export in a process of its own that kills itself: `FOLDER TO OUT POINT`, the point being a call of our code."""
+"""Exports that kill themselves, each in a process of its own: `FOLDER [[TO, OUT, POINT], …]`.
 
+A point is a call of our code; at point 0 it comes to its end, and says how many points there are.
+"""
+
+import json
 import os
 import signal
 import sys
@@ -31,14 +35,24 @@ class Points:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(folder: str, to: str, out: str, point: str) -> None:
+def run(folder: str, to: str, out: str | None, point: int) -> None:
     export_module.BATCH, parts.ROWS = 40, 100
-    points = Points(int(point))
-    with closing(open_records(Path(folder))) as source, closing(open_target(Wanted(to, out or None), "x")) as target:
+    points = Points(point)
+    with closing(open_records(Path(folder))) as source, closing(open_target(Wanted(to, out), "x")) as target:
         sys.setprofile(points)
         export(source, target, Selection(), new=True, watch=lambda *_: None)
         sys.setprofile(None)
     sys.stdout.write(f"{points.seen}\n")
+    sys.stdout.flush()
+
+
+def main(folder: str, runs: str) -> None:
+    for to, out, point in json.loads(runs):
+        child = os.fork()  # before anything is imported that has threads
+        if child == 0:
+            run(folder, to, out, point)
+            os._exit(0)
+        os.waitpid(child, 0)
 
 
 if __name__ == "__main__":
