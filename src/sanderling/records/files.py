@@ -50,6 +50,7 @@ class JsonLinesFile:
     def write(self, records: Sequence[bytes], mark: Mark) -> None:
         """Append records, then move the mark."""
         with self._plainly():
+            self._begin(mark)
             self._append(self._lines(records))
             self._keep(mark)
 
@@ -66,6 +67,11 @@ class JsonLinesFile:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+    def _begin(self, mark: Mark) -> None:
+        """Say whose file it is before the first row: a file with rows and without a mark is somebody else's."""
+        if not self._mark_path.exists():
+            self._keep(msgspec.structs.replace(mark, position="", records=0, complete=False))
 
     def _lines(self, records: Sequence[bytes]) -> Iterable[bytes]:
         return records
@@ -143,6 +149,7 @@ class CsvFile(JsonLinesFile):
         added = self._columns.learn(rows).added
         rows = rows if self._has_header else rows[1:]
         with self._plainly():
+            self._begin(mark)
             if not self._has_header:
                 self._append([csv_line(each.name for each in self._columns.stored)])
                 self._has_header = True
