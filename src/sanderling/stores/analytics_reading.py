@@ -1,6 +1,8 @@
-"""What is read from the rows of `events`, in either database: `AnalyticsReading` is what both have in common."""
+"""What is read from the rows of `events`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
 from typing import TypeVar
 
 from sanderling.stores import analytics_questions as questions
@@ -22,7 +24,8 @@ from sanderling.stores.analytics import (
     Summary,
     Trend,
 )
-from sanderling.stores.analytics_questions import Dialect, Question, Row, meant_errors, meant_events, meant_posts
+from sanderling.stores.analytics_questions import Question, meant_errors, meant_events, meant_posts
+from sanderling.stores.database import Database, Row, Transaction
 from sanderling.stores.polling_rows import LARGEST, SMALLEST, is_text
 
 R = TypeVar("R", bound=Row)
@@ -51,13 +54,26 @@ class Budget:
 
 
 class AnalyticsReading:
-    """Whoever is one says how its database speaks, and how it is asked."""
+    """What people and whoever sends messages ask."""
 
-    dialect: Dialect
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.dialect = database.dialect
 
     async def _ask(self, *asked: Question) -> list[list[Row]]:
         """The rows that each question gives, all of one moment."""
-        raise NotImplementedError
+        together = len(asked) > 1 or asked[0].wide
+        return await self._database.read(partial(self._answers, asked=asked), together=together)
+
+    async def _answers(self, db: Transaction, asked: Sequence[Question]) -> list[list[Row]]:
+        return [await self._rows(db, each) for each in asked]
+
+    async def _rows(self, db: Transaction, asked: Question) -> list[Row]:
+        if not asked.wide:
+            return await db.fetch(asked.sql, *asked.values)
+        budget = Budget(self._database.place)
+        async with aclosing(db.stream(asked.sql, *asked.values)) as rows:
+            return [budget.spent(row) async for row in rows]
 
     async def processed(self, event_id: str) -> Processed | None:
         """The event, if it is in the rows."""

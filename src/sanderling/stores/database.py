@@ -7,7 +7,7 @@ Statements have "?" or "?1" for their parameters, in either database. A list is 
 """
 # ruff: noqa: S608 - all names are ours, all values are parameters
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -68,7 +68,7 @@ SQLITE = Dialect(
     # Rounded down, also before 1970.
     day=f"CAST({{0}} / {86_400.0} AS INTEGER) - ({{0}} < {86_400} * CAST({{0}} / {86_400.0} AS INTEGER))",
     among="{0} IN (SELECT value FROM json_each(?))",
-    pairs="(SELECT json_extract(value, '$[0]') AS one, json_extract(value, '$[1]') AS other FROM json_each(?)) AS given",
+    pairs="(SELECT json_extract(value, '$[0]') AS one, json_extract(value, '$[1]') AS other FROM json_each(?))",
     given_pairs=lambda pairs: ([*pairs],),
     skip_locked="",  # nobody else writes meanwhile
 )
@@ -121,21 +121,25 @@ class Insert:
         return f"INSERT INTO {self.table} AS its ({', '.join(every)}) VALUES ({marks}) {self.then}"
 
     @cached_property
+    def given(self) -> str:
+        """The rows as PostgreSQL is given them, under the name `given`."""
+        names = self.fields or [*self.columns]
+        kinds = [kind.travels or kind.postgres.split()[0] for kind in self.columns.values()]
+        if self.fields:
+            listed = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+            return f"json_to_recordset($1::json) AS given ({listed})"
+        arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(kinds, 1))
+        return f"unnest({arrays}) AS given ({', '.join(names)})"
+
+    @cached_property
     def postgres(self) -> str:
         """What inserts all rows into PostgreSQL."""
         names = self.fields or [*self.columns]
-        kinds = [kind.travels or kind.postgres.split()[0] for kind in self.columns.values()]
-        first = 1 if self.fields else len(kinds)
-        if self.fields:
-            listed = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
-            given = f"json_to_recordset($1::json) AS given ({listed})"
-        else:
-            arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(kinds, 1))
-            given = f"unnest({arrays}) AS given ({', '.join(names)})"
+        first = 2 if self.fields else len(self.columns) + 1
         values = [kind.made.format(name) for name, kind in zip(names, self.columns.values(), strict=True)]
-        values += [kind.made.format(f"${first + place}") for place, kind in enumerate(self.same.values(), 1)]
+        values += [kind.made.format(f"${place}") for place, kind in enumerate(self.same.values(), first)]
         every = ", ".join([*self.columns, *self.same])
-        return f"INSERT INTO {self.table} AS its ({every}) SELECT {', '.join(values)} FROM {given} {self.then}"
+        return f"INSERT INTO {self.table} AS its ({every}) SELECT {', '.join(values)} FROM {self.given} {self.then}"
 
     @cached_property
     def _packs(self) -> list[tuple[int, Callable[[Any], object]]]:
@@ -212,7 +216,7 @@ class Transaction(Protocol):
     async def fetch(self, statement: str, *values: object) -> list[Row]:
         """The rows that a statement gives."""
 
-    def stream(self, statement: str, *values: object) -> AsyncIterator[Row]:
+    def stream(self, statement: str, *values: object) -> AsyncGenerator[Row, None]:
         """The same, without having all of them in memory at once."""
 
     async def execute(self, statement: str, *values: object) -> int:

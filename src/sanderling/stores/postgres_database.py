@@ -6,7 +6,7 @@ commit leaves open whether that was made: the error means that the server is awa
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import lru_cache
 from itertools import count
@@ -21,7 +21,7 @@ from sanderling.stores.postgres_server import plainly as plainly_of_server
 T = TypeVar("T")
 
 AT_ONCE = 50  # rows that are fetched at a time where they may be large
-TRIES = 5
+LONGEST_MESSAGE = 500  # characters: some quote what they were given
 CLAIM = "SELECT pg_try_advisory_xact_lock($1, hashtext(current_schema()))"
 ALONE = "SELECT pg_advisory_xact_lock($1, hashtext(current_schema()))"
 MARK = re.compile(r"\?(\d*)")
@@ -37,11 +37,11 @@ def numbered(statement: str) -> str:
 @contextmanager
 def plainly(place: str, raised: Raised) -> Iterator[None]:
     """Turn whatever asyncpg raises into the error of the store."""
-    with plainly_of_server(place, raised):
+    with plainly_of_server(place, lambda message, trouble: raised(message[:LONGEST_MESSAGE], trouble)):
         try:
             yield
         except UNWRITABLE as error:
-            raise raised(f"{place} refuses it: {error}", Trouble.REFUSED) from error
+            raise raised(f"{place} refuses it: {error}"[:LONGEST_MESSAGE], Trouble.REFUSED) from error
 
 
 class PostgresTransaction:
@@ -58,7 +58,7 @@ class PostgresTransaction:
         rows: list[Row] = await self.db.fetch(numbered(statement), *values)
         return rows
 
-    async def stream(self, statement: str, *values: object) -> AsyncIterator[Row]:
+    async def stream(self, statement: str, *values: object) -> AsyncGenerator[Row, None]:
         """The same, some at a time; within a transaction."""
         async for row in self.db.cursor(numbered(statement), *values, prefetch=AT_ONCE):
             yield row
@@ -101,7 +101,7 @@ class PostgresDatabase:
 
     dialect = POSTGRES
 
-    def __init__(self, at: Address, pools: "Mapping[str, Any]", raised: Raised, tries: int = TRIES) -> None:
+    def __init__(self, at: Address, pools: "Mapping[str, Any]", raised: Raised, tries: int) -> None:
         self.place = at.place
         self.schema = at.schema
         self._pools = pools

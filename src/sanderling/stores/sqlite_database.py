@@ -7,7 +7,7 @@ import asyncio
 import errno
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
@@ -22,6 +22,7 @@ from sanderling.stores.database import (
     Raised,
     RefusalError,
     Row,
+    Transaction,
     Trouble,
     Work,
     encoded,
@@ -34,8 +35,8 @@ T = TypeVar("T")
 
 MEMORY_BYTES = 64 << 20
 REFUSALS = (sqlite3.IntegrityError, sqlite3.DataError, *UNWRITABLE)
-# A full disk and other programs pass by themselves, or when somebody makes room. The others may be about one page of the
-# file, or one statement.
+# A full disk and other programs pass by themselves, or when somebody makes room. The others may be about one page of
+# the file, or one statement.
 TROUBLES = {
     sqlite3.SQLITE_FULL: Trouble.AWAY,
     sqlite3.SQLITE_BUSY: Trouble.AWAY,
@@ -81,7 +82,7 @@ class SqliteTransaction:
         """The rows that a statement gives."""
         return self.db.execute(statement, _bound(values)).fetchall()
 
-    async def stream(self, statement: str, *values: object) -> AsyncIterator[Row]:
+    async def stream(self, statement: str, *values: object) -> AsyncGenerator[Row, None]:
         """The same, one by one."""
         with closing(self.db.execute(statement, _bound(values))) as found:
             for row in found:
@@ -115,6 +116,13 @@ class SqliteTransaction:
             self.db.execute("RELEASE piece")
             raise RefusalError(str(error) or type(error).__name__) from error
         self.db.execute("RELEASE piece")
+
+
+def connection_of(db: Transaction) -> sqlite3.Connection:
+    """The connection of a transaction, for what only SQLite does."""
+    if not isinstance(db, SqliteTransaction):
+        raise TypeError(f"{db!r} is no transaction of SQLite")
+    return db.db
 
 
 def _bound(values: Sequence[object]) -> Sequence[Any]:
@@ -156,6 +164,10 @@ class SqliteDatabase:
         """Do it in one transaction, which is on disk then. Without `durable` the power may take the last of it."""
         return await self._desk(self._write, work, durable)
 
+    async def peek(self, work: Work[T]) -> T:
+        """Read over the connection that writes, so that nobody who looks at a long list is in the way."""
+        return await self._desk(self._peek, work)
+
     @asynccontextmanager
     async def claim(self, what: Claim) -> AsyncIterator[bool]:
         """Whether we have it: whoever holds the lock file beside the database does."""
@@ -185,6 +197,10 @@ class SqliteDatabase:
             self.db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             with transaction(self.db):
                 return run(work(SqliteTransaction(self.db)))
+
+    def _peek(self, work: Work[T]) -> T:
+        with self._writing, plainly(self._path, self._raised):
+            return run(work(SqliteTransaction(self.db)))
 
     def _close(self) -> None:
         with self._writing, self._reading, plainly(self._path, self._raised):
