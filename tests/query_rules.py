@@ -88,7 +88,7 @@ MAY_READ_ALL = {
     r"FROM polling_targets ORDER BY id FOR NO KEY UPDATE\) AS locked": CLOCK,
     r"UPDATE polling_targets SET promote = (\?|\(SELECT seconds FROM asked\)) WHERE": ASKED,
     r"SET promote = coalesce\(promote, 0\), etag = ''": BY_HAND,
-    r"sum\((octet_)?length\(.* FROM polling_changes WHERE seq > \S+ ORDER BY seq LIMIT": BOUNDED,
+    r"sum\(octet_length\(.* FROM polling_changes WHERE seq > \$1 ORDER BY seq LIMIT": BOUNDED,
     r"WHERE event = \$1 AND id > \$2 ORDER BY id LIMIT": ASKED,
     # No source of ours asks by such a column. For one that does, SQLite gets an index and PostgreSQL has none.
     r'^SELECT id FROM \S+ WHERE "(name|select)" = ANY': "only sources of the tests",

@@ -38,9 +38,9 @@ WORDS = Table("word", {"id": ID, "text": TEXT, "at": TIME}, ("id",))
 PAIRS = Table("pair", {"left_one": ID, "right_one": ID, "sum": ID}, ("left_one", "right_one"))
 LISTS = Table("list", {"id": ID, "all_of_it": LIST, "at": TIME}, ("id",))
 READ = {
-    each: f"SELECT id, text, {each.seconds.format('at')} FROM word WHERE id < 99 ORDER BY id"
+    each: f"SELECT id, text, {each.seconds.format('at')} FROM word WHERE id < 99 ORDER BY id"  # noqa: S608 - ours
     for each in (SQLITE, POSTGRES)
-}  # noqa: S608
+}
 
 
 class StoreError(Exception):

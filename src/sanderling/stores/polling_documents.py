@@ -6,7 +6,7 @@ among processes, and numbers are in the order of commits.
 # ruff: noqa: S608 - all names are quoted, all values are parameters
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from itertools import groupby
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from sanderling.stores.polling_rows import (
     validator,
 )
 
+VALUES = 5  # the place of the column of a change that may be large
 KINDS = {
     ColumnKind.TEXT: Kind("TEXT", "text"),
     ColumnKind.INTEGER: Kind("INTEGER", "bigint"),
@@ -61,7 +62,7 @@ class DocumentStatements(NamedTuple):
     index: str  # lets children be found by what is in a column, if nobody has asked by it before
     changes: Insert
     number: str  # sets the number of the last change
-    size: str  # of the values of a change
+    page: str  # the changes behind a number, up to so many
     remember: str  # kind, source_id, etag, modified, digest, and the time if something has changed
     read_again: Sequence[str]  # lets the other targets of an event be read again: kind, source_id, event
     span: str
@@ -265,11 +266,18 @@ async def purge(db: Transaction, said: DocumentStatements, tables: Tables, wall:
 
 async def changes(db: Transaction, said: DocumentStatements, after: int, most: int) -> list[Change]:
     """The next ones, up to those that are LARGEST_PAGE together: what is before a change is what counts."""
-    query = f"""SELECT {", ".join(said.changes.columns)} FROM (
-            SELECT *, sum({said.size}) OVER (ORDER BY seq) - {said.size} AS before
-            FROM (SELECT * FROM polling_changes WHERE seq > ? ORDER BY seq LIMIT ?) AS following) AS counted
-        WHERE before <= {LARGEST_PAGE} ORDER BY seq"""
-    return [unpacked(tuple(row)) for row in await db.fetch(query, _bounded(after), _bounded(most, 0))]
+    bounds = (_bounded(after), _bounded(most, 0))
+    if said.at_once:
+        return [unpacked(tuple(row)) for row in await db.fetch(said.page, *bounds)]
+    found: list[Change] = []
+    size = 0
+    async with aclosing(db.stream(said.page, *bounds)) as rows:
+        async for row in rows:
+            found.append(unpacked(tuple(row)))
+            size += len(row[VALUES])
+            if size > LARGEST_PAGE:
+                break
+    return found
 
 
 async def span(db: Transaction, said: DocumentStatements) -> Span:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sanderling.stores.database import Insert, Row, Transaction
 from sanderling.stores.polling import LONGEST_PAUSE, Counts, Edits, Found, Known, Query, Ran, Target
 from sanderling.stores.polling_documents import DocumentStatements, insert_changes
-from sanderling.stores.polling_rows import LARGEST, MOST_EDITS, legible
+from sanderling.stores.polling_rows import LARGEST, LARGEST_PAGE, MOST_EDITS, legible
 from sanderling.stores.polling_store import (
     COLUMNS,
     FOUND,
@@ -27,15 +27,19 @@ from sanderling.stores.postgres_polling_tables import WRITING
 
 NAMES = [*Target.__struct_fields__]
 
+_CHANGES = insert_changes('"table"', '"values"')
 DOCUMENTS = DocumentStatements(
     at_once=True,
     # What is written to rows in this transaction is no edit by hand.
     newest=f"SELECT newest, set_config('{WRITING}', 'on', true) FROM polling_meta FOR NO KEY UPDATE",
     by_us=(),
     index="",
-    changes=insert_changes('"table"', '"values"'),
+    changes=_CHANGES,
     number="UPDATE polling_meta SET newest = $11",
-    size='octet_length("values"::text)',
+    page=f"""SELECT {", ".join(_CHANGES.columns)} FROM (
+            SELECT *, sum(octet_length("values"::text)) OVER (ORDER BY seq) - octet_length("values"::text) AS before
+            FROM (SELECT * FROM polling_changes WHERE seq > ? ORDER BY seq LIMIT ?) AS following) AS counted
+        WHERE before <= {LARGEST_PAGE} ORDER BY seq""",
     # Nobody waits for an admin who is just editing the target. What is not noted is read again, and found the same.
     remember="""UPDATE polling_targets SET etag = ?3, modified = ?4, digest = ?5, changed = coalesce(?6, changed)
         WHERE id = (SELECT id FROM polling_targets WHERE kind = ?1 AND source_id = ?2 FOR NO KEY UPDATE SKIP LOCKED)""",

@@ -132,7 +132,7 @@ DOCUMENTS = DocumentStatements(
     index=INDEX,
     changes=insert_changes("table_name", "row"),
     number="UPDATE polling_meta SET value = ? WHERE key = 'seq'",
-    size="length(row)",
+    page="SELECT * FROM polling_changes WHERE seq > ? ORDER BY seq LIMIT ?",
     remember="""UPDATE polling_targets SET etag = ?3, modified = ?4, digest = ?5, changed = coalesce(?6, changed)
         WHERE kind = ?1 AND source_id = ?2
         AND (?6 IS NOT NULL OR NOT (etag IS ?3 AND modified IS ?4 AND digest IS ?5))""",
