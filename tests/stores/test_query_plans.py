@@ -17,7 +17,7 @@ from postgres_polling_place import at, connected, fresh_schema, opened
 from sanderling.clock import SystemClock
 from sanderling.outcome import Code, Outcome
 from sanderling.stores.analytics_open import open_analytics
-from sanderling.stores.analytics_reading import COUNTED
+from sanderling.stores.analytics_store import COUNTED
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import Again, End, Ended, Found
 from sanderling.stores.postgres_server import relations
