@@ -78,9 +78,9 @@ async def test_connections_are_set_up_for_what_they_do(postgres: str, schema: st
     query = "SELECT name, setting FROM pg_settings WHERE name = ANY($1)"
     async with opened(at(postgres, schema)) as store:
         link = link_of(store)
-        read = dict(await link.read(lambda db: db.fetch(query, asked)))
-        hasty = dict(await link.write(lambda db: db.fetch(query, asked), durable=False))
-        written = dict(await link.write(lambda db: db.fetch(query, asked)))
+        read = dict(map(tuple, await link.read(lambda db: db.fetch(query, asked))))
+        hasty = dict(map(tuple, await link.write(lambda db: db.fetch(query, asked), durable=False)))
+        written = dict(map(tuple, await link.write(lambda db: db.fetch(query, asked))))
 
     assert usual.items() <= read.items()
     assert written.items() >= (usual | KEEP_ALIVE).items()

@@ -142,7 +142,7 @@ def test_the_database_of_something_else_is_refused_and_left_alone(path: Path) ->
 
 
 def test_a_later_version_is_refused(path: Path) -> None:
-    open_sqlite_instances(path)._database.db.close()
+    asyncio.run(open_sqlite_instances(path).close())
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 9")
 

@@ -59,7 +59,7 @@ class DocumentStatements(NamedTuple):
     at_once: bool  # whether many rows go with one statement
     newest: str  # asks for the number of the last change
     by_us: Sequence[str]  # before and after rows are written, which is no edit by hand then
-    index: str  # lets children be found by what is in a column, if nobody has asked by it before
+    make_index: str  # lets children be found by what is in a column, if nobody has asked by it before
     changes: Insert
     number: str  # sets the number of the last change
     page: str  # the changes behind a number, up to so many
@@ -164,8 +164,8 @@ async def _difference(db: Transaction, said: DocumentStatements, tables: Tables,
             stored[Parent(name, row[0])] = _values(of, row)
     there = []
     for whole in document.whole:
-        if said.index:
-            await db.execute(said.index.format(whole.table, whole.column))
+        if said.make_index:
+            await db.execute(said.make_index.format(whole.table, whole.column))
         there.append(await _there(db, tables, whole.table, whole.column, [whole.parent]))
     return difference(document, stored, there)
 

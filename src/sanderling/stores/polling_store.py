@@ -328,7 +328,7 @@ class SqlPolling:
 
     async def settings(self) -> dict[str, str]:
         """All of them."""
-        return dict(await self._rows(self._said.settings))
+        return {row[0]: row[1] for row in await self._rows(self._said.settings)}
 
     async def position(self, name: str) -> int | None:
         """The number of the last change it has; None if it is new."""

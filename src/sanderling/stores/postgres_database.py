@@ -48,7 +48,7 @@ class PostgresTransaction:
     """Statements over one connection."""
 
     dialect = POSTGRES
-    unfit = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
+    unfit: tuple[type[Exception], ...] = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
 
     def __init__(self, db: Any) -> None:  # noqa: ANN401 - asyncpg has no types
         self.db = db
@@ -101,7 +101,7 @@ class PostgresDatabase:
 
     dialect = POSTGRES
 
-    def __init__(self, at: Address, pools: "Mapping[str, Any]", raised: Raised, tries: int) -> None:
+    def __init__(self, at: Address, pools: Mapping[str, Any], raised: Raised, tries: int) -> None:
         self.place = at.place
         self.schema = at.schema
         self._pools = pools
@@ -172,7 +172,7 @@ async def _reset(db: Any) -> None:  # noqa: ANN401 - no types
         await db.reset()
 
 
-def pool_of(at: Address, most: int, settings: Mapping[str, str]) -> Any:  # noqa: ANN401 - no types
+def pool_of(at: Address, most: int, settings: dict[str, str]) -> Any:  # noqa: ANN401 - no types
     """Up to so many connections, which are made when they are needed."""
     return asyncpg.create_pool(
         at.dsn,

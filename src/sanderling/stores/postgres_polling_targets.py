@@ -33,7 +33,7 @@ DOCUMENTS = DocumentStatements(
     # What is written to rows in this transaction is no edit by hand.
     newest=f"SELECT newest, set_config('{WRITING}', 'on', true) FROM polling_meta FOR NO KEY UPDATE",
     by_us=(),
-    index="",
+    make_index="",
     changes=_CHANGES,
     number="UPDATE polling_meta SET newest = $11",
     page=f"""SELECT {", ".join(_CHANGES.columns)} FROM (

@@ -73,7 +73,7 @@ class SqliteTransaction:
     """Statements over one connection. They are done when they return, and nothing waits."""
 
     dialect = SQLITE
-    unfit = (sqlite3.DataError,)
+    unfit: tuple[type[Exception], ...] = (sqlite3.DataError,)
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db

@@ -129,7 +129,7 @@ DOCUMENTS = DocumentStatements(
     at_once=False,
     newest=_NEWEST,
     by_us=(f"INSERT INTO polling_meta VALUES ('{WRITING}', 1)", f"DELETE FROM polling_meta WHERE key = '{WRITING}'"),
-    index=INDEX,
+    make_index=INDEX,
     changes=insert_changes("table_name", "row"),
     number="UPDATE polling_meta SET value = ? WHERE key = 'seq'",
     page="SELECT * FROM polling_changes WHERE seq > ? ORDER BY seq LIMIT ?",

@@ -23,8 +23,8 @@ from raids import letter, usual
 from sanderling.cli import reach
 from sanderling.cli.sequence import store as sequence_store
 from sanderling.stores.instances import Counts
-from sanderling.stores.queue import Depth, Letter
 from sanderling.stores.instances_store import open_sqlite_instances
+from sanderling.stores.queue import Depth, Letter
 
 NOTHING = Depth(ready=0, taken=0, delayed=0, dead=0)
 
