@@ -31,6 +31,8 @@ class Place(NamedTuple):
     opens: Callable[[], AbstractAsyncContextManager[AnalyticsStore]]
     sql: Callable[[str], Awaitable[list[tuple[Any, ...]]]]
     wipe: Callable[[], Awaitable[None]]
+    url: str
+    until_idle: Callable[[], Awaitable[None]]  # until whoever was killed is gone for others, too
 
 
 USUAL: dict[str, Any] = {

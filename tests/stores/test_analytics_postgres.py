@@ -4,7 +4,6 @@ from contextlib import asynccontextmanager
 from itertools import product
 from typing import Any, get_args
 
-import analytics_killed
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 import pytest
 from analytics_contract import AnalyticsContract
@@ -70,7 +69,15 @@ def place(postgres: str, schema: str) -> Place:
 
     # What a crash of the server may undo is not what is tested.
     url = f"{at(postgres, schema)}&synchronous_commit=off"
-    return Place(lambda: opened(url), sql, lambda: wipe(postgres, schema))
+
+    async def until_idle() -> None:
+        """The server takes its time to notice that somebody was killed, and ends what it was told to end."""
+        held = "SELECT pid FROM pg_locks WHERE relation = 'processed_events'::regclass"
+        async with asyncio.timeout(300):
+            while await sql(held):  # noqa: ASYNC110 - the server tells nobody
+                await asyncio.sleep(0.01)
+
+    return Place(lambda: opened(url), sql, lambda: wipe(postgres, schema), at(postgres, schema), until_idle)
 
 
 class TestPostgresAnalytics(AnalyticsContract):
@@ -270,35 +277,6 @@ async def test_messages_become_visible_in_the_order_of_their_numbers(place: Plac
             await transaction.commit()
 
         assert [each.body for each in await store.waiting(0, 9)] == [b"first", b"second"]
-
-
-@pytest.mark.parametrize(("after", "crowd"), [(1, 1), (12, 1), (6, 3)])
-def test_kill_9_leaves_whole_batches(place: Place, postgres: str, schema: str, after: int, crowd: int) -> None:
-    for _ in range(2):
-        analytics_killed.kill(at(postgres, schema), after=after, crowd=crowd)
-        asyncio.run(until_idle(place))
-        asyncio.run(analytics_killed.check(place, after))
-
-
-def test_kill_9_in_the_middle_of_a_replay_leaves_whole_events(place: Place, postgres: str, schema: str) -> None:
-    asyncio.run(analytics_killed.fill(place))
-    for after in (1, 14):
-        analytics_killed.kill(at(postgres, schema), after=after, crowd=1, what="replay")
-        asyncio.run(until_idle(place))
-        asyncio.run(analytics_killed.check_replays(place, after))
-
-
-def test_whoever_is_killed_with_the_claim_leaves_it_to_others(place: Place, postgres: str, schema: str) -> None:
-    analytics_killed.kill(at(postgres, schema), after=1, crowd=1, what="claim")
-    asyncio.run(analytics_killed.check_claim(place))
-
-
-async def until_idle(place: Place) -> None:
-    """The server takes its time to notice that somebody was killed, and ends what it was told to end."""
-    held = "SELECT pid FROM pg_locks WHERE relation = 'processed_events'::regclass"
-    async with asyncio.timeout(300):
-        while await place.sql(held):  # noqa: ASYNC110 - the server tells nobody
-            await asyncio.sleep(0.01)
 
 
 @in_loop

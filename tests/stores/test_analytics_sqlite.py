@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import analytics_killed
 import pytest
 from analytics_contract import AnalyticsContract
 from analytics_play import NOW, TABLES, Place, all_posts, batch, comment, error, message, post
@@ -66,7 +65,10 @@ def place(path: Path) -> Place:
             for name in TABLES:
                 db.execute(f"DELETE FROM {name}")  # noqa: S608 - ours
 
-    return Place(opens, sql, wipe)
+    async def until_idle() -> None:
+        """The system takes the locks of whoever it ends."""
+
+    return Place(opens, sql, wipe, f"sqlite:{path}", until_idle)
 
 
 class TestSqliteAnalytics(AnalyticsContract):
@@ -149,25 +151,6 @@ def test_an_index_gives_a_page_in_order(path: Path, sort: Sort, *, descending: b
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {asked.sql}", asked.values)]
 
     assert plan == [f"SEARCH post_analytics USING INDEX idx_post_analytics_by_{sort} (project_id=?)"]
-
-
-@pytest.mark.parametrize(("after", "crowd"), [(1, 1), (12, 1), (6, 3)])
-def test_kill_9_leaves_whole_batches(place: Place, path: Path, after: int, crowd: int) -> None:
-    for _ in range(2):
-        analytics_killed.kill(f"sqlite:{path}", after=after, crowd=crowd)
-        asyncio.run(analytics_killed.check(place, after))
-
-
-def test_kill_9_in_the_middle_of_a_replay_leaves_whole_events(place: Place, path: Path) -> None:
-    asyncio.run(analytics_killed.fill(place))
-    for after in (1, 14):
-        analytics_killed.kill(f"sqlite:{path}", after=after, crowd=1, what="replay")
-        asyncio.run(analytics_killed.check_replays(place, after))
-
-
-def test_whoever_is_killed_with_the_claim_leaves_it_to_others(place: Place, path: Path) -> None:
-    analytics_killed.kill(f"sqlite:{path}", after=1, crowd=1, what="claim")
-    asyncio.run(analytics_killed.check_claim(place))
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,11 @@ def place(path: Path) -> Place:
             for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
                 db.execute(f"DELETE FROM {name}")  # noqa: S608 - ours
 
-    return Place(opens, tables, wipe, f"sqlite:{path}")
+    async def sql(statement: str) -> None:
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute(statement)
+
+    return Place(opens, tables, wipe, sql, f"sqlite:{path}")
 
 
 class TestSqliteInstances(InstancesContract):
@@ -148,18 +152,3 @@ def test_a_later_version_is_refused(path: Path) -> None:
 
     with pytest.raises(InstancesError, match=r"is of format 9, this version reads 1; use a newer version"):
         open_sqlite_instances(path)
-
-
-@in_loop
-async def test_a_table_that_is_gone_is_not_the_letters_fault(place: Place, path: Path) -> None:
-    """Or all of them would be buried, one after the other."""
-    async with place.opens() as store:
-        with closing(sqlite3.connect(path)) as db, db:
-            db.execute("DROP TABLE player_stats")
-
-        with pytest.raises(InstancesError) as told:
-            await store.keep(rows(*usual(1)))
-
-        assert told.value.fault is Fault.DOWN
-        with closing(sqlite3.connect(path)) as db:
-            assert db.execute("SELECT count(*) FROM instance").fetchall() == [(0,)]
