@@ -58,9 +58,7 @@ class HostQueues(Generic[H]):
                 if queue is not own:
                     queue.remove(host)
 
-    def next(
-        self, now: float, *, probes: Callable[[], bool], aside: Callable[[], bool], strangers: bool
-    ) -> H | None:
+    def next(self, now: float, *, probes: Callable[[], bool], aside: Callable[[], bool], strangers: bool) -> H | None:
         """The host whose turn it is, also of those that are probed, were set aside, or are strangers, if they may be."""
         host = self._doubt.next(now) if self._doubt and probes() else None
         if host is None and self._aside and aside():

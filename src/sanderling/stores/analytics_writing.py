@@ -221,7 +221,7 @@ async def _write_posts(db: Transaction, batch: Batch) -> int:
     """Write posts that are newer than what is there, and put their comments in the place of the old ones."""
     places = chosen(batch)
     rows = await db.insert(POSTS, [batch.posts[place] for place in places])
-    ids = {tuple(key): number for number, *key in rows}
+    ids = {row[1:]: row[0] for row in rows}
     await _delete(db, "post_comments", "post_id", [*ids.values()])
     of_place = {place: ids[key] for place in places if (key := key_of(batch.posts[place])) in ids}
     comments = (row for row in batch.comments if row.post in of_place)

@@ -222,6 +222,9 @@ class Transaction(Protocol):
     async def execute(self, statement: str, *values: object) -> int:
         """How many rows a statement has changed."""
 
+    async def execute_many(self, statement: str, rows: Iterable[Any]) -> None:
+        """Execute a statement for each of these."""
+
     async def insert(self, into: Insert, rows: Iterable[Any], *same: object) -> list[Row]:
         """What inserting these gives back."""
 
@@ -233,6 +236,7 @@ class Transaction(Protocol):
 
 
 Work = Callable[[Transaction], Coroutine[Any, Any, T]]
+First = Callable[[], object] | None
 
 
 class Claim(NamedTuple):
@@ -255,8 +259,11 @@ class Database(Protocol):
     async def read(self, work: Work[T], *, together: bool = False) -> T:
         """Do what only reads; with `together`, all that it reads is of one moment."""
 
-    async def write(self, work: Work[T], *, durable: bool = True) -> T:
-        """Do it in one transaction, which is on disk then. Without `durable` a crash may undo the last of it."""
+    async def write(self, work: Work[T], *, durable: bool = True, first: First = None) -> T:
+        """Do it in one transaction, which is on disk then. Without `durable` a crash may undo the last of it.
+
+        What takes time and needs no database is done `first`, so that nobody need wait for it.
+        """
 
     def claim(self, what: Claim) -> AbstractAsyncContextManager[bool]:
         """Whether we have it, until the end."""

@@ -9,7 +9,6 @@ Tricky bits:
   itself.
 """
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain
@@ -69,9 +68,9 @@ class SqlInstances:
         once = first_of_each(batch)
         if not once:
             return Kept(0, 0)
-        # Before the transaction, so that nobody need wait for it.
-        raw = await asyncio.to_thread(packed, once)
-        new = await self._database.write(partial(self._keep, once=once, raw=raw))
+        raw: dict[int, RawRow] = {}
+        work = partial(self._keep, once=once, raw=raw)
+        new = await self._database.write(work, first=lambda: raw.update(packed(once)))
         return Kept(new, len(batch) - new)
 
     async def _keep(self, db: Transaction, once: Sequence[Rows], raw: dict[int, RawRow]) -> int:

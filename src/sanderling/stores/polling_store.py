@@ -5,11 +5,10 @@ and `postgres_polling`.
 """
 # ruff: noqa: S608 - all names are ours, all values are parameters
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
-from sanderling.stores import polling_documents as documents
 from sanderling.stores.database import Database, Insert, Kind, Row, Transaction, Trouble, Work, encoded
 from sanderling.stores.documents import Row as DocumentRow
 from sanderling.stores.polling import (
@@ -27,8 +26,8 @@ from sanderling.stores.polling import (
     Target,
     Told,
 )
-from sanderling.stores.polling_documents import DocumentStatements, Tables
-from sanderling.stores.polling_rows import checked_fields, checked_seconds, is_text
+from sanderling.stores.polling_documents import Documents, DocumentStatements, Tables
+from sanderling.stores.polling_rows import check_document, checked_fields, checked_seconds, is_text
 
 T = TypeVar("T")
 Changes = list[Change]  # within the class, `list` is a method
@@ -155,6 +154,7 @@ class SqlPolling:
     def __init__(self, database: PollingDatabase, tables: Tables, dialect: PollingDialect) -> None:
         self._database = database
         self._tables = tables
+        self._documents = Documents(dialect.said.documents, tables, database.dialect)
         self._dialect = dialect
         self._said = dialect.said
 
@@ -243,7 +243,9 @@ class SqlPolling:
         If the connection breaks while it is committed, nobody knows whether it was. The same document can be kept again
         and changes what is left to change; what had been committed is among the changes, and in no other answer.
         """
-        return await self._database.write(partial(self._documents(documents.keep), told=told))
+        return await self._database.write(
+            lambda db: self._documents.keep(db, told), first=lambda: check_document(told.document)
+        )
 
     async def rows(
         self, table: str, *, event: str | None = None, after: str = "", most: int = 1000
@@ -252,30 +254,24 @@ class SqlPolling:
 
         Raises KeyError if there is none of that name.
         """
-        of = self._tables.known[table]
-        work = partial(documents.rows, tables=self._tables, table=of, event=event, after=after, most=most)
-        return await self._database.read(work)
+        name = self._tables.known[table].name
+        return await self._database.read(lambda db: self._documents.rows(db, name, event, after, most))
 
     async def purge(self, wall: float) -> dict[str, int]:
         """Remove all rows and all targets; settings stay. Gives how many, by table, and under "targets"."""
-        return await self._database.write(partial(self._documents(documents.purge), wall=wall))
+        return await self._database.write(lambda db: self._documents.purge(db, wall))
 
     async def changes(self, after: int, most: int) -> list[Change]:
         """The next ones after a number, in order."""
-        said = self._said.documents
-        return await self._database.read(lambda db: documents.changes(db, said, after, most))
+        return await self._database.read(lambda db: self._documents.changes(db, after, most))
 
     async def span(self) -> Span:
         """From where to where they go."""
-        return await self._database.read(lambda db: documents.span(db, self._said.documents))
+        return await self._database.read(self._documents.span)
 
     async def trim(self, keep: int) -> int:
         """Forget all but the last so many; say how many went."""
-        work = partial(documents.trim, said=self._said.documents, keep=keep)
-        return await self._database.edit(work, durable=False)
-
-    def _documents(self, work: Callable[..., T]) -> Callable[..., T]:
-        return partial(work, said=self._said.documents, tables=self._tables)
+        return await self._database.edit(lambda db: self._documents.trim(db, keep), durable=False)
 
     # --- for people ---
 

@@ -14,7 +14,18 @@ from typing import Any, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
-from sanderling.stores.database import POSTGRES, UNWRITABLE, Claim, Insert, Raised, RefusalError, Row, Trouble, Work
+from sanderling.stores.database import (
+    POSTGRES,
+    UNWRITABLE,
+    Claim,
+    First,
+    Insert,
+    Raised,
+    RefusalError,
+    Row,
+    Trouble,
+    Work,
+)
 from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, CROSSED, DATA, SETTINGS, Address
 from sanderling.stores.postgres_server import plainly as plainly_of_server
 
@@ -67,6 +78,10 @@ class PostgresTransaction:
         """How many rows a statement has changed, by what the server says of it: "DELETE 5"."""
         number = (await self.db.execute(numbered(statement), *values)).rpartition(" ")[2]
         return int(number) if number.isdigit() else 0
+
+    async def execute_many(self, statement: str, rows: Iterable[Any]) -> None:
+        """Execute a statement for each of these."""
+        await self.db.executemany(numbered(statement), rows)
 
     async def insert(self, into: Insert, rows: Iterable[Any], *same: object) -> list[Row]:
         """What inserting these gives back."""
@@ -122,8 +137,10 @@ class PostgresDatabase:
                 async with db.transaction(isolation="repeatable_read", readonly=True):
                     return await work(PostgresTransaction(db))
 
-    async def write(self, work: Work[T], *, durable: bool = True) -> T:  # noqa: ARG002 - a commit always is
+    async def write(self, work: Work[T], *, durable: bool = True, first: First = None) -> T:  # noqa: ARG002 - a commit always is
         """Do it in one transaction. Tried again if others were in the way."""
+        if first:
+            await asyncio.to_thread(first)
 
         async def written() -> T:
             async with self._pools["write"].acquire(timeout=ANSWER_SECONDS) as db, begun(db):

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
-from sanderling.stores.database import Trouble, Work
+from sanderling.stores.database import First, Trouble, Work
 from sanderling.stores.polling import PollingStoreError
 from sanderling.stores.polling_store import raised
 from sanderling.stores.postgres_database import (
@@ -79,11 +79,13 @@ class Link(PostgresDatabase):
         """What people write, in a transaction, beside whoever polls. Tried again if another one was in the way."""
         return await super().write(work, durable=durable)
 
-    async def write(self, work: Work[T], *, durable: bool = True) -> T:
+    async def write(self, work: Work[T], *, durable: bool = True, first: First = None) -> T:
         """What whoever polls does, in a transaction, one after another. Tried again if another one was in the way.
 
         Without `durable` a crash of the server may undo the last second of it.
         """
+        if first:
+            first()
         async with self._turn:
             with plainly(self.place, self._raised_at_commit):
                 return await tried(lambda: self._written(work, durable=durable), TRIES)

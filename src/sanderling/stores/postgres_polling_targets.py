@@ -35,7 +35,7 @@ DOCUMENTS = DocumentStatements(
     by_us=(),
     make_index="",
     changes=_CHANGES,
-    number="UPDATE polling_meta SET newest = $11",
+    number=f"WITH written AS ({_CHANGES.postgres}) UPDATE polling_meta SET newest = ${len(_CHANGES.columns) + 1}",
     page=f"""SELECT {", ".join(_CHANGES.columns)} FROM (
             SELECT *, sum(octet_length("values"::text)) OVER (ORDER BY seq) - octet_length("values"::text) AS before
             FROM (SELECT * FROM polling_changes WHERE seq > ? ORDER BY seq LIMIT ?) AS following) AS counted
@@ -144,7 +144,8 @@ class PostgresPollingDialect:
     def target(self, row: Row) -> Target:
         """A target, from its columns."""
         fields = dict(zip(NAMES, row, strict=True))
-        return Target(**fields | {"only": _tuple(fields["only"])})
+        fields["only"] = _tuple(fields["only"])
+        return Target(**fields)
 
     def known(self, row: Row) -> Known:
         """One that discovery knows."""

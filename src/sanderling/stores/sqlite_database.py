@@ -18,6 +18,7 @@ from sanderling.stores.database import (
     UNWRITABLE,
     Claim,
     Desk,
+    First,
     Insert,
     Raised,
     RefusalError,
@@ -92,13 +93,17 @@ class SqliteTransaction:
         """How many rows a statement has changed."""
         return self.db.execute(statement, _bound(values)).rowcount
 
+    async def execute_many(self, statement: str, rows: Iterable[Any]) -> None:
+        """Execute a statement for each of these."""
+        self.db.executemany(statement, rows)
+
     async def insert(self, into: Insert, rows: Iterable[Any], *same: object) -> list[Row]:
         """What inserting these gives back."""
         values = into.values(rows)
         if same:
-            values = ((*row, *same) for row in values)
+            values = [(*row, *same) for row in values]
         if not into.returns:
-            self.db.executemany(into.sqlite, values)  # type: ignore[arg-type]  # rows of any kind
+            await self.execute_many(into.sqlite, values)
             return []
         return [row for each in values for row in self.db.execute(into.sqlite, each).fetchall()]  # type: ignore[arg-type]  # the same
 
@@ -160,9 +165,9 @@ class SqliteDatabase:
         """Do what only reads, all of it of one moment."""
         return await self._desk(self._read, work)
 
-    async def write(self, work: Work[T], *, durable: bool = True) -> T:
+    async def write(self, work: Work[T], *, durable: bool = True, first: First = None) -> T:
         """Do it in one transaction, which is on disk then. Without `durable` the power may take the last of it."""
-        return await self._desk(self._write, work, durable)
+        return await self._desk(self._write, work, durable, first)
 
     async def peek(self, work: Work[T]) -> T:
         """Read over the connection that writes, so that nobody who looks at a long list is in the way."""
@@ -192,7 +197,9 @@ class SqliteDatabase:
         with self._reading, plainly(self._path, self._raised), transaction(self._reader, "DEFERRED"):
             return run(work(SqliteTransaction(self._reader)))
 
-    def _write(self, work: Work[T], durable: bool) -> T:  # noqa: FBT001 - a desk passes no names
+    def _write(self, work: Work[T], durable: bool, first: First = None) -> T:  # noqa: FBT001 - a desk passes no names
+        if first:
+            first()
         with self._writing, plainly(self._path, self._raised):
             self.db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             with transaction(self.db):

@@ -300,7 +300,7 @@ class SqlitePollingDialect:
         async def work(db: Transaction) -> None:
             fine = all(map(is_text, {each.status for each in runs}))
             legibly = runs if fine else [each._replace(status=legible(each.status)) for each in runs]
-            connection_of(db).executemany(WRITE, legibly)
+            await db.execute_many(WRITE, legibly)
 
         if runs:
             await database.write(work, durable=False)
@@ -322,14 +322,14 @@ class SqlitePollingDialect:
         promoted = {row[1] for row in edited if row[2 + NAMES.index("promote")] is not None}  # be it with nonsense
         promoted |= {now.id for before, now in zip(there, settled, strict=True) if now.next_due != before.next_due}
         written = [(each.next_due, each.until, each.id) for each in settled if each.id in promoted]
-        connection_of(db).executemany(PROMOTED, written)
+        await db.execute_many(PROMOTED, written)
         if edited:  # at last, so that what was just written is not noted
             await db.execute("DELETE FROM polling_edits WHERE number <= ?", edited[-1][0])
         return Edits(tuple(settled), tuple(row[1] for row in edited if row[2] is None))
 
     async def update(self, db: Transaction, changed: Mapping[int, Found], wall: float) -> None:
         """Change targets to what discovery says."""
-        connection_of(db).executemany(
+        await db.execute_many(
             UPDATE,
             (
                 {
