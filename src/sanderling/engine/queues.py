@@ -59,7 +59,7 @@ class HostQueues(Generic[H]):
                     queue.remove(host)
 
     def next(self, now: float, *, probes: Callable[[], bool], aside: Callable[[], bool], strangers: bool) -> H | None:
-        """The host whose turn it is, also of those that are probed, were set aside, or are strangers, if they may be."""
+        """The host whose turn it is, among those that may be asked: some are probed, strangers, or set aside."""
         host = self._doubt.next(now) if self._doubt and probes() else None
         if host is None and self._aside and aside():
             host = self._aside.next(now)
