@@ -13,9 +13,9 @@ import msgspec
 from sanderling.sequence.state import KIND
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.instances import InstancesError, RawRow, unpacked
+from sanderling.stores.instances_store import INSTANCES
 from sanderling.stores.record_source import About, Record, RecordsError, Shown, read_position, write_position
 from sanderling.stores.sqlite_file import open_to_read, version_of
-from sanderling.stores.sqlite_instances import INSTANCES
 
 ROWS, STATE = "rows.db", "sequence.db"
 PAGE = 500  # records of one look at the file, which is let go of in between
