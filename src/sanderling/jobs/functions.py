@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from sanderling.apis.credentials import Credentials
+from sanderling.apis.paging import NextPage
 from sanderling.ids import host_of
 from sanderling.jobs.calls import Mistake, UserFunction, Watches
 from sanderling.jobs.job import Job
@@ -28,7 +29,6 @@ class JobFunctions:
         self,
         job: Job,
         arguments: Mapping[str, Any],
-        hosts: Collection[str],
         credentials: Credentials | None,
         watch: Watches,
     ) -> None:
@@ -45,7 +45,6 @@ class JobFunctions:
         }
         self._key = None if job.key is None else UserFunction(job.key, watch)
         self._paging = job.paging
-        self._hosts = hosts
 
     async def prepare(self, key: str, request: Request) -> Request:
         """The request as the functions before it want it."""
@@ -87,33 +86,25 @@ class JobFunctions:
         known = key_of(task.method, task.url, task.body) if own is None else own_key(str(own))
         return FoundRequest(task.url, task.host, depth, known, name, request.priority, data)
 
-    def next_page(self, work: QueuedRequest, stored: Stored, reply: JobReply) -> FoundRequest | None:
-        """The request for the page behind this one; one that has failed if the walk cannot go on."""
+    def next_page(self, work: QueuedRequest, stored: Stored, reply: JobReply) -> FoundRequest | Outcome | None:
+        """The request for the page behind this one; an Outcome if this page does not say what follows it."""
         paging = self._paging if stored.paging is True else stored.paging
         if not paging:
             return None
         task = Task(work.url, stored.method, stored.headers, stored.body)
-        following = paging.next(task, reply.parsed, stored.chain, self._hosts)
-        if following is None:
-            return None
-        where = work.depth + 1, work.reader, work.priority
-        if isinstance(following, Outcome):
-            return _found(task, own_key(f"after {work.id}"), where, None)._replace(outcome=following)
+        following = paging.next(task, reply.parsed, stored.chain)
+        if not isinstance(following, NextPage):
+            return following
         page = replace(following.task, url=self._clean(following.task.url))
         known = key_of(page.method, page.url, page.body)
         if (page.url, page.body) == (task.url, task.body):  # what tells it from this page is in a header
             known = key_of(page.method, page.url, msgspec.json.encode((page.headers, page.body)))
         data = pack(Stored(page.method, page.headers, page.body, stored.data, stored.paging, following.chain))
-        return _found(page, known, where, data)
+        return FoundRequest(page.url, page.host, work.depth + 1, known, work.reader, work.priority, data)
 
     def _clean(self, url: str) -> str:
         """The address without the secret of the job, which hosts repeat in links."""
         return url if self.credentials is None else self.credentials.clean(url)
-
-
-def _found(task: Task, key: bytes, where: tuple[int, str, int], data: bytes | None) -> FoundRequest:
-    depth, reader, priority = where
-    return FoundRequest(task.url, task.host, depth, key, reader, priority, data)
 
 
 class Collected:

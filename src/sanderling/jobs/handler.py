@@ -115,6 +115,8 @@ class JobHandler:
         reply = JobReply(raw, request, self._functions.arguments)
         collected = Collected(self._functions, work, raw.url)
         following = self._functions.next_page(work, stored, reply)  # first: readers may change the document
+        if isinstance(following, Outcome):
+            return following
         try:
             await self._functions.readers[work.reader].each(key, collected.add, reply)
         except Mistake as mistake:

@@ -70,7 +70,7 @@ class JobRun:
         self._spent = Spent(meta.requests, meta.records)
         scope = frozenset(hosts)
         self._credentials = make_credentials(job, folder, scope, tools)
-        self._functions = JobFunctions(job, folder.arguments, scope, self._credentials, tools.watch)
+        self._functions = JobFunctions(job, folder.arguments, self._credentials, tools.watch)
         self._start = start_function(job, tools.watch)
         writer: JobWriter = Writer(JobSink(folder, tools.desk), lambda: self._spent.requests, tools.clock)
         self._loader: Loader[JobHost] = Loader(folder.frontier.take_requests, tools.desk, tools.clock, rules.again[-1])

@@ -116,7 +116,6 @@ class JobSource(Backlog[JobHost, QueuedRequest]):
             return
         self.bytes += size
         self.spent.records += len(found.records)
-        self.counts[End.FAILED] += sum(each.outcome is not None for each in found.found)
         self._add(
             host,
             EndedRequest(

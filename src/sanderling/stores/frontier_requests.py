@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sanderling.outcome import Outcome
 from sanderling.stores import frontier_reading
 from sanderling.stores.durable import plainly
 from sanderling.stores.frontier import Frontier
-from sanderling.stores.frontier_rows import Again, End, Ended, Failed, as_text
+from sanderling.stores.frontier_rows import Again, End, Ended, Failed
 
 LAST = -1001  # the priority of what is asked for after everything else; those of a job are -1000 to 1000
 
@@ -28,7 +27,6 @@ class FoundRequest(NamedTuple):
     reader: str
     priority: int = 0
     data: bytes | None = None
-    outcome: Outcome | None = None  # why it failed, if that is known without asking
 
 
 class QueuedRequest(NamedTuple):
@@ -166,24 +164,18 @@ class RequestFrontier(Frontier):
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
         insert, following = self._db.execute, max(self._last_id(), self.meta.last_id) + 1
-        sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, ?, ?, ?, ?)"
-        requests, ranked, failures, new = [], [], [], Waiting()
-        for url, host, depth, key, reader, priority, data, outcome in found:
-            end, code = (0, 0) if outcome is None else (int(End.FAILED), self._codes[outcome.code])
-            if not insert(sql, (following, hosts[host], depth, end, code, key, url)).rowcount:
+        sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, 0, 0, ?, ?)"
+        requests, ranked, new = [], [], Waiting()
+        for url, host, depth, key, reader, priority, data in found:
+            if not insert(sql, (following, hosts[host], depth, key, url)).rowcount:
                 continue
             requests.append((following, self._readers[reader], priority, data))
-            if outcome is not None:
-                failures.append((following, outcome.status, as_text(outcome.detail)))
-                tally[End.FAILED, str(outcome.code)] += 1
-            else:
-                new[host, priority] = new.get((host, priority), 0) + 1
-                if priority:
-                    ranked.append((hosts[host], priority, following))
+            new[host, priority] = new.get((host, priority), 0) + 1
+            if priority:
+                ranked.append((hosts[host], priority, following))
             following += 1
         self._db.executemany("INSERT INTO request VALUES (?, ?, ?, ?)", requests)
         self._db.executemany("INSERT INTO ranked VALUES (?, ?, ?)", ranked)
-        self._db.executemany("INSERT INTO failure (id, status, detail, requests) VALUES (?, ?, ?, 0)", failures)
         tally[End.WAITING, ""] += sum(new.values())
         return new
 
