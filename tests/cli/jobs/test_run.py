@@ -188,6 +188,8 @@ BAD: list[tuple[str, tuple[str, ...], str]] = [
     ("x = (", (), "job.py:1: SyntaxError: "),
     ("import json\nx = 1 / 0", (), "job.py:2: ZeroDivisionError: division by zero"),
     ("raise SystemExit(3)", (), "job.py:1: SystemExit: 3"),
+    ("class Odd(BaseException): ...\nraise Odd", (), "job.py:2: Odd"),
+    ("raise __import__('asyncio').CancelledError", (), "job.py:1: CancelledError"),
     ("import nothing_of_this_name", (), "job.py:1: ModuleNotFoundError: "),
     ("from sanderling import Job\nJob('a', start='x', rps=0)", (), "job.py:2: JobError: rps of a is 0"),
     ("x = 1", (), "has no Job; expected job = Job(…)"),
