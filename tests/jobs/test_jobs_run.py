@@ -152,22 +152,45 @@ def test_a_host_out_of_scope_is_noted_and_asked_for_once_it_is_within(tmp_path: 
             yield {"url": reply.url}
             if reply.url.endswith("/list"):
                 yield Request("https://other.example/a")
-                yield Request("/moved")
+                yield Request("/moved", priority=3)
 
         return made
 
     moved = answer({}, 302, Location="https://third.example/b")
     world = api({"/list": {}, "https://other.example/a": {}, "/moved": moved, "https://third.example/b": {}})
     first = run(job(), tmp_path / "out", world)
-    second = run(job("other.example", "third.example"), tmp_path / "out", world)
+    again = run(job(), tmp_path / "out", world)
+    assert len(world.urls) == 2  # the list, and what leads elsewhere
+    second = run(job("other.example"), tmp_path / "out", world)
+    third = run(job("other.example", "third.example"), tmp_path / "out", world)
 
-    assert {each["url"]: each["end"] for each in first.failed} == {
-        "https://other.example/a": "left_out",
-        f"{API}/moved": "failed",
-    }
+    for ran in (first, again):
+        assert {each["url"]: (each["end"], each["requests"]) for each in ran.failed} == {
+            "https://other.example/a": ("left_out", 0),
+            f"{API}/moved": ("left_out", 1),
+        }
+    assert "third.example is out of scope; hosts of the job: api.example" in first.reasons[f"{API}/moved"]
     assert "other.example is out of scope; hosts of the job: api.example" in first.reasons["https://other.example/a"]
     assert [each["url"] for each in second.records] == [f"{API}/list", "https://other.example/a"]
-    assert "https://third.example/b" not in world.urls
+    assert [each["url"] for each in third.records[2:]] == ["https://third.example/b"]
+    assert (third.failed, third.complete, len(world.urls)) == ([], True, 5)
+
+
+def test_only_2xx_is_read(tmp_path: Path) -> None:
+    """Nobody asked on a condition, so a 304 is no answer to read."""
+    statuses = (200, 201, 204, 206, 299, 300, 304, 305, 400, 418)
+    job = Job("statuses", start=[f"{API}/{each}" for each in statuses])
+
+    @job.read
+    def read(reply: JobReply) -> object:
+        return {"status": reply.status}
+
+    ran = run(job, tmp_path / "out", api({f"/{each}": answer({}, each) for each in statuses}))
+
+    assert {each["status"] for each in ran.records} == {each for each in statuses if each < 300}
+    assert {each["status"]: each["outcome"] for each in ran.failed} == dict.fromkeys(
+        (each for each in statuses if each >= 300), "HTTP_ERROR"
+    )
 
 
 def test_a_reader_that_is_gone_keeps_its_requests_waiting(tmp_path: Path) -> None:

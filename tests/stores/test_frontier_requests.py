@@ -90,7 +90,8 @@ def test_a_frontier_does_what_its_twin_does(steps: list[tuple[list[FoundRequest]
                 meta = frontier.meta
                 assert (meta.watermark, meta.records, meta.checksum, meta.requests) == progress
                 if step % 3 == 2:
-                    frontier.reopen(End.LEFT_OUT)
+                    assert frontier.reopen_at({"early"}) == 0
+                    frontier.reopen_at({"early", LATE.detail})
                     twin.rows = [(row, End.WAITING if was is End.LEFT_OUT else was) for row, was in twin.rows]
                     assert_same(frontier, twin)
 
