@@ -59,6 +59,11 @@ class EndedRequest(Ended, frozen=True, kw_only=True):
         if self.end is not End.FETCHED and (self.records or self.found):
             raise ValueError(f"{self.url} ended {self.end.name} with records or further work, expected neither")
 
+    @property
+    def sent(self) -> int:
+        """Requests that were sent for it. What led out of scope was sent, and not followed."""
+        return self.requests if self.end is End.LEFT_OUT else super().sent
+
 
 class Progress(NamedTuple):
     """How far a job has come."""
