@@ -4,8 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -135,7 +139,7 @@ MISTAKES: dict[Callable[..., Any], tuple[str, str]] = {
     raises_after_a_record: ("KeyError: '200'", "raise KeyError("),
     raises_async: ("KeyError: 'absent'", '"absent"'),
     yields_no_json: ("record 2 is no JSON: Encoding objects of type object is unsupported", "object()}"),
-    yields_no_json_async: ("record 2 is no JSON: ", "(3, 4)"),
+    yields_no_json_async: ("record 2 is no JSON: id has the key 1, expected a text", "(3, 4)"),
     yields_text: ("'/a/relative/address' is no record, expected a dict, a list, a struct, a dataclass", "    yield"),
     asks_for_an_unknown_reader: ("read is 'nobody', which is no reader; expected one of ", '"nobody"'),
     asks_for_no_address: ("expected one that begins with https:// or http://", "mailto"),
@@ -272,6 +276,73 @@ def test_a_call_that_is_cancelled_from_outside_is_no_mistake(tmp_path: Path) -> 
         raise RuntimeError("asked again")
 
     assert "asked again" in run(job, tmp_path / "out", api({"/a": {}})).failed[0]["detail"]
+
+
+class Mood(Enum):
+    """A kind of value."""
+
+    GOOD = "good"
+
+
+WRITTEN: list[tuple[Any, Any]] = [
+    (datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "2026-01-02T03:04:05Z"),
+    (datetime(2026, 1, 2, 3, 4, 5, 600), "2026-01-02T03:04:05.000600"),  # noqa: DTZ001 - as users do
+    (date(2026, 1, 2), "2026-01-02"),
+    (time(3, 4), "03:04:00"),
+    (timedelta(days=1, seconds=2), "P1DT2S"),
+    (Decimal("1.10"), "1.10"),
+    (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+    (Mood.GOOD, "good"),
+    ((1, 2), [1, 2]),
+    (Plain(3), {"id": 3}),
+    (Post(4), {"id": 4}),
+    (10**30, 10**30),
+]
+CHANGED: list[tuple[Any, str]] = [
+    (float("nan"), "v[0] is nan, expected a number"),
+    (float("-inf"), "v[0] is -inf, expected a number"),
+    (Decimal("NaN"), "v[0] is NaN, expected a number"),
+    (b"x", "v[0] is bytes, expected what JSON has"),
+    (bytearray(b"x"), "v[0] is bytearray, expected"),
+    ({1}, "v[0] is set, expected"),
+    (frozenset(), "v[0] is frozenset, expected"),
+    (msgspec.Raw(b"no\njson"), "v[0] is Raw, expected"),
+    ({1: 1}, "v[0] has the key 1, expected a text"),
+    ({"a": {None: 1}}, "v[0].a has the key None, expected a text"),
+    (Plain({2}), "v[0].id is set, expected"),  # type: ignore[arg-type]
+    (Post(b"x"), "v[0].id is bytes, expected"),  # type: ignore[arg-type]
+    ("\ud800", "a text has half of a surrogate pair in it"),
+    (10**5000, "Exceeds the limit"),
+]
+
+
+def test_values_are_written_as_documented(tmp_path: Path) -> None:
+    """In a record, and in what a request carries along."""
+    given = {"v": [each for each, _ in WRITTEN]}
+
+    def reader(reply: JobReply) -> Iterator[object]:
+        yield reply.data or given
+        if not reply.data:
+            yield Request("/bad", key="x", data=given, method="POST", json=given)
+
+    ran = ran_with(reader, tmp_path / "out")
+
+    assert ran.failed == []
+    assert ran.records[1:] == [{"v": [each for _, each in WRITTEN]}] * 2
+
+
+@pytest.mark.parametrize(("value", "says"), CHANGED, ids=[says for _, says in CHANGED])
+@pytest.mark.parametrize("place", ["record", "data", "json"])
+def test_values_that_json_has_not_are_mistakes(value: object, says: str, place: str, tmp_path: Path) -> None:
+    def reader(_: JobReply) -> object:
+        given: dict[str, Any] = {"v": [value]}
+        return given if place == "record" else Request("/bad", key="x", method="POST", **{place: given})
+
+    ran = ran_with(reader, tmp_path / "out")
+
+    assert ran.records == [{"id": 0}]
+    assert says in ran.failed[0]["detail"]
+    assert f"({HERE}:" in ran.failed[0]["detail"]
 
 
 def test_a_record_is_checked_against_its_type(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from sanderling.apis.credentials import Credentials
 from sanderling.apis.paging import NextPage
 from sanderling.ids import host_of
+from sanderling.jobs import json_values
 from sanderling.jobs.calls import Mistake, UserFunction, Watches
 from sanderling.jobs.job import Job
 from sanderling.jobs.reply import JobReply
@@ -76,6 +77,7 @@ class JobFunctions:
         try:
             task = Task(self._clean(resolve(request.url, base)), request.method, request.pairs, request.content)
             task = task if paging is None else paging.begin(task)
+            json_values.encode(request.data)  # raises for what would be changed
             walks = request.paging or (starts and self._paging is not None)
             data = pack(Stored(task.method, task.headers, task.body, request.data, walks))
         except (ValueError, TypeError, RecursionError) as error:
@@ -133,8 +135,8 @@ class Collected:
             raise Mistake(f"{value!r:.60} is no record, expected a dict, a list, a struct, a dataclass or a Request")
         number = len(self.records) + 1
         try:
-            record = msgspec.json.encode(value)
-        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+            record = json_values.encode(value)
+        except ValueError as error:
             raise Mistake(f"record {number} is no JSON: {error}") from None
         if self._check is not None:
             try:

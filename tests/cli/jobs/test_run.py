@@ -23,7 +23,7 @@ from sanderling import Job, Request
 from sanderling.jobs import Cursor
 
 job = Job("posts", start="http://HOST/posts", paging=Cursor(path="next", param="cursor"), rps=1000,
-          arguments={"since": "2026-01-01", "deep": True, "most": 3})
+          arguments={"since": "2026-01-01", "deep": True, "most": 3, "share": 0.5})
 
 @job.read
 def posts(reply):
@@ -199,6 +199,10 @@ BAD: list[tuple[str, tuple[str, ...], str]] = [
     (JOB, ("--set", "since"), "--set: 'since' has no =, expected name=value; posts has since (str), deep (bool)"),
     (JOB, ("--set", "until=1"), "posts has no argument 'until'; expected one of: since (str), deep (bool), most (int)"),
     (JOB, ("--set", "most=many"), "argument most is 'many', expected a whole number like 3"),
+    (JOB, ("--set", "share=nan"), "argument share is nan, expected a number that can be written as JSON"),
+    (JOB, ("--set", "share=-inf"), "argument share is -inf, expected a number"),
+    (JOB, ("--set", "share=1e999"), "argument share is "),
+    (JOB, ("--set", "since=\udcff"), "argument since is '\\udcff', expected a text that can be written as JSON"),
     (JOB, ("--set", "deep=perhaps"), "argument deep is 'perhaps', expected true or false"),
     (JOB, ("--set", "most=1", "--set", "most=2"), "--set: most is given twice"),
     (JOB, ("--contact", "me"), "--contact: contact is 'me'"),
