@@ -14,7 +14,8 @@ from sanderling.jobs.calls import Mistake, UserFunction, Watches
 from sanderling.jobs.job import Job
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import Request, Stored, key_of, own_key, pack, resolve
-from sanderling.outcome import Outcome
+from sanderling.outcome import Code, Outcome
+from sanderling.redact import HIDDEN
 from sanderling.stores.frontier_requests import FoundRequest, QueuedRequest
 from sanderling.task import Task
 
@@ -97,16 +98,26 @@ class JobFunctions:
         following = paging.next(task, reply.parsed, stored.chain)
         if not isinstance(following, NextPage):
             return following
-        page = replace(following.task, url=self._clean(following.task.url))
+        try:
+            page = replace(following.task, url=self._clean(following.task.url))
+        except ValueError as error:
+            return Outcome(Code.INVALID_RESPONSE, reply.status, f"paging: {error}")
         known = key_of(page.method, page.url, page.body)
         if (page.url, page.body) == (task.url, task.body):  # what tells it from this page is in a header
             known = key_of(page.method, page.url, msgspec.json.encode((page.headers, page.body)))
         data = pack(Stored(page.method, page.headers, page.body, stored.data, stored.paging, following.chain))
         return FoundRequest(page.url, page.host, work.depth + 1, known, work.reader, work.priority, data)
 
+    def mask(self, text: str) -> str:
+        """A text without the secrets of the job."""
+        return text if self.credentials is None else self.credentials.mask(text)
+
     def _clean(self, url: str) -> str:
-        """The address without the secret of the job, which hosts repeat in links."""
-        return url if self.credentials is None else self.credentials.clean(url)
+        """The address without the secrets of the job, which hosts repeat in links. Raises ValueError."""
+        cleaned = url if self.credentials is None else self.credentials.clean(url)
+        if HIDDEN in cleaned and HIDDEN not in url:
+            raise ValueError(f"{cleaned[:200]} holds a secret of the job, expected it in the query or nowhere")
+        return cleaned
 
 
 class Collected:

@@ -66,7 +66,17 @@ class JobHandler:
         self._reading: set[int] = set()
 
     async def __call__(self, work: QueuedRequest, permit: Permit, blame: Blame) -> Settled[Understood | Outcome | End]:
-        """What came of it."""
+        """What came of it. No secret is in what is said of it, whoever says it."""
+        settled = await self._settle(work, permit, blame)
+        settled.outcome = self._masked(settled.outcome)
+        if isinstance(settled.result, Outcome):
+            settled.result = self._masked(settled.result)
+        return settled
+
+    def _masked(self, outcome: Outcome) -> Outcome:
+        return replace(outcome, detail=self._functions.mask(outcome.detail)) if outcome.detail else outcome
+
+    async def _settle(self, work: QueuedRequest, permit: Permit, blame: Blame) -> Settled[Understood | Outcome | End]:
         key, stored = f"{work.id} {work.url}", unpack(work.data)
         request = Request(
             work.url,

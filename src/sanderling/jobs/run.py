@@ -155,7 +155,7 @@ class JobRun:
         try:
             await self._start.each(START, take, self.folder.arguments)
         except Mistake as mistake:
-            raise JobError(f"start of {self.job.name}: {mistake}") from None
+            raise JobError(self._functions.mask(f"start of {self.job.name}: {mistake}")) from None
         self.folder.begin(found)
         self.folder.frontier.note(begun=True)
 
