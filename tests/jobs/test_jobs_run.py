@@ -414,6 +414,21 @@ def test_declared_answers_and_credentials_are_used(tmp_path: Path) -> None:
     assert b"hunter2" not in b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
 
 
+@pytest.mark.parametrize("status", [200, 400, 404, 500])
+def test_a_request_that_is_always_an_error_ends_after_some_tries(status: int, tmp_path: Path) -> None:
+    """Whatever status the host gives its errors; also where nothing else is left to ask for."""
+    job = Job("errors", start=[f"{API}/{each}" for each in ("bad", "good", "better")], answers=Answers(error="error"))
+
+    @job.read
+    def read(reply: JobReply) -> object:
+        return reply.json()
+
+    ran = run(job, tmp_path / "out", api({"/bad": answer({"error": 1}, status), "/good": {}, "/better": {}}))
+
+    assert [(each["url"], each["requests"]) for each in ran.failed] == [(f"{API}/bad", 4)]
+    assert (ran.complete, len(ran.records)) == (True, 2)
+
+
 def test_what_was_stuck_is_asked_for_last_and_ended_the_second_time(tmp_path: Path) -> None:
     world, folder = numbers(30), tmp_path / "out"
     run(numbered(30, max_requests=1), folder, world)
