@@ -325,11 +325,11 @@ def test_a_walk_begins_where_the_request_says() -> None:
         (
             Cursor("next", param="c", items="data"),
             b"<html>",
-            "data is not there: the body is no JSON (JSON is malformed",
+            "data is not there: the body is no JSON: invalid character (byte 0)",
         ),
         (Cursor("next", body="a.b"), {"next": "x"}, "body has no place for a.b, expected an object"),
         (Offset(2), {"data": []}, "the page is an object, expected a list of items; say where it is with items"),
-        (Offset(2), b"", "the page is no JSON, expected a list of items"),
+        (Offset(2), b"", "the page is empty, expected a list of items"),
         (Offset(2, items="data"), {"data": {}}, "data is an object, expected the list of items"),
         (PageNumber(items="a", total="t"), {"a": [1], "t": "many"}, "t is 'many', expected a number"),
         (PageNumber(items="a", total="t"), {"a": [1], "t": 10**300}, "expected a number"),

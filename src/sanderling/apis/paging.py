@@ -211,8 +211,8 @@ class Offset(_Counted, frozen=True, tag="offset"):
     def _next(self, task: Task, reply: JsonReply, chain: Chain) -> Following:
         items = self._items(reply)
         if items is None:
-            found = "an object" if reply.is_json else "no JSON"
-            raise ValueError(f"the page is {found}, expected a list of items; say where it is with items")
+            found = "is an object" if reply.is_json else reply.error
+            raise ValueError(f"the page {found}, expected a list of items; say where it is with items")
         at = _position(task, self.offset_param, self.offset_body, self.first)
         chain = self._count(reply, chain)
         following = at + (len(items) or self.limit)
@@ -246,8 +246,8 @@ class PageNumber(_Counted, frozen=True, tag="page_number"):
 
     def _next(self, task: Task, reply: JsonReply, chain: Chain) -> Following:
         if not (self.total or self.has_more) and self._items(reply) is None:
-            found = "an object" if reply.is_json else "no JSON"
-            raise ValueError(f"the page is {found}, expected a list of items; say where it is with items")
+            found = "is an object" if reply.is_json else reply.error
+            raise ValueError(f"the page {found}, expected a list of items; say where it is with items")
         following = _position(task, self.param, self.body, self.first) + 1
         chain = self._count(reply, chain)
         if self._ends(reply, chain, following) or (chain.total and following - self.first >= chain.total):
@@ -300,7 +300,7 @@ def _go(task: Task, reply: JsonReply, chain: Chain, link: str) -> Following:
 
 def _shown(value: object, reply: JsonReply) -> str:
     """A value in few words; that the body is no JSON says more than that there is none."""
-    return show_value(value) if reply.is_json else f"not there: the body is no JSON ({reply.error})"
+    return show_value(value) if reply.is_json else f"not there: the body {reply.error}"
 
 
 def _value(path: str, reply: JsonReply) -> object:
