@@ -136,8 +136,10 @@ def test_work_of_a_reader_that_is_gone_waits_for_it(tmp_path: Path) -> None:
         begun = await here("run", job, "--out", str(out), "--private")
         write(tmp_path, server.host, renamed)
         gone = await here("run", job, "--out", str(out), "--private")
+        told = json.loads((await here("run", job, "--out", str(out), "--private", "--json")).out)
         write(tmp_path, server.host)
         back = await here("run", job, "--out", str(out), "--private")
+        assert (told["set_aside"], told["set_aside_by"], list(told["gone"])) == (0, {}, ["detail"])
         assert (begun.code, gone.code, back.code) == (0, 3, 0), (begun, gone, back)
         assert "The budget is spent." in begun.out
         assert "wait for the reader detail, which the job has not" in gone.out
