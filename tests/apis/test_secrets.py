@@ -3,6 +3,7 @@
 import json
 import re
 from base64 import b64encode
+from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -14,7 +15,7 @@ from sanderling.apis.secrets import HEAD, SHORTEST, Secrets, secrets_of
 
 SECRETS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=SHORTEST, max_size=40)
 TEXTS = st.text(st.sampled_from("äö.,;0 "), max_size=20)
-SPELLINGS = {
+SPELLINGS: dict[str, Callable[[str], str]] = {
     "plain": str,
     "a query": quote_plus,
     "a path": quote,

@@ -124,7 +124,7 @@ def test_a_secret_that_a_host_repeats_is_neither_stored_nor_said(kind: str, tmp_
                 return reply({}, 302, Location=f"/list?page=2&t={quote(issued)}&k={quote_plus(KEY)}")
         return reply({"data": []})
 
-    start = [
+    start: list[str | Request] = [
         *(f"{API}/said/{each}" for each in range(len(spelled))),
         *(Request(f"{API}/{each}", paging=NextUrl("next", items="data")) for each in ("list", "path")),
         *(Request(f"{API}/{each}", read="raises") for each in ("moved", "raised")),

@@ -1,7 +1,7 @@
 """What a user's function does wrong is the outcome of its request, with the place; nothing of that request is kept."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -130,7 +130,7 @@ def raises_what_is_no_exception(_: JobReply) -> Iterator[object]:
     raise Odd
 
 
-def returns_from_a_generator(_: JobReply) -> Iterator[object]:
+def returns_from_a_generator(_: JobReply) -> Generator[object, None, object]:
     yield {"id": 1}
     return [Request("/x", read="nobody")]
 
@@ -335,8 +335,8 @@ def test_values_are_written_as_documented(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["record", "data", "json"])
 def test_values_that_json_has_not_are_mistakes(value: object, says: str, place: str, tmp_path: Path) -> None:
     def reader(_: JobReply) -> object:
-        given: dict[str, Any] = {"v": [value]}
-        return given if place == "record" else Request("/bad", key="x", method="POST", **{place: given})
+        given: dict[str, Any] = {place: {"v": [value]}}
+        return given["record"] if place == "record" else Request("/bad", key="x", method="POST", **given)
 
     ran = ran_with(reader, tmp_path / "out")
 

@@ -5,10 +5,9 @@ import inspect
 import signal
 from asyncio import runners
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
-from contextlib import suppress
 from traceback import walk_tb
 from types import AsyncGeneratorType, FrameType, GeneratorType, ModuleType, TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 LONGEST = 400  # characters of what is said of a mistake
 LONGEST_CALL = 60.0  # seconds that an async function may take
@@ -149,7 +148,12 @@ class UserFunction:
             if trace.tb_frame.f_code.co_filename == self._file:
                 line = trace.tb_lineno
             trace = trace.tb_next
-        return self._locate(_said(error), line)
+        name = type(error).__name__
+        try:
+            said = str(error)
+        except Exception as wrong:  # the words are a user's function, too
+            raise self._locate(f"{name}: its words raise {type(wrong).__name__}", line) from wrong
+        return self._locate(f"{name}: {said}" if said else name, line)
 
     def _locate(self, said: str, line: int) -> LocatedMistake:
         place = f"{self._file.rpartition('/')[2]}:{line}" if self._file else "in a function without a file"
@@ -190,11 +194,17 @@ class Stepped(Generator[Any, Any, Any]):
             waits_for = self._steps.throw(error)
             if self._cancelled < CANCELS:
                 return waits_for
-            self.left = True
-            with suppress(BaseException):  # nobody waits for it any more, so nobody asks how it ends
-                self._steps.throw(GeneratorExit())
+            self._leave(error)
         finally:
             self._watch.end()
+
+    def _leave(self, error: BaseException) -> NoReturn:
+        """End it if that can be done. How it ends counts for nothing, since nobody waits for it any more."""
+        self.left = True
+        try:
+            self._steps.throw(GeneratorExit())
+        except BaseException as end:
+            raise error from end
         raise error
 
 
@@ -219,15 +229,6 @@ def _comes_from_outside(error: BaseException) -> bool:
 def _is_raised_by(error: BaseException, module: ModuleType) -> bool:
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     return frames[-1].f_code.co_filename == module.__file__ if frames else False
-
-
-def _said(error: BaseException) -> str:
-    name = type(error).__name__
-    try:
-        said = str(error)
-    except Exception as wrong:  # noqa: BLE001 - the words are a user's function, too
-        said = f"its words raise {type(wrong).__name__}"
-    return f"{name}: {said}" if said else name
 
 
 def _all_of(generator: Generator[Any, Any, Any]) -> Iterator[Any]:
