@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -104,6 +105,16 @@ def test_records_round_trip_in_any_number_of_runs(make_place: Callable[[], Place
         assert_holds(place, records)
 
     play()
+
+
+def test_numbers_keep_their_digits_when_their_column_becomes_something_else(place: Place) -> None:
+    numbers: list[Any] = [0.1, 1000000000000001.0, 2**53 + 1, Decimal("0.12345678901234567890"), "text"]
+    records = [{"id": number} for number in numbers]
+
+    for count in range(1, len(records) + 1):
+        run(place, records[:count])
+
+    assert_holds(place, records)
 
 
 def test_nothing_new_changes_nothing(place: Place) -> None:

@@ -13,7 +13,8 @@ from sanderling.records.columns import Kind, StoredColumn, Widened
 from sanderling.records.sqlite_table import quoted
 from sanderling.records.tables import MARKS
 from sanderling.records.target import TargetError
-from sanderling.stores.postgres_server import CONNECT_SECONDS, SETTINGS, Trouble, plainly, read_url, relations
+from sanderling.stores.database import Trouble
+from sanderling.stores.postgres_server import CONNECT_SECONDS, SETTINGS, plainly, read_url, relations
 
 T = TypeVar("T")
 

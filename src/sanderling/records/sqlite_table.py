@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sanderling.formats.exact_json import encode_exact
 from sanderling.records.columns import Kind, StoredColumn, Widened
 from sanderling.records.tables import MARKS
 from sanderling.records.target import TargetError
@@ -19,11 +20,8 @@ from sanderling.stores.sqlite_file import transaction
 BUSY_SECONDS = 30.0
 # What becomes of values that are there, when a column holds JSON from now on. Digits and nulls are JSON already.
 TO_JSON = {
-    Kind.TEXT: "json_quote({0})",
+    **dict.fromkeys((Kind.TEXT, Kind.SMALL, Kind.INTEGER, Kind.FLOAT), "exact_json({0})"),
     Kind.BOOLEAN: "CASE {0} WHEN 1 THEN 'true' ELSE 'false' END",
-    Kind.SMALL: "CAST({0} AS TEXT)",
-    Kind.INTEGER: "CAST({0} AS TEXT)",
-    Kind.FLOAT: "json_quote({0})",
 }
 
 
@@ -46,6 +44,8 @@ class SqliteTables:
         with self._plainly():
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._opened = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)
+            # SQLite's own json_quote writes fifteen digits of a float.
+            self._db.create_function("exact_json", 1, lambda value: encode_exact(value).decode(), deterministic=True)
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {MARKS} (name TEXT PRIMARY KEY, mark TEXT NOT NULL)")
 
     @contextmanager
