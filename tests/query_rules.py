@@ -73,6 +73,7 @@ MAY_READ_ALL = {
     r"^SELECT post_id FROM post_analytics ORDER BY id DESC LIMIT 20000": ASKED,
     r"^SELECT name FROM host ORDER BY name LIMIT": ASKED,
     r"FROM processed_events AS later WHERE": "an export reads all posts, a page at a time",
+    r"^UPDATE \".+\" SET .* (exact_json|CASE)": "an export whose column becomes JSON, which it does once",
     r"^INSERT INTO (record|arrival) .* FROM instance": "once, when a store of an earlier release is opened",
     r"^DELETE FROM (raw_)?instance ": "once, when a store of an earlier release is opened",
     r"player_count IS NULL AND activity_hash IS NULL": "once, when a store of an earlier release is opened",
