@@ -1,9 +1,10 @@
 """An outage is over for us when it is over: while something is live, whatever the outage is like."""
 
 import asyncio
+from collections.abc import Coroutine
 from itertools import pairwise
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -310,3 +311,37 @@ async def slowly() -> Reply:
     """The document, after a while."""
     await asyncio.sleep(3.0)
     return answer(200, b'{"id": "idle0", "state": "over", "version": 1}')
+
+
+def test_what_is_found_while_the_database_is_away_is_asked_for_when_it_is_back(tmp_path: Path) -> None:
+    polling, back = Live(tmp_path, live=0, idle=1), BEGIN + 64.0
+    polling.settings = {"scheduler.fullIntervalMs": "30000"}
+    without_store(polling, BEGIN, back, 0.0)
+
+    async def add() -> None:
+        await asyncio.sleep(BEGIN + 5.0)
+        polling.upstream.ids["late"] = "over"
+
+    play(beside(polling.run(back + 30.0), add()))
+
+    assert polling.upstream.times["/match/late"][0] <= back + 2.5
+    assert len(polling.upstream.times["/list"]) <= 5, "the host is asked no more often for that"
+
+
+def test_a_database_that_hangs_is_said_within_seconds(tmp_path: Path) -> None:
+    polling, said = Live(tmp_path), list[str]()
+    without_store(polling, BEGIN, 1000.0, 60.0)
+
+    async def look() -> None:
+        await asyncio.sleep(BEGIN + 8.0)
+        said.append(polling.system.trouble)
+
+    play(beside(polling.run(BEGIN + 10.0), look()))
+
+    assert said == ["the database has not answered for 8 s"]
+
+
+async def beside(polls: Coroutine[Any, Any, None], looks: Coroutine[Any, Any, None]) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(polls)
+        group.create_task(looks)

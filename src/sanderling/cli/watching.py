@@ -56,8 +56,11 @@ def drawn(screen: ScreenOf[S, Never], take: Callable[[], S]) -> Look:
     return every(screen.every, look)
 
 
-def told(folder: Path, take: Callable[[], object], desk: Desk) -> Look:
-    """The look of other processes: what `take` says is published in the folder."""
+def told(folder: Path, take: Callable[[], object], desk: Desk = asyncio.to_thread) -> Look:
+    """The look of other processes: what `take` says is published in the folder.
+
+    Not at the desk of the system, which may wait for a database that somebody has locked.
+    """
     return every(PUBLISH_EVERY, lambda: desk(write_status, folder, take()))
 
 

@@ -156,7 +156,7 @@ class PollingStatus(msgspec.Struct, frozen=True, kw_only=True):
         if self.store_trouble:
             return "waiting for the database"
         if not self.enabled:
-            return "switched off by the settings"
+            return "paused: nothing is polled until somebody resumes it"
         if not self.targets.all:
             return "looking for what to poll"
         if self.targets.paused == self.targets.all:

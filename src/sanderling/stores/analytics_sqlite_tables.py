@@ -80,7 +80,9 @@ def plainly(path: Path) -> Iterator[None]:
             yield
     except FolderError as error:
         code = _code(error.__cause__)
-        raise AnalyticsError(str(error), transient=code in PASSING, answered=code in PARTIAL) from error
+        passes = code in PASSING
+        said = error.found if passes else str(error)
+        raise AnalyticsError(said, transient=passes, answered=code in PARTIAL) from error
 
 
 @contextmanager

@@ -46,6 +46,7 @@ T = TypeVar("T")
 Changes = list[Change]  # within the class, `list` is a method
 Work = Callable[Concatenate[sqlite3.Connection, P], T]
 
+POLLER_BUSY_SECONDS = 2.0  # that whoever polls waits for another process
 PAGE_BYTES = 1024
 CACHE_BYTES, LOG_BYTES = 64 << 20, 64 << 20
 # What passes by itself, or when somebody makes room.
@@ -247,6 +248,9 @@ class SqlitePolling:
             lock.release()
             raise
         self._lock = lock
+        # What is polled waits in memory, so it is better to know soon that somebody else has the file.
+        with _plainly(self._path):
+            self._db.execute(f"PRAGMA busy_timeout = {POLLER_BUSY_SECONDS * 1000:.0f}")
 
     def _close(self) -> None:
         with self._writing, self._reading, _plainly(self._path):
@@ -289,7 +293,8 @@ def _plainly(path: Path) -> Iterator[None]:
         with plainly(path), _refusals(path):
             yield
     except FolderError as error:
-        raise PollingStoreError(str(error), transient=_passes(error.__cause__)) from error
+        passes = _passes(error.__cause__)
+        raise PollingStoreError(error.found if passes else str(error), transient=passes) from error
 
 
 @contextmanager

@@ -216,7 +216,7 @@ async def _run(job_run: JobRun, network: Network, options: Options, screen: Scre
             complete = await watched(
                 job_run.run(),
                 drawn(screen, partial(now, SHOWN)),
-                told(path, now, desk),
+                told(path, now),
                 kept(network.limiter, path, desk),
                 obey(path, job_run.control, screen.note),
             )

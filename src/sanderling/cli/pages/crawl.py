@@ -214,7 +214,7 @@ async def _run(
             complete = await watched(
                 crawl.run(),
                 drawn(screen, partial(now, SHOWN)),
-                told(path, now, desk),
+                told(path, now),
                 kept(crawl.limiter, path, desk),
                 obey(path, crawl.control, screen.note),
             )

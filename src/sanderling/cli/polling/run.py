@@ -244,7 +244,7 @@ def _looks(now: Running) -> Iterator[Look]:
     desk, limiter = now.system.tools.desk, now.system.tools.limiter
     yield now.watch.run()
     yield drawn(now.screen, now.frame)
-    yield told(now.folder, now.watch.take, desk)
+    yield told(now.folder, now.watch.take)
     yield kept(limiter, now.folder, desk)
     yield obey(now.folder, now.system.control, now.screen.note)
     yield _tell(now)

@@ -206,7 +206,7 @@ async def run_crawl(parts: Opened, tools: Tools, options: Options, *, clock: Clo
                 complete = await watched(
                     crawl.run(),
                     drawn(screen, lambda: now.status(clock.now() - started)),
-                    told(folder, lambda: now.status(clock.now() - started, PUBLISHED), desk),
+                    told(folder, lambda: now.status(clock.now() - started, PUBLISHED)),
                     kept(limiter, folder, desk),
                     obey(folder, crawl.control, screen.note),
                 )

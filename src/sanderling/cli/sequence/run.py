@@ -175,7 +175,7 @@ async def run_crawl(
             _run(now, given.pace.until),
             drawn(screen, now.status),
             every(PUBLISH_EVERY, now.look),
-            told(folder, now.status, desk),
+            told(folder, now.status),
             kept(limiter, folder, desk),
             obey(folder, system.control, screen.note),
         )
