@@ -24,6 +24,7 @@ from sanderling.clock import SystemClock
 from sanderling.sequence.state import SequenceState
 from sanderling.stores.durable import FolderError
 
+UNFINISHED = 3  # the exit code of one that was drained before its last id
 UPSTREAM, PACE, OWN_READINGS = Upstream(), Pace(), Readings()
 
 
@@ -58,6 +59,8 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     screen.end([*words(given, ran, options), *ran.onward], summarise(given, ran).as_json())
     if signal.SIGINT in ran.signals:
         sys.exit(130)
+    if pace.until is not None and not ran.complete and not ran.signals:
+        sys.exit(UNFINISHED)
 
 
 def _check(onward: Onward, without: str) -> None:
