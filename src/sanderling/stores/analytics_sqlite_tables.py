@@ -82,7 +82,7 @@ def plainly(path: Path) -> Iterator[None]:
         code = _code(error.__cause__)
         passes = code in PASSING
         said = error.found if passes else str(error)
-        raise AnalyticsError(said, transient=passes, answered=code in PARTIAL) from error
+        raise AnalyticsError(said, transient=passes, answered=code in PARTIAL, full=code == sqlite3.SQLITE_FULL) from error
 
 
 @contextmanager
