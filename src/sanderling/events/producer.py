@@ -21,8 +21,8 @@ Tricky bits:
   write a first batch in the same instant are not told apart; give each a job of its own.
 - An item is safe once `flush` has returned; until then a crawler must be ready to hand it again. An item that is handed
   twice ends in one row.
-- While the object store or the database is away, `add` and `flush` do not return. What they raise is final. With `tries`
-  in the rules, a store that answers and fails each time is final as well.
+- While the object store or the database is away, `add` and `flush` do not return. What they raise is final. If the
+  rules have `tries`, a store that answers and fails each time is final as well.
 """
 
 import asyncio
@@ -108,7 +108,7 @@ class SinkRules:
     size: int = 8 << 20  # bytes of a batch once unpacked
     wait: float = 10.0  # seconds
     backoff: BackoffRules = field(default_factory=lambda: BackoffRules(base=0.5, longest=60.0))
-    # After so many failures of a store that can be reached, or that has no room, a batch is given up; None waits for ever.
+    # Failures of a store that can be reached, or has no room, after which a batch is given up; None waits for ever.
     tries: int | None = None
 
     def __post_init__(self) -> None:

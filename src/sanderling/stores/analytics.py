@@ -33,9 +33,7 @@ EXPECTED = "expected sqlite:PATH or postgresql://user@host:5432/database"
 class AnalyticsError(Exception):
     """The database cannot be used, or not now; nothing was written. The message says where, and what was found."""
 
-    def __init__(
-        self, message: str, *, transient: bool = True, answered: bool = False, full: bool = False
-    ) -> None:
+    def __init__(self, message: str, *, transient: bool = True, answered: bool = False, full: bool = False) -> None:
         super().__init__(message)
         self.full = full  # whether there is no room, which somebody has to make
         self.transient = transient  # whether the same may go well later; otherwise it is the data's fault, or a setting

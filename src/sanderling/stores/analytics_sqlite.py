@@ -21,7 +21,7 @@ from sanderling.stores.analytics_reading import AnalyticsReading, Budget
 from sanderling.stores.analytics_rows import RefusedError, RehearsedError, rehearsal
 from sanderling.stores.analytics_sqlite_tables import open_tables, plainly
 from sanderling.stores.durable import FolderError, Lock
-from sanderling.stores.sqlite_file import BUSY_SECONDS, transaction
+from sanderling.stores.sqlite_file import BUSY_SECONDS, LogBound, transaction
 from sanderling.stores.sqlite_queue import Desk
 
 P = ParamSpec("P")
@@ -59,6 +59,7 @@ class SqliteAnalytics(AnalyticsReading):
             self._db = open_tables(path)
             try:
                 _set_up(self._db)
+                self._log = LogBound(self._db, path, LOG_BYTES)
                 self._reader = _reading(path)
             except BaseException:
                 self._db.close()
@@ -146,6 +147,7 @@ class SqliteAnalytics(AnalyticsReading):
     def _changed(self, synchronous: str, work: Callable[..., T], *args: object) -> T:
         with self._writing, plainly(self._path):
             self._db.execute(f"PRAGMA synchronous = {synchronous}")
+            self._log.look()
             with transaction(self._db):
                 return work(self._db, *args)
 
@@ -172,11 +174,8 @@ def _locked(path: Path) -> Lock | None:
 
 
 def _set_up(db: sqlite3.Connection) -> None:
-    ((page,),) = db.execute("PRAGMA page_size")
     db.execute("PRAGMA foreign_keys = ON")
     db.execute(f"PRAGMA cache_size = -{CACHE_BYTES >> 10}")
-    db.execute(f"PRAGMA wal_autocheckpoint = {LOG_BYTES // page}")
-    db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
 
 
 def _reading(path: Path) -> sqlite3.Connection:

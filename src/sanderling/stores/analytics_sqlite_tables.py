@@ -81,8 +81,8 @@ def plainly(path: Path) -> Iterator[None]:
     except FolderError as error:
         code = _code(error.__cause__)
         passes = code in PASSING
-        said = error.found if passes else str(error)
-        raise AnalyticsError(said, transient=passes, answered=code in PARTIAL, full=code == sqlite3.SQLITE_FULL) from error
+        said, full = error.found if passes else str(error), code == sqlite3.SQLITE_FULL
+        raise AnalyticsError(said, transient=passes, answered=code in PARTIAL, full=full) from error
 
 
 @contextmanager

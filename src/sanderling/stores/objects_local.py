@@ -199,7 +199,12 @@ def _make(name: str, folder: int) -> None:
 
 
 def _read(folder: int, name: str, where: str, most: int) -> bytes:
-    handle = os.open(name, FILE_FLAGS, dir_fd=folder)
+    try:
+        handle = os.open(name, FILE_FLAGS, dir_fd=folder)
+    except OSError as error:
+        if error.errno != errno.ELOOP:  # which is the system's word for a link that it was told not to follow
+            raise
+        raise ObjectError(f"{where} is a symbolic link, and none is followed", fault=Fault.UNUSABLE) from error
     try:
         found = os.fstat(handle)
         if stat.S_ISDIR(found.st_mode):

@@ -92,12 +92,12 @@ def plainly(place: str, raised: Raised) -> Iterator[None]:
             raise raised(f"{place} refuses it: {error}", Trouble.REFUSED) from error
         if state in CROSSED:
             raise raised(f"{place} is busy: {error}", Trouble.BUSY) from error
-        trouble = Trouble.FAILED
+        trouble, found = Trouble.FAILED, "fails at it"
         if state.startswith(AMISS):
-            trouble = Trouble.AMISS
+            trouble, found = Trouble.AMISS, "cannot be used"
         elif state.startswith(AWAY) and state != LOST:
-            trouble = Trouble.AWAY
-        raise raised(f"{place} cannot be used now: {error}", trouble) from error
+            trouble, found = Trouble.AWAY, "cannot be used now"
+        raise raised(f"{place} {found}: {error}", trouble) from error
     except asyncpg.exceptions.ClientConfigurationError as error:
         raise raised(f"{place} cannot be reached: {error}", Trouble.AMISS) from error
     # The first also when there was no answer in time, the last when the server ended a connection at the wrong moment.

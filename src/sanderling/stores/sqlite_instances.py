@@ -28,7 +28,7 @@ from sanderling.stores.instances import (
     packed,
     unpacked,
 )
-from sanderling.stores.sqlite_file import Kind, open_file, transaction
+from sanderling.stores.sqlite_file import Kind, LogBound, open_file, transaction
 
 Desk = Callable[..., Awaitable[Any]]  # has work done elsewhere: a function, then its arguments
 
@@ -102,8 +102,7 @@ class SqliteInstances:
             self._db.execute("PRAGMA synchronous = FULL")
             # Players are all over the file: what is changed often should be read, and copied from the log, seldom.
             self._db.execute(f"PRAGMA cache_size = -{CACHE_BYTES >> 10}")
-            self._db.execute(f"PRAGMA wal_autocheckpoint = {LOG_BYTES // 4096}")
-            self._db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+            self._log = LogBound(self._db, path, LOG_BYTES)
         self._thread = ThreadPoolExecutor(1, "instances")
         self._desk = desk or self._in_thread
 
@@ -127,6 +126,7 @@ class SqliteInstances:
     @contextmanager
     def _alone(self) -> Iterator[sqlite3.Connection]:
         with self._turn, self._plainly():
+            self._log.look()
             yield self._db
 
     async def keep(self, batch: Sequence[Rows]) -> Kept:

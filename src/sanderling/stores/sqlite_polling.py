@@ -37,7 +37,7 @@ from sanderling.stores.polling import (
     Told,
 )
 from sanderling.stores.polling_rows import check_document, check_names, checked_fields, checked_seconds
-from sanderling.stores.sqlite_file import BUSY_SECONDS, open_file, transaction
+from sanderling.stores.sqlite_file import BUSY_SECONDS, LogBound, open_file, transaction
 from sanderling.stores.sqlite_polling_tables import POLLING, prepare
 from sanderling.stores.sqlite_queue import Desk
 
@@ -78,6 +78,7 @@ class SqlitePolling:
             self._db = open_file(path, POLLING)
             try:
                 _set_up(self._db)
+                self._log = LogBound(self._db, path, LOG_BYTES)
                 self._tables = prepare(self._db, path, schema, source)
                 self._reader = _reading(path)
             except BaseException:
@@ -220,6 +221,7 @@ class SqlitePolling:
     def _changed(self, synchronous: str, work: Callable[..., T], *args: object) -> T:
         with self._writing, _plainly(self._path):
             self._db.execute(f"PRAGMA synchronous = {synchronous}")
+            self._log.look()
             with transaction(self._db):
                 return work(self._db, *args)
 
@@ -273,11 +275,8 @@ def _make_file(path: Path) -> None:
 
 
 def _set_up(db: sqlite3.Connection) -> None:
-    ((page,),) = db.execute("PRAGMA page_size")
     db.execute("PRAGMA foreign_keys = ON")
     db.execute(f"PRAGMA cache_size = -{CACHE_BYTES >> 10}")
-    db.execute(f"PRAGMA wal_autocheckpoint = {LOG_BYTES // page}")
-    db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
 
 
 def _reading(path: Path) -> sqlite3.Connection:
