@@ -22,7 +22,7 @@ from sanderling.stores.analytics_postgres_tables import address_of, plainly, pre
 from sanderling.stores.analytics_questions import Dialect, Question, Row, bounded, meant_events, next_to_replay
 from sanderling.stores.analytics_reading import AnalyticsReading, Budget
 from sanderling.stores.analytics_rows import UNWRITABLE, RefusedError, RehearsedError, rehearsal
-from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, CROSSED, Address
+from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, CROSSED, Address, acquired
 from sanderling.stores.postgres_server import SETTINGS as USUAL
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ class PostgresAnalytics(AnalyticsReading):
     async def claim(self) -> AsyncIterator[bool]:
         """Whether we may send from the outbox now. The server frees it when our process dies or sleeps for a minute."""
         with plainly(self._at.place):
-            async with self._claims.acquire(timeout=ANSWER_SECONDS) as db, db.transaction(isolation="read_committed"):
+            async with acquired(self._claims) as db, db.transaction(isolation="read_committed"):
                 yield bool(await db.fetchval(CLAIM))
 
     async def add(self, messages: Sequence[OutboxMessage]) -> None:
@@ -137,7 +137,7 @@ class PostgresAnalytics(AnalyticsReading):
 
     async def _ask(self, *asked: Question) -> list[list[Row]]:
         with plainly(self._at.place):
-            async with self._readers.acquire(timeout=ANSWER_SECONDS) as db:
+            async with acquired(self._readers) as db:
                 if len(asked) == 1 and not asked[0].wide:
                     return [await self._rows(db, asked[0])]
                 async with db.transaction(isolation="repeatable_read", readonly=True):
@@ -167,7 +167,7 @@ class PostgresAnalytics(AnalyticsReading):
 
     async def _changed(self, work: Work[T]) -> T:
         # Each statement must see what others have committed by then, whatever the server's default.
-        async with self._writers.acquire(timeout=ANSWER_SECONDS) as db, db.transaction(isolation="read_committed"):
+        async with acquired(self._writers) as db, db.transaction(isolation="read_committed"):
             return await work(db)
 
 
@@ -197,7 +197,7 @@ async def open_postgres_analytics(url: str, *, writers: int = WRITERS, readers: 
         await reading_pool
         await claims
         try:
-            async with reading_pool.acquire() as db:
+            async with acquired(reading_pool) as db:
                 await prepare(db, at)
         except BaseException:
             writing_pool.terminate()

@@ -35,7 +35,15 @@ from sanderling.stores.instances import (
     packed,
     unpacked,
 )
-from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, Trouble, plainly, read_url, relations
+from sanderling.stores.postgres_server import (
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    Trouble,
+    acquired,
+    plainly,
+    read_url,
+    relations,
+)
 from sanderling.stores.postgres_server import SETTINGS as USUAL
 
 CONNECTIONS = 4
@@ -75,7 +83,7 @@ class PostgresInstances:
         raw = await asyncio.to_thread(packed, once)
         # Each statement must see what others have committed by then, whatever the server's default.
         with _plainly(self._place):
-            async with self._pool.acquire() as db, db.transaction(isolation="read_committed"):
+            async with acquired(self._pool) as db, db.transaction(isolation="read_committed"):
                 new = await self._keep(db, once, raw)
         return Kept(new, len(batch) - new)
 
@@ -181,7 +189,7 @@ async def open_postgres(url: str) -> PostgresInstances:
         )
         await pool
         try:
-            async with pool.acquire() as db, db.transaction(isolation="read_committed"):
+            async with acquired(pool) as db, db.transaction(isolation="read_committed"):
                 await _prepare(db, at.schema, at.place)
         except BaseException:
             pool.terminate()

@@ -23,6 +23,7 @@ from sanderling.stores.postgres_server import (
     SETTINGS,
     Address,
     Trouble,
+    acquired,
     plainly,
 )
 
@@ -79,7 +80,7 @@ class Link:
     async def read(self, query: str, *args: object) -> list[Any]:
         """The rows that a query gives."""
         with plainly(self.place, raised):
-            async with self._pool.acquire(timeout=ANSWER_SECONDS) as db:
+            async with acquired(self._pool) as db:
                 rows: list[Any] = await db.fetch(query, *args)
                 return rows
 
@@ -87,7 +88,7 @@ class Link:
         """What an admin does, in a transaction, beside whoever polls. Tried again if another one was in the way."""
 
         async def edited() -> T:
-            async with self._pool.acquire(timeout=ANSWER_SECONDS) as db, db.transaction(isolation="read_committed"):
+            async with acquired(self._pool) as db, db.transaction(isolation="read_committed"):
                 return await work(db)
 
         with plainly(self.place, raised):
@@ -243,7 +244,7 @@ async def open_link(address: Address, prepare: Work[T]) -> tuple[Link, T]:
         )
         await pool
         try:
-            async with pool.acquire() as db, db.transaction(isolation="read_committed"):
+            async with acquired(pool) as db, db.transaction(isolation="read_committed"):
                 prepared = await prepare(db)
         except BaseException:
             pool.terminate()

@@ -4,9 +4,10 @@ A URL is like postgresql://user@host:5432/database?schema=name; without `schema`
 come from PGPASSWORD or a password file, as for other programs; it is never shown.
 """
 
+import asyncio
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
@@ -79,6 +80,20 @@ async def relations(db: Any, schema: str) -> set[str]:  # noqa: ANN401 - asyncpg
     """The names of the tables and indexes there."""
     # Not `to_regclass`: what it did not find once, it does not look for again within a transaction.
     return {name for (name,) in await db.fetch(RELATIONS, schema)}
+
+
+@asynccontextmanager
+async def acquired(pool: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - asyncpg has no types
+    """A connection of the pool.
+
+    Who is cancelled ends it: else the pool waits until the server has heard of that, and one that hangs never does.
+    """
+    async with pool.acquire(timeout=ANSWER_SECONDS) as db:
+        try:
+            yield db
+        except asyncio.CancelledError:
+            db.terminate()
+            raise
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from urllib.request import urlopen
 from command_line import commands, finish, here, run, running, start
 from polling_commands import OFTEN, QUIET, SHORT, administered, asked, command, database, flags, over, proven, served
 
+from sanderling.cli.loop import TOGETHER
 from sanderling.polling.status import published
 from sanderling.stores.polling import Query
 from sanderling.worlds.race import RaceDay, RaceWeather
@@ -103,6 +104,7 @@ def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
             assert process.stderr is not None
             while b"once more" not in await process.stderr.readline():
                 pass
+            await asyncio.sleep(TOGETHER)  # sooner it would count as the same
             process.send_signal(signal.SIGINT)
             done = await finish(process)
 
