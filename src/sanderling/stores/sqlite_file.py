@@ -10,8 +10,8 @@ from sanderling.stores.durable import FolderError, plainly
 
 BUSY_SECONDS = 30.0  # that a write waits for another process: an import of a million ids takes its turns, too
 MODE_TRIES = 20
-# Bytes of the log that may wait to be copied into the file: as many as the file has. One of 2 MB needs no log of 60, and
-# a large one, whose pages lie far apart, gains by a longer one.
+# Bytes of the log that may wait to be copied into the file: as many as the file has. One of 2 MB needs no log of 60,
+# and a large one, whose pages lie far apart, gains by a longer one.
 SHORTEST_LOG = 4 << 20
 LOOK_AFTER = 200  # transactions, after which the size of the file is looked at again
 
