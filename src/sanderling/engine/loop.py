@@ -370,8 +370,6 @@ class Engine(Generic[H, W, R]):
         else:
             self._queues.add(host, now + LOOK, probed=False)
 
-    # Asking.
-
     def _let_go(self, host: H, sent: Dispatch) -> bool:
         """A request hangs: its item may be asked for again beside it, or others in its slot. Whether it may go on."""
         if sent.slotless:
