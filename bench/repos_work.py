@@ -83,10 +83,10 @@ def _starved() -> float:
 def crawl(dids: str, out: str) -> Numbers:
     """`sanderling repos crawl` without its pace, which no flag of it takes away; all else is as people run it."""
     from sanderling.cli.options import Options  # noqa: PLC0415 - the others need none of these
+    from sanderling.cli.report_screen import fitting  # noqa: PLC0415
     from sanderling.cli.repos.crawl import open_stores, run_crawl  # noqa: PLC0415
     from sanderling.cli.repos.flags import Asking, Keeping  # noqa: PLC0415
     from sanderling.cli.repos.progress import Place  # noqa: PLC0415
-    from sanderling.cli.repos.screen import fitting  # noqa: PLC0415
     from sanderling.clock import SystemClock  # noqa: PLC0415
     from sanderling.limit import Limiter, LimiterRules, PaceRules  # noqa: PLC0415
 

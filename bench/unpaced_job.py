@@ -16,7 +16,7 @@ from unpaced import FASTEST, PACE
 from sanderling.cli import loop
 from sanderling.cli.jobs.run import Asking, open_folder, run_folder
 from sanderling.cli.options import Options
-from sanderling.cli.pages.screen import fitting
+from sanderling.cli.report_screen import fitting
 from sanderling.jobs.job import Job
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import Request

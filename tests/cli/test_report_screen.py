@@ -69,7 +69,7 @@ def changed(report: AnyReport = REPORT, **changes: object) -> AnyReport:
 
 def later(seconds: float, **changes: object) -> AnyReport:
     """The report after so many seconds more."""
-    return changed(process=Process(pid=1, started=1000.0, wall=1100.0 + seconds), **changes)
+    return changed(REPORT, process=Process(pid=1, started=1000.0, wall=1100.0 + seconds), **changes)
 
 
 def many(number: int) -> Iterator[HostReport]:
@@ -115,10 +115,10 @@ ERRORS = st.lists(st.text("ab字 ", min_size=1, max_size=300), max_size=5)
 def test_any_report_fits_any_window_and_begins_with_its_errors(
     report: Report[Facts], errors: list[str], columns: int, lines: int
 ) -> None:
-    report = changed(report, doing="at it", troubles=tuple(Trouble(Severity.ERROR, each) for each in errors))
+    shown = changed(report, doing="at it", troubles=tuple(Trouble(Severity.ERROR, each) for each in errors))
 
-    seen = frame(report, columns=columns, lines=lines)
-    tall = frame(report, columns=columns, lines=400)
+    seen = frame(shown, columns=columns, lines=lines)
+    tall = frame(shown, columns=columns, lines=400)
 
     assert max(map(cell_len, seen)) <= columns
     assert len(seen) < lines
@@ -129,8 +129,13 @@ def test_any_report_fits_any_window_and_begins_with_its_errors(
 
 @given(REPORTS)
 def test_plain_lines_name_every_error_and_are_harmless(report: Report[Facts]) -> None:
-    screen, said = Plain(), list[str]()
-    screen.note = said.append  # type: ignore[method-assign]
+    said: list[str] = []
+
+    class Noting(Plain):
+        def note(self, text: str) -> None:
+            said.append(text)
+
+    screen = Noting()
     for _ in range(2):  # at first nobody has asked anything
         screen.show(report)
 

@@ -131,7 +131,7 @@ def _activity(status: EventsStatus) -> Iterator[Activity]:
 
 def _lines(status: EventsStatus) -> Iterator[tuple[str, str]]:
     """Say what came of messages, what failed and why, and what went out."""
-    yield "rows", describe_rows(status)
+    yield "rows", f"{describe_rows(status)}, written by this run"
     yield "pace", f"{status.lately.items:,.0f} items a second, in {status.lately.batches:,.1f} batches"
     yield "queue", _queue(status)
     yield "messages", _messages(status)

@@ -127,7 +127,7 @@ def report(status: PollingStatus) -> Report[PollingFacts]:
 
 def _lines(status: PollingStatus) -> Iterator[tuple[str, str]]:
     """Say what is polled, how it went, how punctual it is, and who was told."""
-    yield "source", f"{status.source} at {status.host}" if status.host else status.source
+    yield "source", f"{status.source} at {status.host}" if status.host else f"{status.source}, not asked yet"
     yield "targets", describe_targets(status)
     missed = sum(status.missed.values())
     yield "runs", f"{status.ran:,}, {status.rate:,.1f} a second; {status.failed:,} failed, {missed:,} missed"
@@ -194,10 +194,8 @@ def _change(change: ChangeStatus) -> ChangeStatus:
 def _polling(status: PollingStatus) -> str:
     if not status.running:
         return f"ended after {count(status.ran, 'run')}"
-    if not status.enabled:
-        return "paused: nothing is polled until somebody resumes it"
     polled = status.targets.all - status.targets.paused
-    if status.store_trouble or not polled:
+    if status.store_trouble or not status.enabled or not polled:
         return status.doing
     if not status.accelerated:
         return f"polling {count(polled, 'target')}, none of them live"

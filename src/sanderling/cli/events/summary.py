@@ -5,7 +5,7 @@ from typing import Any
 
 from sanderling.cli import command_line
 from sanderling.cli.events.flags import ConsumeFlags
-from sanderling.events.report import report
+from sanderling.events.report import describe_rows, report
 from sanderling.events.status import EventsStatus
 from sanderling.words import duration
 
@@ -48,7 +48,7 @@ def words(flags: ConsumeFlags, last: EventsStatus, onward: str) -> Iterator[str]
     made = report(last)
     said = dict(made.lines)
     yield ""
-    yield f"Consumed for {duration(last.seconds)}: {said['rows']}."
+    yield f"Consumed for {duration(last.seconds)}: {describe_rows(last)}."
     yield f"Messages: {said['messages']}; the queue: {said['queue']}."
     if last.posts:
         yield f"Posts: {said['sentiment']}."
