@@ -16,11 +16,11 @@ from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import WATCHED
+from sanderling.cli.report_screen import fitting
 from sanderling.cli.repos.archive import Collections, LeftOut, listed_in
 from sanderling.cli.repos.crawl import KNOWN, open_stores, run_crawl
 from sanderling.cli.repos.flags import Asking, Keeping
 from sanderling.cli.repos.progress import Place
-from sanderling.cli.repos.screen import fitting
 from sanderling.cli.repos.watch import Complaints, Places, end, explained, segments_at
 from sanderling.clock import SystemClock
 from sanderling.fetch.attempts import Fetcher
