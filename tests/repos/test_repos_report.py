@@ -15,8 +15,15 @@ def status(**changes: Any) -> RepoStatus:  # noqa: ANN401 - fields of the status
         "seconds": 100.0,
         "ended": {"archived": 8, "not_found": 2, "timeout": 5},
         **dict.fromkeys(("records", "bytes_read", "bytes_written", "segment", "segment_bytes"), 0),
-        "waiting": 100, "inflight": 3, "known": 150, "before": 40,
-        "hosts_known": 0, "hosts_blocked": 0, "hosts": (), "pid": 7, "wall": 1100.0,
+        "waiting": 100,
+        "inflight": 3,
+        "known": 150,
+        "before": 40,
+        "hosts_known": 0,
+        "hosts_blocked": 0,
+        "hosts": (),
+        "pid": 7,
+        "wall": 1100.0,
     }
     return RepoStatus(**{**fields, **changes})
 

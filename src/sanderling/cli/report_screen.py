@@ -97,7 +97,7 @@ class Plain(Lines[AnyReport, str]):
     def _began(self, report: AnyReport) -> tuple[str, ...]:
         """What it is at, if that is something else than before. Numbers change all the time, and do not count."""
         before, self._doing = self._doing, FIGURES.sub("", report.doing.partition(";")[0])
-        return () if self._doing == before else (report.doing,)
+        return () if before in ("", self._doing) else (report.doing,)
 
     def tell(self, told: str, /) -> None:
         """Print it."""
@@ -157,7 +157,7 @@ class Terminal(Picture[AnyReport, str]):
         if report.progress is not None:
             yield bar(report.progress, width)
         yield from flowing(report.numbers, width)
-        plot = max(NARROWEST, min(PLOT, (width - NAME - 2) // 2))
+        plot = max(NARROWEST, min(PLOT, width // 3))
         for each in report.activity:
             yield Text.assemble(
                 label(each.label[:NAME]), (spark(self._plots.of(each.label), plot), "cyan"), f"  {printable(each.text)}"

@@ -104,7 +104,7 @@ def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
         "polling",
         "--out",
         "demo",
-        at="the current race is",
+        at="none of them live",
         last="sanderling world race",
         cwd=tmp_path,
         columns=90,
@@ -112,7 +112,6 @@ def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
     )
 
     assert (done.code, done.errors) == (130, b"")
-    assert "asked for, second by second" in done.text
     assert "Ended early" in done.text
     assert "with no holes" in done.text
 

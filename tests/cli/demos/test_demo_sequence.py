@@ -92,7 +92,7 @@ def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
         "--demo",
         "--out",
         "demo",
-        at="requests/s",
+        at="records a second",
         last="sanderling world game",
         cwd=tmp_path,
         columns=90,
