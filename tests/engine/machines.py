@@ -261,8 +261,11 @@ class Asker:
         self._limiter.feedback(permit, msgspec.structs.replace(lesson, blame=blame, unsent=unsent))
         if outcome.retry_after:
             world.quiet[work.host] = (request.ended, request.ended + outcome.retry_after)
+        flawed = request.fault is Fault.FLAWED
+        if flawed:
+            request.outcome = outcome = Outcome(Code.HTTP_ERROR, 200, "is something else")
         world.note("answer", work.host, work.name, outcome.code)
-        return Settled(outcome, work.name, size=work.size if outcome.ok else 0, of_host=of_host)
+        return Settled(outcome, work.name, size=work.size if outcome.ok else 0, flawed=flawed, of_host=of_host)
 
     def received(self, work: Item) -> int | None:
         """Bytes so far."""

@@ -97,6 +97,8 @@ class Judge(Generic[H, W, R]):
 
     def _answered(self, host: H, work: W, settled: Settled[R], now: float, *, dropped: bool) -> None:
         if not dropped and not settled.flawed:
+            if failures := host.failures(work.key):
+                self._limiter.excuse(host.name, failures)
             self._source.settled(host, work, settled, now)
             host.forget(work.key)
         if settled.outcome.ok or settled.outcome.status:  # a 404 is an answer; our own guard's refusal is none

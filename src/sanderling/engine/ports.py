@@ -116,6 +116,9 @@ class Permits(Protocol):
     def most_failures(self, host: str, /) -> int:
         """How many failures in a row of one item are improbable there."""
 
+    def excuse(self, host: str, failures: int, /) -> None:
+        """An item was answered well after so many failures in a row."""
+
     def probe_now(self, host: str, /) -> bool:
         """Let the first probe of a circuit that has just opened leave at once; whether that was done."""
 

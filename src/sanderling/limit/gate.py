@@ -272,8 +272,6 @@ class Gate(Lane):
         return self._opened_by_failure(feedback, now) or (news and strategy.failed(self, now))
 
     def _served(self, strategy: Strategy, feedback: Feedback, now: float, *, fresh: bool) -> bool:
-        if feedback.blame is not None:
-            self.excused += feedback.blame.failures
         if self.breaker is not None and self.breaker.succeeded(now, self._rules.rng):
             self.generation = self.serial
             self.failed = 0  # an opening that its first probe undoes has taught nothing, and others began anew already

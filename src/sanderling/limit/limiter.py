@@ -152,6 +152,13 @@ class Limiter:
         """How many failures in a row of one item are improbable at `host`, by what its other items have shown."""
         return self._hosts.gate(host).most_failures
 
+    def excuse(self, host: str, failures: int) -> None:
+        """An item of `host` was answered well after so many failures in a row: such failures say nothing of an item.
+
+        Whoever understands answers says so: a page that is served in the place of an item is no good answer.
+        """
+        self._hosts.gate(host).excused += failures
+
     def probe_now(self, host: str) -> bool:
         """Let the next probe of `host` leave at once, if its circuit has just opened; whether that was done.
 
