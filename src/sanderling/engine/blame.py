@@ -184,6 +184,13 @@ class Judge(Generic[H, W, R]):
         wait = self._limiter.ready_at(host.name) - now
         return host.is_hopeless(wait, rules.patience, rules.first_patience, rules.longest_pace)
 
+    def is_overdue(self, host: H) -> bool:
+        """The same of one that has failed for too long already, whatever it wants us to wait."""
+        rules = self._rules
+        if rules.contract or host.silent_since is None:
+            return False
+        return host.is_hopeless(0.0, rules.patience, rules.first_patience, rules.longest_pace)
+
     def may_vouch(self, host: H, now: float) -> bool:
         """Whether what the host has answered before can be asked for first: all that is left may be bad items."""
         if host.good is None or host.doubted == host.failed_at:

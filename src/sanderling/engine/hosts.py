@@ -62,6 +62,11 @@ class HostState:
         """Whether it has not answered anything yet, or has failed since."""
         return self.good is None or self.silent_since is not None
 
+    @property
+    def hangs(self) -> bool:
+        """Whether it has never answered, and says nothing."""
+        return self.answered is None and self.trouble is not None and self.trouble.code is Code.TIMEOUT
+
     def is_in_doubt(self, now: float) -> bool:
         """Whether one that was good has only failed for a while: too few items, maybe, for the limiter to close it."""
         if self.good is None or self.silent_since is None or self.trouble is None:

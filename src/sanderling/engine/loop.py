@@ -290,6 +290,7 @@ class Engine(Generic[H, W, R]):
         if work is None:
             permit.release()
         else:
+            permit.probe |= host.hangs  # which is not waited for as long as the first time
             if host.shares is not None:
                 host.shares.charge(of, self.rules.weights)
             down = self.rules.contract and self.limiter.is_down(host.name)
@@ -344,9 +345,12 @@ class Engine(Generic[H, W, R]):
 
     def _due(self, host: H, now: float, *, probed: bool) -> float | None:
         """When the host has something to ask for: an item that is due, or how it is."""
-        due = self._source.due(host, now)
-        if due is None or probed:
-            return None if due is None else self._probe_due(host)
+        if (due := self._source.due(host, now)) is None:
+            return None
+        if self._judge.is_overdue(host):
+            return now  # to be set aside, and not when its next probe is due
+        if probed:
+            return self._probe_due(host)
         if host.silent_since is None:
             return due
         doubt = host.silent_since + DOUBT
