@@ -194,14 +194,14 @@ class Gate(Lane):
 
     def obey(self, rules: GateRules, now: float) -> None:
         """Keep to other rules from now on; who waits already waits by them too."""
-        interval, slack = self.interval, self.slack
+        interval = self.interval
         self._rules = rules
         if self.strategy is not None:
             self.strategy.bound(rules.pace)
         self._retime(now)
         if self.interval > interval:
             # Counting from when the last request really left, which may have been ahead of its pace.
-            self.ready += slack
+            self.ready = max(self.ready, self.left + self.interval - self.slack)
             self.epoch = self.serial
         self.settle()
 
