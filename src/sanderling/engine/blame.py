@@ -21,6 +21,7 @@ W = TypeVar("W", bound=Work)
 R = TypeVar("R")
 
 BIG = 2**20  # bytes of an answer; larger ones are no probe
+LEFT_ALONE = Outcome(Code.CANCELLED, detail="left alone, as sanderling control says")
 ASKED_FOR_QUIET = Outcome(Code.RATE_LIMITED, detail="asked to be left alone, in an earlier run")
 
 
@@ -103,9 +104,8 @@ class Judge(Generic[H, W, R]):
             host.forget(work.key)
         if settled.outcome.ok or settled.outcome.status:  # a 404 is an answer; our own guard's refusal is none
             host.answer(now)
-            if host.aside:
-                host.aside = False
-                self._source.welcome(host)
+            if host.aside and not host.left_alone:
+                self._welcome(host)
             if not settled.of_host:
                 self._proved_well(host, work, settled)
         if settled.flawed and not dropped:
@@ -197,9 +197,25 @@ class Judge(Generic[H, W, R]):
             return False
         return self._limiter.ready_at(host.name) - now <= self._rules.patience
 
-    def set_aside(self, host: H, now: float) -> None:
+    def set_aside(self, host: H, now: float, why: Outcome | None = None) -> None:
         """Leave what waits for the host on disk, with its reason."""
         host.forgive()
         host.aside = True
         self.release(host, now)
-        self._source.leave(host, host.trouble or ASKED_FOR_QUIET, self._limiter.ready_at(host.name))
+        self._source.leave(host, why or host.trouble or ASKED_FOR_QUIET, self._limiter.ready_at(host.name))
+
+    def leave_alone(self, host: H, now: float) -> None:
+        """Somebody wants it left alone: set it aside, so that no run waits for it, where hosts may be."""
+        if self._rules.gives_up and not host.aside:
+            host.left_alone = True
+            self.set_aside(host, now, LEFT_ALONE)
+
+    def let_go(self, host: H) -> None:
+        """Nobody wants it left alone any more."""
+        if host.left_alone:
+            host.left_alone = False
+            self._welcome(host)
+
+    def _welcome(self, host: H) -> None:
+        host.aside = False
+        self._source.welcome(host)

@@ -39,6 +39,7 @@ class HostState:
     failed_at: float = 0.0  # the last time
     trouble: Outcome | None = None  # the last thing it said instead of a good answer
     aside: bool = False  # without a good answer for too long: only probed
+    left_alone: bool = False  # set aside since somebody wants it left alone: not even probed
     probing: bool = False  # whether a request is out that is to tell how it is
     probed_at: float = -inf  # when the last such was sent
     bad_probes: int = 0  # in a row

@@ -70,7 +70,7 @@ class Engine(Generic[H, W, R]):
     async def run(self, *beside: Coroutine[Any, Any, object]) -> None:
         """Run until nothing is left to ask for, or until it is stopped; `beside` run with it, and end with it."""
         async with asyncio.TaskGroup() as writing:
-            writing.create_task(self.writer.run(self._wrote))
+            writing.create_task(self.writer.run(lambda result: self.wake(self._source.written(result))))
             async with self._group:
                 await self._run_until_over(beside)
             self._judge.release_all(self.clock.now())
@@ -101,7 +101,9 @@ class Engine(Generic[H, W, R]):
         """Pause, or go on; leave some hosts alone, and only those; stop; drain. What is in flight comes to its end."""
         self.wanted = wanted
         for name in [name for name in self._left_alone if name not in wanted.hosts]:
-            self._line_up(self._left_alone.pop(name), self.clock.now())
+            host = self._left_alone.pop(name)
+            self._judge.let_go(host)
+            self._line_up(host, self.clock.now())
         if wanted.ending == "drain":
             self._source.drain()
         elif wanted.ending == "stop":
@@ -140,9 +142,6 @@ class Engine(Generic[H, W, R]):
     def given_by_name(self) -> dict[str, int]:
         """Requests that each class was given, for people."""
         return {of.name.lower(): number for of, number in self.given.items() if number}
-
-    def _wrote(self, result: object) -> None:
-        self.wake(self._source.written(result))
 
     # Giving out work.
 
@@ -197,7 +196,8 @@ class Engine(Generic[H, W, R]):
     @property
     def _waits(self) -> bool:
         """Whether something may be asked for later."""
-        left_alone = self._left_alone and self.wanted.ending != "drain"  # else nobody may let them go in time
+        # Where hosts are set aside, those that are left alone are; and who drains ends before somebody lets them go.
+        left_alone = self._left_alone and not self.rules.gives_up and self.wanted.ending != "drain"
         return bool(self._queues or left_alone or self._source.loading)
 
     def _may_probe_aside(self) -> bool:
@@ -212,6 +212,7 @@ class Engine(Generic[H, W, R]):
         """It is this host's turn: ask for one item of it, if one may be asked for."""
         if host.name in self.wanted.hosts:
             self._left_alone[host.name] = host
+            self._judge.leave_alone(host, now)
             return
         hopeless = host.silent_since is not None and not host.aside and self._judge.is_hopeless(host, now)
         if hopeless and not self._judge.may_vouch(host, now):

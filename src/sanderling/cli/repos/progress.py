@@ -49,6 +49,7 @@ MEANINGS = {
     Category.UNAVAILABLE: "the host failed",
     Category.CONNECTION_ERROR: "no connection, or it was cut",
     Category.TIMEOUT: "no answer in time",
+    Category.LEFT_ALONE: "left alone, as sanderling control says",
     Category.UNKNOWN: "for a reason without a name",
 }
 
@@ -163,14 +164,20 @@ def hosts_aside(aside: Sequence[HostAside], number: int, wall: float) -> Iterato
     """The hosts that did not answer, why, and when each is due."""
     if not aside:
         return
-    yield f"{count(number, 'host')} set aside, with the repos that wait for it:"
+    yield f"{count(number, 'host')} set aside, with the repos that wait for {'it' if number == 1 else 'them'}:"
     yield ""
-    for host, category, due in aside:
-        when = f"due in {duration(due - wall)}" if due > wall else "due now"
-        yield f"    {printable(host)}  {describe(category)}, {when}"
+    for each in aside:
+        yield f"    {printable(each.host)}  {describe(each.category)}{when_host_due(each, wall)}"
     if number > len(aside):
         yield f"    and {number - len(aside):,} more: see sanderling why HOST"
     yield ""
+
+
+def when_host_due(aside: HostAside, wall: float) -> str:
+    """When a host that was set aside is due, unless that is for somebody to say."""
+    if aside.category == Category.LEFT_ALONE:
+        return ""
+    return f", due in {duration(aside.due - wall)}" if aside.due > wall else ", due now"
 
 
 def describe(name: str) -> str:
