@@ -16,12 +16,13 @@ from sanderling.flow.desk import Desk
 from sanderling.limit import Limiter
 from sanderling.stores.control_file import Control, LiveControl, clear_ending, read_control
 from sanderling.stores.durable import FolderError
-from sanderling.stores.limiter_file import keep
+from sanderling.stores.limiter_file import add_news, keep
 from sanderling.stores.status_file import write_status
 
 PUBLISH_EVERY = 1.0  # seconds between two status.json
-KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash, and longer with many hosts:
-BREATH = 0.01  # seconds between two pieces of it, each a millisecond's work, so that it never takes a tenth of the time
+KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash, and longer with many hosts
+NEWS_EVERY = 0.2  # seconds that a penalty may be, however many hosts there are
+BREATH = 0.01  # seconds between two pieces of all that it learned, each a millisecond's work, so that it never takes a tenth of the time
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -62,18 +63,30 @@ def told(folder: Path, take: Callable[[], object], desk: Desk) -> Look:
 
 
 def kept(limiter: Limiter, folder: Path, desk: Desk) -> Look:
-    """The look of the next run: what the limiter learned is kept in the folder."""
+    """The look of the next run: what the limiter learned is kept in the folder, and penalties at once."""
     clock = SystemClock()
+
+    async def add() -> list[bytes]:
+        added: list[bytes] = []
+        while news := limiter.take_news():
+            added.append(news)
+            await desk(add_news, folder, news)
+        return added
 
     async def look() -> None:
         pieces: list[bytes] = []
+        late: list[bytes] = []  # which some of the pieces lack
         for piece in limiter.saving():
             if pieces:
                 await clock.sleep(BREATH)
+                late += await add()
             pieces.append(piece)
-        await desk(keep, folder, pieces)
+        await desk(keep, folder, pieces, late)
+        for _ in range(round(KEEP_EVERY / NEWS_EVERY)):
+            await add()
+            await clock.sleep(NEWS_EVERY)
 
-    return every(KEEP_EVERY, look)
+    return every(0.0, look)
 
 
 def obey(
