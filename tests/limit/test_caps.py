@@ -53,15 +53,16 @@ def test_a_cap_counts_from_the_request_before_it() -> None:
     assert 11 <= driven.limiter.ready_at(HOST) <= 11.05
 
 
-def test_a_cap_counts_from_the_request_before_it_also_where_the_rate_fell_in_between() -> None:
+@pytest.mark.parametrize("rps", [0.1, 30.0])
+def test_a_cap_counts_from_the_request_before_it_also_where_the_rate_fell_in_between(rps: float) -> None:
     driven = Driven(LimiterRules(pace=PaceRules(initial_rps=100, max_rps=100)))
     driven.limiter.ready_at(HOST)
     driven.clock.advance(1)
-    driven.limiter.feedback(driven.take(), Feedback(200, 0.1, quota=Quota(5, 10.0)))
+    driven.limiter.feedback(driven.take(), Feedback(200, 0.1, quota=Quota(200, 10.0)))
 
-    driven.limiter.cap(HOST, 0.1, ROBOTS)
+    driven.limiter.cap(HOST, rps, ROBOTS)
 
-    assert driven.limiter.ready_at(HOST) >= 11
+    assert driven.limiter.ready_at(HOST) >= 1 + 1 / min(rps, 20)
 
 
 def test_a_permit_from_before_the_cap_that_comes_back_unused_does_not_make_room_for_another() -> None:

@@ -199,9 +199,10 @@ class Gate(Lane):
         if self.strategy is not None:
             self.strategy.bound(rules.pace)
         self._retime(now)
-        if self.interval > interval:
-            # Counting from when the last request really left, which may have been ahead of its pace.
+        if rules.cap is not None:
+            # Counting from when the last request really left, which may have been ahead of its pace, or of an earlier one.
             self.ready = max(self.ready, self.left + self.interval - self.slack)
+        if self.interval > interval:
             self.epoch = self.serial
         self.settle()
 
