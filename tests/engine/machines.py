@@ -131,8 +131,11 @@ class Memory:
         self.failed_before.add(work.id)
         self._wait(work, failures, due)
 
-    def leave(self, host: Place, outcome: Outcome, due: float) -> None:  # noqa: ARG002
-        """A host is away."""
+    def leave(self, host: Place, outcome: Outcome, due: float) -> None:
+        """A host is away, or still is."""
+        self._world.dues.append((host.name, due))
+        if host.aside:
+            return
         self._world.asides.append((self._world.clock.now(), host.name))
         self._world.note("aside", host.name, outcome.code)
         self._add(Aside(host.name, outcome))

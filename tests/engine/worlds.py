@@ -252,6 +252,7 @@ class World:
         self.lines: list[str] = []
         self.wrong: list[str] = []
         self.asides: list[tuple[float, str]] = []  # when, and which host
+        self.dues: list[tuple[str, float]] = []  # when a host that is set aside is next asked how it is
         self.welcomes: list[tuple[float, str]] = []
         self.writes: list[tuple[float, list[Record]]] = []  # when a batch was handed over, and what was in it
         self.ends: list[tuple[float, Ended]] = []

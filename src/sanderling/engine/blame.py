@@ -69,6 +69,8 @@ class Judge(Generic[H, W, R]):
                 self._postpone(host, work, settled, now, wait=self._refusal(host, work, now), dropped=dropped)
             case Standing.UNASKED:
                 self._postpone(host, work, settled, now, wait=settled.outcome.retry_after or 0.0, dropped=dropped)
+        if host.aside and not host.left_alone and host.failed_at == now:
+            self._source.leave(host, host.trouble or ASKED_FOR_QUIET, self.probe_due(host))
 
     def _settle_on_contract(self, host: H, work: W, settled: Settled[R], now: float) -> None:
         """The source says when the item is next due, whatever came of it; of the host is kept how it answers."""
@@ -191,6 +193,13 @@ class Judge(Generic[H, W, R]):
             return False
         return host.is_hopeless(0.0, rules.patience, rules.first_patience, rules.longest_pace)
 
+    def probe_due(self, host: H) -> float:
+        """When the host may be probed: at the limiter's pace where it is closed, and at once to clear the accused."""
+        ready = self._limiter.ready_at(host.name)
+        if host.accused is not None or self._limiter.is_down(host.name):
+            return ready
+        return max(ready, host.rests_until)
+
     def may_vouch(self, host: H, now: float) -> bool:
         """Whether what the host has answered before can be asked for first: all that is left may be bad items."""
         if host.good is None or host.doubted == host.failed_at:
@@ -200,9 +209,9 @@ class Judge(Generic[H, W, R]):
     def set_aside(self, host: H, now: float, why: Outcome | None = None) -> None:
         """Leave what waits for the host on disk, with its reason."""
         host.forgive()
+        self._source.leave(host, why or host.trouble or ASKED_FOR_QUIET, self.probe_due(host))
         host.aside = True
         self.release(host, now)
-        self._source.leave(host, why or host.trouble or ASKED_FOR_QUIET, self._limiter.ready_at(host.name))
 
     def leave_alone(self, host: H, now: float) -> None:
         """Somebody wants it left alone: set it aside, so that no run waits for it, where hosts may be."""

@@ -242,7 +242,7 @@ class Engine(Generic[H, W, R]):
         full = not self.room.has_room(host) and not host.aside and host.accused is None
         if full:
             self._line_up(host, now)
-        elif (due := self._probe_due(host)) > now:
+        elif (due := self._judge.probe_due(host)) > now:
             self._queues.add(host, due, probed=True)
         return full or due > now
 
@@ -333,7 +333,7 @@ class Engine(Generic[H, W, R]):
             return
         if host.aside or host.accused is not None:
             if not host.probing:  # else its answer says what comes next
-                self._queues.add(host, max(now, self._probe_due(host)), probed=True)
+                self._queues.add(host, max(now, self._judge.probe_due(host)), probed=True)
         elif self.room.has_room(host):
             probed = self._queues.is_probed(host, now)
             if (due := self._due(host, now, probed=probed)) is not None:
@@ -351,18 +351,11 @@ class Engine(Generic[H, W, R]):
         if self._judge.is_overdue(host):
             return now  # to be set aside, and not when its next probe is due
         if probed:
-            return self._probe_due(host)
+            return self._judge.probe_due(host)
         if host.silent_since is None:
             return due
         doubt = host.silent_since + DOUBT
         return min(due, doubt) if host.is_in_doubt(doubt) else due
-
-    def _probe_due(self, host: H) -> float:
-        """When the host may be probed: at the limiter's pace where it is closed, and at once to clear the accused."""
-        ready = self.limiter.ready_at(host.name)
-        if host.accused is not None or self.limiter.is_down(host.name):
-            return ready
-        return max(ready, host.rests_until)
 
     def _pass_over(self, host: H, now: float) -> None:
         """Its turn came, and nothing may be taken: not before it is due, or before others let go of their slots."""

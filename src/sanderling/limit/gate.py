@@ -200,7 +200,7 @@ class Gate(Lane):
             self.strategy.bound(rules.pace)
         self._retime(now)
         if rules.cap is not None:
-            # Counting from when the last request really left, which may have been ahead of its pace, or of an earlier one.
+            # Counting from when the last request really left, which may have been ahead of its pace.
             self.ready = max(self.ready, self.left + self.interval - self.slack)
         if self.interval > interval:
             self.epoch = self.serial

@@ -43,6 +43,7 @@ class RepoHost(HostState):
     elsewhere: dict[str, str] | None = None  # DIDs whose address is spelled otherwise than `url`, and how
     reason: Category = Category.UNKNOWN  # why it was set aside
     group: int = 0  # the due time that stands on disk for what waits, Unix seconds
+    due_at: int = 0  # when it is next asked how it is, in Unix seconds, if it was set aside
     stored: int = 0  # how many wait on disk, and not in memory
     unread: list[Due] | None = None  # where to go on reading those that waited while it was away
     loading: bool = False  # whether they are being read
