@@ -22,7 +22,7 @@ from sanderling.stores.status_file import write_status
 PUBLISH_EVERY = 1.0  # seconds between two status.json
 KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash, and longer with many hosts
 NEWS_EVERY = 0.2  # seconds that a penalty may be, however many hosts there are
-BREATH = 0.01  # seconds between two pieces of all that it learned, each a millisecond's work, so that it never takes a tenth of the time
+BREATH = 0.01  # seconds between two pieces of all of it, each a millisecond's work: never a tenth of the time
 
 S = TypeVar("S")
 T = TypeVar("T")

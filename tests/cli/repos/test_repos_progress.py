@@ -65,14 +65,14 @@ def test_status_says_what_there_is_in_words(folder: Path) -> None:
     done = called("repos", "status", "--output-dir", str(folder))
 
     assert (done.code, done.err) == (0, "")
-    for words in (
+    for line in (
         "2  archived, 2.0 kB",
         "1  not found at its host (not_found)",
         "3  complete",
         "1  no answer in time (timeout)",
         "Segment: 2. All DIDs up to did:plc:c were seen to.",
     ):
-        assert words in done.out
+        assert line in done.out
 
 
 def test_the_numbers_of_a_status_add_up_where_hosts_are_left_out(folder: Path) -> None:
