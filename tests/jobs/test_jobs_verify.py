@@ -9,6 +9,7 @@ import pytest
 from small_api import API, answer, api, run
 
 from sanderling import Job, JobReply
+from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.verify import verify_job
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
@@ -94,3 +95,14 @@ def test_records_behind_the_watermark_are_cut_off_and_missing_ones_refused(tmp_p
 def test_a_folder_without_a_job_is_no_job(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="there is no job in"):
         verify_job(tmp_path)
+
+
+def test_a_job_that_is_gone_on_with_is_not_finished_until_it_ends_again(tmp_path: Path) -> None:
+    job = make(tmp_path / "out")
+    assert verify_job(tmp_path / "out").finished
+
+    with JobFolder.open(tmp_path / "out", job, {}, [], wall=0.0):
+        pass  # as one that is killed: it never says that it has ended
+
+    proof = verify_job(tmp_path / "out")
+    assert (proof.ok, proof.finished) == (True, False), proof.problems

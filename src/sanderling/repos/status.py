@@ -66,7 +66,7 @@ class RepoStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class RepoWatch:
     """All that a running crawl is looked at through."""
 
     crawl: RepoCrawl

@@ -5,14 +5,15 @@ come from PGPASSWORD or a password file, as for other programs; it is never show
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
+
+from sanderling.stores.database import Raised, Trouble
 
 # A statement of ours takes some 50 ms; a server that is busy with something else may take seconds.
 CONNECT_SECONDS, ANSWER_SECONDS = 10.0, 60.0
@@ -29,19 +30,6 @@ AWAY, LOST = ("08", "25", "53", "57"), "08003"
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 RELATIONS = "SELECT relname FROM pg_class JOIN pg_namespace AS its ON relnamespace = its.oid WHERE nspname = $1"
 NONE = "the URL of the PostgreSQL is none"
-
-
-class Trouble(Enum):
-    """What an error means for whoever asked."""
-
-    REFUSED = auto()  # that data will not be taken, now or later
-    BUSY = auto()  # others were in the way
-    AWAY = auto()  # it cannot be reached, or is not ready
-    FAILED = auto()  # it fails at this one, for a reason that may be its own
-    AMISS = auto()  # somebody must do something first
-
-
-Raised = Callable[[str, Trouble], Exception]  # makes the error of the port out of a message and what it means
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +67,13 @@ async def relations(db: Any, schema: str) -> set[str]:  # noqa: ANN401 - asyncpg
     """The names of the tables and indexes there."""
     # Not `to_regclass`: what it did not find once, it does not look for again within a transaction.
     return {name for (name,) in await db.fetch(RELATIONS, schema)}
+
+
+async def make_schema(db: Any, schema: str) -> None:  # noqa: ANN401 - no types
+    """Make it, unless it is there."""
+    # Not "if not exists": that asks for the right to make one, also where there is one.
+    if not await db.fetchval("SELECT count(*) FROM pg_namespace WHERE nspname = $1", schema):
+        await db.execute(f"CREATE SCHEMA {schema}")
 
 
 @contextmanager
