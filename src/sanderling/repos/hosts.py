@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sanderling.apis.atproto import Category
 from sanderling.engine.hosts import HostState
+from sanderling.limit.feedback import REFUSALS
 from sanderling.outcome import Code
 from sanderling.stores.ports import Due
 
@@ -60,8 +61,9 @@ class RepoHost(HostState):
         return max(min(rps, LEAST_RPS), rps / (1 << halvings))
 
     def is_hopeless(self, wait: float, patience: float, first_patience: float, longest_pace: float) -> bool:
-        """See `HostState`. A host that refuses us exists, so all our patience is for it."""
-        if self.trouble is not None and self.trouble.code is Code.RATE_LIMITED:
+        """See `HostState`. A host that refuses us exists, by 429 or by 503, so all our patience is for it."""
+        said = self.trouble
+        if said is not None and (said.code is Code.RATE_LIMITED or said.status in REFUSALS):
             first_patience = patience
         return HostState.is_hopeless(self, wait, patience, first_patience, longest_pace)
 
