@@ -42,7 +42,7 @@ MAY_READ_ALL = {
     r"FROM url WHERE end = (0|\?) GROUP BY host": START,
     r"FROM url WHERE end > 0$": START,
     r"FROM earlier.remembered": START,
-    r"DELETE FROM failure WHERE id IN \(SELECT id FROM url WHERE end = \?\)": START,
+    r"(DELETE|SELECT id, detail) FROM failure WHERE id IN \(SELECT id FROM url WHERE end = \?\)": START,
     r"UPDATE url SET end = 0, code = 0 WHERE end = \?": START,
     r"INSERT OR IGNORE INTO ranked SELECT url.host": START,
     r"FROM ranked GROUP BY host, priority": START,

@@ -188,9 +188,7 @@ async def test_nobody_there_is_said_without_the_password() -> None:
 async def test_a_database_that_is_not_there_is_said(postgres: str) -> None:
     url = postgres.rpartition("/")[0] + "/nothing_of_that_name"
 
-    with pytest.raises(
-        InstancesError, match=r"nothing_of_that_name, schema public cannot be used now: .*does not exist"
-    ):
+    with pytest.raises(InstancesError, match=r"nothing_of_that_name, schema public cannot be used: .*does not exist"):
         await open_instances(url)
 
 
