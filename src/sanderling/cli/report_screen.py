@@ -97,7 +97,8 @@ class Plain(Lines[AnyReport, str]):
     def _began(self, report: AnyReport) -> tuple[str, ...]:
         """What it is at, if that is something else than before. Numbers change all the time, and do not count."""
         before, self._doing = self._doing, FIGURES.sub("", report.doing.partition(";")[0])
-        return () if before in ("", self._doing) else (report.doing,)
+        # How it ended is in the summary.
+        return () if before in ("", self._doing) or not report.process.running else (report.doing,)
 
     def tell(self, told: str, /) -> None:
         """Print it."""

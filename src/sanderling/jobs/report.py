@@ -108,7 +108,7 @@ def _doing(status: JobStatus) -> str:
     if status.is_over_budget and status.waiting:
         return f"{status.name}: the budget is spent with {count(status.records, 'record')}; {left} wait"
     if not status.running:
-        return f"{status.name}: ended with {count(status.records, 'record')}, {left} left"
+        return f"{status.name}: ended with {count(status.records, 'record')}, {left} left{paced_by(status.pace)}"
     if status.paused:
         return f"{status.name}: paused; {left} wait, {count(status.inflight, 'request')} in flight"
     if not status.waiting:

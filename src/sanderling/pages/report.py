@@ -92,12 +92,11 @@ def _numbers(status: Status, kept: int) -> tuple[tuple[str, str], ...]:
 
 def _doing(status: Status) -> str:
     aside = f", {status.set_aside:,} of them for hosts that do not answer" if status.set_aside else ""
+    left, pace = count(status.waiting, "URL"), paced_by(status.pace)
     if not status.running:
-        return f"ended with {count(status.pages, 'page')}, {count(status.waiting, 'URL')} left{aside}"
+        return f"ended with {count(status.pages, 'page')}, {left} left{aside}{pace}"
     if status.paused:
-        return f"paused; {count(status.waiting, 'URL')} wait, {count(status.inflight, 'request')} in flight"
+        return f"paused; {left} wait, {count(status.inflight, 'request')} in flight"
     if not status.waiting:
         return "nothing is left to ask for"
-    return (
-        f"asking {count(status.hosts_known, 'host')}{paced_by(status.pace)}; {count(status.waiting, 'URL')} wait{aside}"
-    )
+    return f"asking {count(status.hosts_known, 'host')}{pace}; {left} wait{aside}"

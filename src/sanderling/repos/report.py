@@ -110,7 +110,7 @@ def _ended(status: RepoStatus) -> str:
 def _doing(status: RepoStatus, left: int) -> str:
     aside = f", {status.set_aside:,} of them for hosts that do not answer or refuse them" if status.set_aside else ""
     if not status.running:
-        return f"ended with {count(status.archived, 'repo')} archived, {left:,} left{aside}"
+        return f"ended with {count(status.archived, 'repo')} archived, {left:,} left{aside}{paced_by(status.pace)}"
     if status.paused:
         return f"paused; {count(left, 'repo')} left, {count(status.inflight, 'request')} in flight"
     return (

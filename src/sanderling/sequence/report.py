@@ -246,7 +246,7 @@ def _switched_off(status: SequenceStatus) -> str:
 
 def _doing(status: SequenceStatus) -> str:
     if not status.running:
-        return f"ended; all ids below {status.cursor:,} have their fate"
+        return f"ended; all ids below {status.cursor:,} have their fate{paced_by(status.pace)}"
     if status.paused:
         return f"paused at {status.cursor:,}; {count(status.inflight, 'request')} in flight"
     behind = "" if status.behind is None else f", {count(status.behind, 'id')} behind"

@@ -172,7 +172,15 @@ def test_a_message_that_came_twice_is_twice_among_the_dead_and_its_items_count_o
 
 def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
     done = interrupted(
-        "demo", "events", "--out", "demo", at=" positive, ", last="posts?project_id=", cwd=tmp_path, columns=90, lines=40
+        "demo",
+        "events",
+        "--out",
+        "demo",
+        at=" positive, ",
+        last="posts?project_id=",
+        cwd=tmp_path,
+        columns=90,
+        lines=40,
     )
 
     assert (done.code, done.errors) == (130, b"")
