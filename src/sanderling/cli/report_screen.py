@@ -129,7 +129,7 @@ class Terminal(Picture[AnyReport, str]):
 
     def _lines(self, report: AnyReport, window: Window) -> Iterator[Text]:
         width = min(window.width, WIDEST)
-        above = list(self._above(report, width, window))
+        above = list(self._above(report, width, window))[: max(1, window.left(0))]
         warnings = [
             labelled("note" if each.severity is Severity.INFO else each.severity.value, each.text, WRONG[each.severity])
             for each in troubles_besides(report, report.hosts)
