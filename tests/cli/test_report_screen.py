@@ -148,6 +148,7 @@ def test_no_text_whatever_acts_on_the_terminal(text: str) -> None:
         doing=text,
         troubles=(Trouble(Severity.ERROR, text), Trouble(Severity.WARNING, text)),
         hosts=(host("a.example", HostCondition.FAILING, trouble=text, why=text),),
+        progress=Progress(done=1, whole=2, what=text),
         numbers=((text, text),),
         lines=((text, text),),
         activity=(Activity(label=text, value=1.0, text=text),),
