@@ -42,11 +42,6 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     process: Process | None = None  # by which its end is known at once, on the same machine
 
     @property
-    def kept(self) -> int:
-        """What people count."""
-        return self.records
-
-    @property
     def seconds(self) -> float:
         """How long this run has taken so far."""
         return self.wall - self.started

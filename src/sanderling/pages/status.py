@@ -46,11 +46,6 @@ class Status(msgspec.Struct, frozen=True):
         return self.counts["fetched"] + self.counts["unchanged"]
 
     @property
-    def kept(self) -> int:
-        """What people count."""
-        return self.pages
-
-    @property
     def seconds(self) -> float:
         """How long this run has taken so far."""
         return self.wall - self.started
