@@ -60,7 +60,7 @@ STYLES = {
 }
 WRONG = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
-FIGURES = re.compile(r"\d[\d.,]*")
+FIGURES = re.compile(r"\d[\d.,]*|s\b")  # and the s of several
 
 Screen = ScreenOf[AnyReport, str]
 
@@ -80,7 +80,7 @@ class Plain(Lines[AnyReport, str]):
         super().__init__()
         self._rates = Rates()
         self._seconds = 0.0
-        self._doing = ""
+        self._seen = self._doing = ""  # in the last frame, and as was said
 
     def show(self, report: AnyReport, /) -> None:
         """Print what is other than before, and now and then how it stands."""
@@ -95,10 +95,13 @@ class Plain(Lines[AnyReport, str]):
         )
 
     def _began(self, report: AnyReport) -> tuple[str, ...]:
-        """What it is at, if that is something else than before. Numbers change all the time, and do not count."""
-        before, self._doing = self._doing, FIGURES.sub("", report.doing.partition(";")[0])
+        """What it is at, once it has been at something else for two frames. Numbers change all the time."""
+        before, self._seen = self._seen, FIGURES.sub("", report.doing.partition(";")[0])
+        if self._seen != before or self._seen == self._doing:
+            return ()
+        earlier, self._doing = self._doing, self._seen
         # How it ended is in the summary.
-        return () if before in ("", self._doing) or not report.process.running else (report.doing,)
+        return (report.doing,) if earlier and report.process.running else ()
 
     def tell(self, told: str, /) -> None:
         """Print it."""
