@@ -7,7 +7,7 @@ PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test soak lint lint-c fuzz docs reference bench peers clean
+.PHONY: help setup run test wheel soak lint lint-c fuzz docs reference bench peers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,9 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY) ## run every test; says which suites it skipped and why
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || true
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+
+wheel: $(READY) ## install the wheel on every Python there is, without a compiler, and with each extra alone
+	SANDERLING_WHEEL=1 $(BIN)/python -m pytest -n 2 tests/deploy/test_packaging.py tests/deploy/test_wheel_matrix.py
 
 soak: $(READY) ## kill a crawl of 2,000 repos, and a consumer of 2,000 batches, twenty times; ten minutes for each store
 	SANDERLING_SOAK=1 $(BIN)/python -m pytest --timeout 3600 tests/repos/test_kill_repos.py tests/cli/events/test_events_kills.py

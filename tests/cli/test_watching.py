@@ -10,9 +10,11 @@ import pytest
 
 from sanderling.cli.screen import Silent
 from sanderling.cli.watching import KEEP_EVERY, PUBLISH_EVERY, drawn, every, kept, obey, told, watched
+from sanderling.clock import Clock
 from sanderling.ids import host_of
 from sanderling.limit import Feedback, Limiter
 from sanderling.stores.control_file import Control, Wish, change_control, read_control, write_control
+from sanderling.stores.disk_room import DiskRoom
 from sanderling.stores.durable import FolderError
 from sanderling.stores.limiter_file import FILE
 from sanderling.stores.status_file import read_status
@@ -131,6 +133,13 @@ def signals() -> Iterator[list[int]]:
     signal.signal(signal.SIGTERM, before)
 
 
+class Roomy(DiskRoom):
+    """A disk with room, which is looked at without a thread: those know nothing of virtual time."""
+
+    async def run(self, clock: Clock) -> None:
+        await clock.sleep(1e9)
+
+
 def test_what_people_want_is_obeyed_and_stop_is_one_sigterm(
     tmp_path: Path, signals: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,7 +157,7 @@ def test_what_people_want_is_obeyed_and_stop_is_one_sigterm(
 
     async def main() -> None:
         monkeypatch.setattr("sanderling.cli.watching.SystemClock", LoopClock)
-        await watched(want(), obey(tmp_path, told.append, notes.append))
+        await watched(want(), obey(tmp_path, told.append, notes.append, Roomy(tmp_path)))
 
     virtually(main())
 
@@ -170,7 +179,7 @@ def test_who_is_started_beside_others_that_end_ends_as_well(tmp_path: Path) -> N
     notes: list[str] = []
     write_control(tmp_path, Control(ending="drain"))
 
-    obey(tmp_path, lambda _: None, notes.append, alone=False).close()
+    obey(tmp_path, lambda _: None, notes.append, DiskRoom(tmp_path), alone=False).close()
 
     assert read_control(tmp_path) == Control(ending="drain")
     assert notes == [f"others that run in {tmp_path} were told to drain, and so is this one"]
@@ -180,7 +189,7 @@ def test_a_control_that_makes_no_sense_is_said_at_the_start(tmp_path: Path) -> N
     notes: list[str] = []
     (tmp_path / "control.json").write_text('{"ending": "sleep"}')
 
-    obey(tmp_path, lambda _: None, notes.append).close()
+    obey(tmp_path, lambda _: None, notes.append, DiskRoom(tmp_path)).close()
 
     assert len(notes) == 1
     assert notes[0].startswith("what people want is not heeded: ")

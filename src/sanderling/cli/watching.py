@@ -15,6 +15,7 @@ from sanderling.clock import SystemClock
 from sanderling.flow.desk import Desk
 from sanderling.limit import Limiter
 from sanderling.stores.control_file import Control, LiveControl, clear_ending, read_control
+from sanderling.stores.disk_room import DiskRoom
 from sanderling.stores.durable import FolderError
 from sanderling.stores.limiter_file import keep
 from sanderling.stores.status_file import write_status
@@ -77,24 +78,35 @@ def kept(limiter: Limiter, folder: Path, desk: Desk) -> Look:
 
 
 def obey(
-    folder: Path, control: Callable[[Control], object], note: Callable[[str], object], *, alone: bool = True
+    folder: Path,
+    control: Callable[[Control], object],
+    note: Callable[[str], object],
+    room: DiskRoom,
+    *,
+    alone: bool = True,
 ) -> Look:
-    """The look at what people want: `control` is told when that changes. Call it when the folder is ours.
+    """The look at what people want, and at the disk: `control` is told of changes. Call it when the folder is ours.
 
     To be told to stop is the same as SIGTERM. An ending that an earlier process was told is over, unless others of the
     folder are still ending, so that we are not `alone`: then it is for us as well.
     """
     _begin(folder, note, alone=alone)
-    stopping = False
+    stopping, full, clock = False, False, SystemClock()
 
     def heard(wanted: Control) -> None:
-        nonlocal stopping
+        nonlocal stopping, full
+        if full != bool(wanted.disk_trouble):
+            full = not full
+            note(f"paused: {wanted.disk_trouble}" if full else "the disk has room again")
         control(wanted)
         if wanted.ending == "stop" and not stopping:
             stopping = True  # a second signal would end it at once
             signal.raise_signal(signal.SIGTERM)
 
-    return LiveControl(folder, heard, SystemClock()).run()
+    async def look() -> None:
+        await watched(LiveControl(folder, heard, clock, room).run(), room.run(clock))
+
+    return look()
 
 
 def _begin(folder: Path, note: Callable[[str], object], *, alone: bool) -> None:

@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from sanderling.clock import Clock
+from sanderling.stores.disk_room import DiskRoom
 from sanderling.stores.durable import plainly, sync_folder, write_new
 
 FILE = "control.json"
@@ -35,6 +36,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     paused: bool = False  # that nothing new is begun
     hosts: frozenset[str] = frozenset()  # that are left alone
     ending: Ending = ""  # that the process which runs comes to its end
+    disk_trouble: str = ""  # why the process paused itself; never in the file
 
     def __post_init__(self) -> None:
         if len(self.hosts) > MOST_HOSTS:
@@ -60,7 +62,8 @@ NOTHING = Control()
 def read_control(folder: Path) -> Control:
     """What is wanted; nothing if nobody has said anything. Raises ValueError for a file that makes no sense."""
     try:
-        return read_wish(folder / FILE, Control) or NOTHING
+        found = read_wish(folder / FILE, Control) or NOTHING
+        return msgspec.structs.replace(found, disk_trouble="") if found.disk_trouble else found
     except ValueError as error:
         expected = 'expected paused (true or false), hosts (a list) and ending ("stop" or "drain")'
         raise ValueError(f"{error}; {expected}. A newer release may have written it") from None
@@ -132,6 +135,7 @@ class LiveControl:
     folder: Path
     apply: Callable[[Control], object]
     clock: Clock
+    room: DiskRoom | None = None  # the disk, which pauses the system as well
     now: Control = NOTHING
     trouble: str = ""  # why the file is not heeded, if it is not
 
@@ -149,6 +153,8 @@ class LiveControl:
             self.trouble = str(error)
             return
         self.trouble = ""
+        if self.room is not None and self.room.trouble:
+            found = msgspec.structs.replace(found, paused=True, disk_trouble=self.room.trouble)
         if found != self.now:
             self.now = found
             self.apply(found)

@@ -14,7 +14,7 @@ from sanderling.cli.events.run import Given, empty, run_events
 from sanderling.cli.events.screen import fitting
 from sanderling.cli.events.summary import summarise, words
 from sanderling.cli.loop import ending, run
-from sanderling.cli.options import WATCHED, Watched
+from sanderling.cli.options import BOUNDED, Bounded
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.clock import SystemClock
 
@@ -38,7 +38,7 @@ def consume(  # noqa: PLR0913 - flags, in groups
     reading: Reading = READING,
     serving: Serving = UNSERVED,
     alerting: Alerting = NOBODY,
-    options: Watched = WATCHED,
+    options: Bounded = BOUNDED,
 ) -> None:
     """Consume until Ctrl-C."""
     if demo:

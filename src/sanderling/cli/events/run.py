@@ -15,7 +15,7 @@ from sanderling.cli.events.flags import Work
 from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, OWN_ROWS, USUAL, Bodies, Folder, Letters, Rows
 from sanderling.cli.events.screen import Screen
 from sanderling.cli.loop import stoppable
-from sanderling.cli.options import Options, beside, observed, showing
+from sanderling.cli.options import Options, beside, disk_room, observed, showing
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.cli.watching import PUBLISH_EVERY, drawn, every, obey
 from sanderling.clock import Clock, SystemClock
@@ -167,7 +167,13 @@ async def run_events(
             now.watch.run(),
             drawn(screen, now.watch.status),
             every(PUBLISH_EVERY, lambda: now.desk(now.file.write, now.watch.status())),
-            obey(given.folder.out, now.system.control, screen.note, alone=now.file.alone),
+            obey(
+                given.folder.out,
+                now.system.control,
+                screen.note,
+                disk_room(options, given.folder.out),
+                alone=now.file.alone,
+            ),
             stop_then(),
         )
         await now.watch.look()

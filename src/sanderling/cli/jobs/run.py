@@ -20,7 +20,7 @@ from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.jobs.load import load_job, read_arguments
 from sanderling.cli.jobs.summary import JobSummary, summarise, words
 from sanderling.cli.limits import Law, make_limiter
-from sanderling.cli.options import WATCHED, Options, Watched, beside, observed, pace_of, showing
+from sanderling.cli.options import BOUNDED, Bounded, Options, beside, disk_room, observed, pace_of, showing
 from sanderling.cli.pages.screen import Screen, Words, fitting
 from sanderling.cli.watching import drawn, kept, obey, told, watched
 from sanderling.clock import SystemClock
@@ -114,7 +114,7 @@ def run(  # noqa: PLR0913 - a flag each
     retry: Annotated[bool, Parameter(negative=(), help="Ask again for what failed, too.")] = False,
     json: SummaryAsJson = False,
     asking: Asking = USUAL,
-    options: Watched = WATCHED,
+    options: Bounded = BOUNDED,
 ) -> None:
     """Run the job of a file into a folder, or go on with it there."""
     job = load_job(file)
@@ -218,7 +218,7 @@ async def _run(job_run: JobRun, network: Network, options: Options, screen: Scre
                 drawn(screen, partial(now, SHOWN)),
                 told(path, now, desk),
                 kept(network.limiter, path, desk),
-                obey(path, job_run.control, screen.note),
+                obey(path, job_run.control, screen.note, disk_room(options, path)),
             )
             last = status(job_run, clock.now() - started, running=False)
             screen.show(last)

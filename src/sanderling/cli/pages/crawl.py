@@ -20,7 +20,7 @@ from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import listing
 from sanderling.cli.limits import Law, make_limiter
 from sanderling.cli.loop import ending, finishing, run, stoppable
-from sanderling.cli.options import WATCHED, Options, Watched, beside, observed, pace_of, showing
+from sanderling.cli.options import BOUNDED, Bounded, Options, beside, disk_room, observed, pace_of, showing
 from sanderling.cli.pages.screen import Screen, fitting
 from sanderling.cli.pages.summary import summarise, words
 from sanderling.cli.watching import drawn, kept, obey, told, watched
@@ -135,7 +135,7 @@ def crawl(  # noqa: PLR0913 - a flag each
     json: SummaryAsJson = False,
     network: Network = USUAL,
     onward: Onward = NOWHERE,
-    options: Watched = WATCHED,
+    options: Bounded = BOUNDED,
 ) -> None:
     """Crawl what the flags say, into a folder."""
     onward.check()
@@ -216,7 +216,7 @@ async def _run(
                 drawn(screen, partial(now, SHOWN)),
                 told(path, now, desk),
                 kept(crawl.limiter, path, desk),
-                obey(path, crawl.control, screen.note),
+                obey(path, crawl.control, screen.note, disk_room(options, path)),
             )
             last = status(crawl, clock.now() - started, running=False)
             screen.show(last)

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.loop import ending
 from sanderling.cli.loop import run as run_loop
-from sanderling.cli.options import DEFAULT, WATCHED, Options, Watched
+from sanderling.cli.options import BOUNDED, DEFAULT, Bounded, Options
 from sanderling.cli.polling.flags import Pace, Telling, Upstream
 from sanderling.cli.polling.place import USUAL, Place
 from sanderling.cli.polling.run import Gear, Given, run_full, run_polling
@@ -33,7 +33,7 @@ def run(  # noqa: PLR0913 - flags, in groups
     pace: Pace = PACE,
     serving: Serving = UNSERVED,
     telling: Telling = TELLING,
-    options: Watched = WATCHED,
+    options: Bounded = BOUNDED,
 ) -> None:
     """Poll until Ctrl-C."""
     if demo:

@@ -17,7 +17,7 @@ from aiohttp.web import Application
 from sanderling.apis.polled import Discovered, PolledSource
 from sanderling.cli import CommandError
 from sanderling.cli.loop import finishing, stoppable
-from sanderling.cli.options import Options, beside, observed, pace_of, showing
+from sanderling.cli.options import Options, beside, disk_room, observed, pace_of, showing
 from sanderling.cli.polling.flags import Pace, Telling, Upstream
 from sanderling.cli.polling.place import USUAL, Place, keep_kinds, opened
 from sanderling.cli.polling.screen import Frame, KindPace, Screen
@@ -200,7 +200,7 @@ async def run_polling(
                 await until()
                 now.system.stop()
 
-        await now.system.run(*_looks(now), stop_then())
+        await now.system.run(*_looks(now, options), stop_then())
         return await _ended(now)
 
 
@@ -219,7 +219,7 @@ async def run_full(
             finally:
                 now.system.stop()
 
-        await now.system.run(*_looks(now), fetch())
+        await now.system.run(*_looks(now, options), fetch())
         return await _ended(now), done
 
 
@@ -240,13 +240,13 @@ def overall(lateness: Histogram) -> Late:
     return Late(half, most, numbers[-1])
 
 
-def _looks(now: Running) -> Iterator[Look]:
+def _looks(now: Running, options: Options) -> Iterator[Look]:
     desk, limiter = now.system.tools.desk, now.system.tools.limiter
     yield now.watch.run()
     yield drawn(now.screen, now.frame)
     yield told(now.folder, now.watch.take, desk)
     yield kept(limiter, now.folder, desk)
-    yield obey(now.folder, now.system.control, now.screen.note)
+    yield obey(now.folder, now.system.control, now.screen.note, disk_room(options, now.folder))
     yield _tell(now)
 
 

@@ -15,7 +15,7 @@ from sanderling.cli.client import client
 from sanderling.cli.flag_files import listing
 from sanderling.cli.limits import Law, make_limiter
 from sanderling.cli.loop import finishing, stoppable
-from sanderling.cli.options import Options, beside, observed, pace_of, showing
+from sanderling.cli.options import Options, beside, disk_room, observed, pace_of, showing
 from sanderling.cli.repos.progress import HOSTS_SHOWN, Kept
 from sanderling.cli.repos.screen import Screen
 from sanderling.cli.watching import drawn, kept, obey, told, watched
@@ -208,7 +208,7 @@ async def run_crawl(parts: Opened, tools: Tools, options: Options, *, clock: Clo
                     drawn(screen, lambda: now.status(clock.now() - started)),
                     told(folder, lambda: now.status(clock.now() - started, PUBLISHED), desk),
                     kept(limiter, folder, desk),
-                    obey(folder, crawl.control, screen.note),
+                    obey(folder, crawl.control, screen.note, disk_room(options, folder)),
                 )
                 last = now.status(clock.now() - started, running=False)
                 screen.show(last)

@@ -13,7 +13,7 @@ from sanderling.cli.alerting import NOBODY, Alerting
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.loop import ending, run
-from sanderling.cli.options import WATCHED, Watched
+from sanderling.cli.options import BOUNDED, Bounded
 from sanderling.cli.reach import KNOWN
 from sanderling.cli.sequence.flags import Pace, Readings, Upstream
 from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Place, alone
@@ -39,7 +39,7 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     readings: Readings = OWN_READINGS,
     alerting: Alerting = NOBODY,
     onward: Onward = NOWHERE,
-    options: Watched = WATCHED,
+    options: Bounded = BOUNDED,
 ) -> None:
     """Follow the ids of an API from where the crawl was, or from --begin."""
     _check(onward, "--demo" if demo else "--no-store" if no_store else "")

@@ -14,7 +14,7 @@ from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting, saying
 from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
 from sanderling.cli.loop import finishing, stoppable
-from sanderling.cli.options import Options, beside, observed, pace_of, showing
+from sanderling.cli.options import Options, beside, disk_room, observed, pace_of, showing
 from sanderling.cli.reach import reached
 from sanderling.cli.sequence.flags import Pace, Readings, Upstream
 from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Place
@@ -177,7 +177,7 @@ async def run_crawl(
             every(PUBLISH_EVERY, now.look),
             told(folder, now.status, desk),
             kept(limiter, folder, desk),
-            obey(folder, system.control, screen.note),
+            obey(folder, system.control, screen.note, disk_room(options, folder)),
         )
         await now.look()
         system.missed = {reason.value: ids for reason, ids in (await desk(state.counts)).items()}
