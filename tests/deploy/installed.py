@@ -216,7 +216,7 @@ def posts(reply):
 
 
 def check_crawls(there: Installed, folder: Path) -> None:
-    """A crawl of each system, without extras, against the world that is made for it; each ends by itself, with records."""
+    """A crawl of each system, without extras, against the world that is made for it; each ends, with its records."""
     with world(there, folder, "site", "--hosts", "1") as hosts:
         limits = ("--rps", "50", "--max-pages", "5")
         said = run(

@@ -1,7 +1,7 @@
 """What is built is whole, and runs where pip installed the wheel: an empty environment outside of the checkout.
 
 The wheel is built once, from the source distribution, and installed once, with the versions of constraints.txt. Other
-Pythons, a machine without a compiler, and each extra by itself take minutes: `make wheel`, which is test_wheel_matrix.py.
+Pythons, a machine without a compiler, and each extra by itself take minutes: test_wheel_matrix.py, by `make wheel`.
 """
 
 import shutil
