@@ -61,7 +61,7 @@ def test_who_ignores_ctrl_c_goes_on_to(tmp_path: Path) -> None:
             "sanderling: cannot write to stdout: No space left on device\n",
         ),
         ("sanderling --help >&-", 1, "sanderling: cannot write to stdout: Bad file descriptor\n"),
-        (f"{{ sanderling {MUCH}; echo $? >&2; }} | head -1 >/dev/null", 0, "130\n"),
+        (f"{{ sanderling {MUCH}; echo $? >&2; }} | true", 0, "130\n"),  # who reads has gone before it writes
         ("sanderling config show nonsense 2>/dev/full", 2, ""),
         ("sanderling config show nonsense <&- >&- 2>&-", 2, ""),
         ("sanderling --version 2>&- >/dev/null", 0, ""),

@@ -45,6 +45,18 @@ def test_hosts_that_never_answer_take_no_tenth_of_what_a_healthy_one_gets(fault:
     assert among <= alone / 0.9
 
 
+def test_new_hosts_are_met_as_fast_as_those_before_them_answer() -> None:
+    """Half of the slots are for hosts that have not answered yet: each that is let go is taken at once."""
+    names, latency, slots = [f"h{n}.example" for n in range(400)], 0.1, 8
+    items = [Item(name, "i") for name in names]
+    world = World([Plan(name, latency) for name in names], items, Rules(EngineRules(slots=slots)))
+    play(world)
+
+    times = [at for at, _ in world.ends]
+    assert len(times) == len(names)
+    assert max(times) - min(times) <= 1.2 * len(names) * latency / (slots // 2)
+
+
 @pytest.mark.parametrize("fault", [*OUTAGES, *REFUSALS])
 def test_hosts_that_go_bad_take_no_tenth_of_what_a_healthy_one_gets(fault: Fault) -> None:
     """More of them than there are slots. It takes a while to find out who is bad, and no longer."""

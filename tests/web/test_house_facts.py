@@ -308,15 +308,6 @@ def test_whether_it_is_paused(tmp_path: Path, status: AnyStatus, changes: dict[s
     assert system.doing.startswith("paused") is paused
 
 
-def test_a_system_that_does_not_say_is_paused_if_that_is_wanted(tmp_path: Path) -> None:
-    each = found(EVENTS, tmp_path)
-    assert each.said is not None
-    said = msgspec.structs.replace(each.said, paused=None)
-    silent = replace(each, control=Control(paused=True), said=said)
-
-    assert Track().take(silent, 0.0, WALL).paused is True
-
-
 def test_troubles_are_said_in_words(tmp_path: Path) -> None:
     troubles = {name: shown(status, tmp_path).troubles for name, status in ALL.items()}
 

@@ -1,4 +1,4 @@
-"""`sanderling control FOLDER pause|resume|stop|drain`, `leave HOST` and `let-go HOST`: what people want of a system."""
+"""The command `control`: pause a system, resume, stop or drain it, or leave hosts alone, by its folder."""
 
 import json as jsonlib
 from pathlib import Path

@@ -160,7 +160,11 @@ class Engine(Generic[H, W, R]):
             self._over.set()
 
     def _next(self, now: float) -> H | None:
-        return self._queues.next(now, probes=self.room.may_probe, aside=self._may_probe_aside)
+        strangers = not self._is_crowded
+        if self._queues.strangers and not strangers and now >= self._look_at_strangers:
+            unproven = [each for each in self._sender.flights if each.sent.unproven]
+            self._look_at_strangers = self._cut_slow(unproven, self.room.strangers, now)
+        return self._queues.next(now, probes=self.room.may_probe, aside=self._may_probe_aside, strangers=strangers)
 
     def _is_starving(self, now: float) -> bool:
         """Whether nothing can be sent for a while, and not for want of slots: what was found may be needed."""
@@ -186,6 +190,8 @@ class Engine(Generic[H, W, R]):
             self._timer.cancel()
             self._timer = None
         due = self._queues.due(probes=self.room.may_probe, aside=self._may_probe_aside)
+        if self._queues.strangers:
+            due = min(inf if due is None else due, self._look_at_strangers)
         if due is None or self.stopped or self._over.is_set():
             return
         if self.room.full:
@@ -258,7 +264,7 @@ class Engine(Generic[H, W, R]):
 
     def _open_classes(self, host: H, now: float) -> Sequence[Class]:
         """The classes with work due at the host that may have one more slot."""
-        full = not self.room.has_room(host) or self._is_crowded_by_strangers(host)
+        full = not self.room.has_room(host) or (host.is_unproven and self._is_crowded)
         if full and not self.rules.slotless:
             return []
         due = self._source.classes(host, now)
@@ -268,15 +274,10 @@ class Engine(Generic[H, W, R]):
             return due
         return [each for each in due if not self.room.is_spent(each)]
 
-    def _is_crowded_by_strangers(self, host: H) -> bool:
+    @property
+    def _is_crowded(self) -> bool:
         """Whether hosts that have not answered, or do not any more, hold all that such hosts may: half of the slots."""
-        most = self.room.strangers
-        if self.room.unproven < most or not host.is_unproven or self.rules.contract:
-            return False
-        if (now := self.clock.now()) >= self._look_at_strangers:
-            unproven = [each for each in self._sender.flights if each.sent.unproven]
-            self._look_at_strangers = self._cut_slow(unproven, most, now)
-        return True
+        return self.room.unproven >= self.room.strangers and not self.rules.contract
 
     def _cut_slow(self, flights: Iterable[Flight], slots: int, now: float) -> float:
         return cut_slow(flights, slots, self.room.per_host, now)
@@ -364,6 +365,8 @@ class Engine(Generic[H, W, R]):
         due = self._source.due(host, now)
         if due is None or due > now or not self.room.has_room(host):
             self._line_up(host, now)
+        elif host.is_unproven and self._is_crowded:
+            self._queues.strangers.add(host, now)
         else:
             self._queues.add(host, now + LOOK, probed=False)
 

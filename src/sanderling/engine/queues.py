@@ -1,7 +1,8 @@
-"""Whose turn is it: hosts with work, hosts that are probed, and hosts that were set aside.
+"""Whose turn is it: hosts with work, strangers in a crowd, hosts that are probed, and hosts that were set aside.
 
 Probes come first, so that the return of a host is seen in time however many others want the slots; and they are few, so
-that many hosts which hang at once cost the others no more than a part of the slots.
+that many hosts which hang at once cost the others no more than a part of the slots. *Strangers*, hosts that have not
+answered, wait apart while such hosts hold all the slots that they may, so that a slot they let go is taken at once.
 """
 
 from collections.abc import Callable
@@ -15,21 +16,22 @@ H = TypeVar("H", bound=HostState)
 
 
 class HostQueues(Generic[H]):
-    """Each host has one place in one of three queues, at the time it may next be asked."""
+    """Each host has one place in one of four queues, at the time it may next be asked."""
 
     def __init__(self, limiter: Permits, *, contract: bool) -> None:
         self._limiter = limiter
         self._contract = contract  # no host is only probed
         self.work: Turns[H] = Turns()
+        self.strangers: Turns[H] = Turns()  # with work, and no slot for hosts that have not answered
         self._doubt: Turns[H] = Turns()  # of hosts that are probed
         self._aside: Turns[H] = Turns()  # and of such as were set aside, which keep nobody alive
 
     def __len__(self) -> int:
         """How many hosts that were not set aside have a turn to come."""
-        return len(self.work) + len(self._doubt)
+        return len(self.work) + len(self.strangers) + len(self._doubt)
 
     def __bool__(self) -> bool:
-        return bool(self.work or self._doubt)
+        return bool(self.work or self.strangers or self._doubt)
 
     def is_probed(self, host: H, now: float) -> bool:
         """Whether the host is only to be asked how it is."""
@@ -52,15 +54,17 @@ class HostQueues(Generic[H]):
         """Take the host's place away if it is in another queue than it should be by now."""
         if host.turn is not None:
             own = self._queue_of(host, probed=self.is_probed(host, now))
-            for queue in (self.work, self._doubt, self._aside):
+            for queue in (self.work, self.strangers, self._doubt, self._aside):
                 if queue is not own:
                     queue.remove(host)
 
-    def next(self, now: float, *, probes: Callable[[], bool], aside: Callable[[], bool]) -> H | None:
-        """The host whose turn it is, also of those that are probed, or were set aside, if they may be."""
+    def next(self, now: float, *, probes: Callable[[], bool], aside: Callable[[], bool], strangers: bool) -> H | None:
+        """The host whose turn it is, among those that may be asked: some are probed, strangers, or set aside."""
         host = self._doubt.next(now) if self._doubt and probes() else None
         if host is None and self._aside and aside():
             host = self._aside.next(now)
+        if host is None and strangers and self.strangers:
+            host = self.strangers.next(now)  # it had its turn, and waited
         return self.work.next(now) if host is None else host
 
     def due(self, *, probes: Callable[[], bool], aside: Callable[[], bool]) -> float | None:

@@ -66,7 +66,7 @@ class Report(msgspec.Struct, Generic[Facts_co], frozen=True, kw_only=True):
 
     system: str  # which of the systems: "pages", "sequence", …
     doing: str  # what it is at, in one sentence
-    paused: bool | None = None  # whether somebody paused it; None if its status does not say
+    paused: bool = False  # whether somebody paused it
     troubles: tuple[str, ...] = ()  # what is wrong, a sentence each, the most important first
     work: WorkCounts
     set_aside: int = 0  # of the items that wait, those of hosts that do not answer

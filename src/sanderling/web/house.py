@@ -58,7 +58,6 @@ class Said(msgspec.Struct, frozen=True):
     pid: int = 0
     started: float = 0.0
     running: bool = True
-    paused: bool | None = None  # None from those who do not say
 
 
 class Stamp(NamedTuple):
@@ -133,7 +132,7 @@ class Reader:
             status = msgspec.json.decode(data, type=kind)
             if isinstance(status, EventsStatus):
                 status = together([status, *_others(folder)])
-                said = Said(said.system, status.wall, status.pid, status.started, status.running, status.paused)
+                said = Said(said.system, status.wall, status.pid, status.started, status.running)
         except UNSOUND as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             broken = self._broken(folder, stamp, f"{FILE} makes no sense: {why}")

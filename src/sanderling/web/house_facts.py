@@ -138,13 +138,12 @@ class Track:
         running = found.running(wall)
         self._rates.take(Run(said.pid, said.started), said.wall, report.totals())
         self._ring.put(now, self._points(report) if running else {})
-        paused = next((each for each in (report.paused, said.paused) if each is not None), found.control.paused)
         silent = said.running and not running
         return System(
             name=found.name,
             system=found.system,
             running=running,
-            paused=paused,
+            paused=report.paused,
             ending=found.control.ending if running else "",
             age=round(found.age(wall), 1),
             pid=said.pid,

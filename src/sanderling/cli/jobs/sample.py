@@ -1,4 +1,4 @@
-"""`sanderling run --try`: some records of a job, shown and not kept."""
+"""The flag `--try` of `run`: some records of a job, shown and not kept."""
 
 import copy
 import sys
