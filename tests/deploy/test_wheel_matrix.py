@@ -1,7 +1,7 @@
 """The wheel on every Python of this machine, without a compiler, and with each extra by itself: `make wheel`."""
 
+import json
 import os
-import sys
 import tomllib
 from pathlib import Path
 
@@ -20,13 +20,9 @@ from installed import (
     pythons,
     run,
 )
-from wheel_extras import STARTS, files_for
+from wheel_extras import CHECKED, COMMANDS, files_for
 
-EXTRAS = [
-    name
-    for name in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    if name != "dev"
-]
+EXTRAS = {*tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]} - {"dev"}
 pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.skipif(not os.environ.get("SANDERLING_WHEEL"), reason="takes minutes: make wheel"),
@@ -61,17 +57,51 @@ def test_all_of_it_runs_without_a_compiler(built: Built, tmp_path: Path) -> None
     check_all(install(tmp_path / "home", built.sdist, variables=NO_COMPILER), tmp_path, "not built")
 
 
-@pytest.mark.parametrize("extra", EXTRAS)
-def test_an_extra_by_itself_is_all_that_was_missing(built: Built, tmp_path: Path, extra: str) -> None:
-    there, (call, words) = install(tmp_path / "home", built.wheel), STARTS[extra]
+@pytest.mark.parametrize("extra", CHECKED)
+def test_a_service_is_reached_with_its_extra_alone(built: Built, tmp_path: Path, extra: str) -> None:
+    there, (url, words) = install(tmp_path / "home", built.wheel), CHECKED[extra]
+    without = checked(there, tmp_path, url)
+
+    there.add(f"{built.wheel}[{extra}]")
+    found = checked(there, tmp_path, url)
+
+    assert without["advice"] == f"pip install 'sanderling[{extra}]'"
+    assert words in found["found"]
+    assert "pip install" not in found["advice"]
+    assert found["state"] == ("ok" if extra == "embedded" else "fail")
+
+
+def checked(there: Installed, folder: Path, url: str) -> dict[str, str]:
+    """What doctor finds at a URL."""
+    ((_, out, err),) = calls(there, folder, [f"doctor --json --check {url}"])
+    assert out, err
+    (found,) = [each for each in json.loads(out) if each["what"] == "--check 1"]
+    return dict(found)
+
+
+@pytest.mark.parametrize("extra", COMMANDS)
+def test_a_command_has_all_it_needs_with_its_extra_alone(built: Built, tmp_path: Path, extra: str) -> None:
+    there, (call, before, after) = install(tmp_path / "home", built.wheel), COMMANDS[extra]
     files_for(tmp_path)
-    ((_, before_out, before_err),) = calls(there, tmp_path, [call])
+    ((_, _, without),) = calls(there, tmp_path, [call])
 
     there.add(f"{built.wheel}[{extra}]")
     ((_, out, err),) = calls(there, tmp_path, [call])
 
-    if extra != "repos":  # which only makes it quicker
-        assert f"pip install 'sanderling[{extra}]'" in before_out + before_err
-    assert words in out + err
+    assert before in without
+    assert after in out + err
     assert "not installed" not in out + err
-    assert sys.executable not in out + err
+
+
+def test_repos_are_read_quicker_without_a_compiler_with_their_extra(built: Built, tmp_path: Path) -> None:
+    there = install(tmp_path / "home", built.sdist, variables=NO_COMPILER)
+    without = run([there.command, "doctor"], tmp_path)
+
+    there.add("libipld", "orjson")
+
+    assert "pip install 'sanderling[repos]'" in without
+    assert "pip install 'sanderling[repos]'" not in run([there.command, "doctor"], tmp_path)
+
+
+def test_every_extra_is_tried() -> None:
+    assert {*CHECKED, *COMMANDS, "repos"} == EXTRAS

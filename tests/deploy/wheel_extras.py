@@ -1,4 +1,4 @@
-"""What each extra is for: a command that needs it, and what shows that the extra is all that was missing."""
+"""What each extra is for: commands that need it, and what shows that the extra is all that was missing."""
 
 from pathlib import Path
 
@@ -19,18 +19,23 @@ NEEDY = {
     "pages crawl http://127.0.0.1:9/ --out site --parquet": "parquet",
 }
 
-# With the extra, the same library is used: what these say instead comes from the server that is not there, from a file
-# that is no model, or from an embedded database that works. The words are part of what is said.
-STARTS = {
-    "clickhouse": ("doctor --check clickhouse://127.0.0.1:9/", "clickhouse://127.0.0.1:9"),
-    "embedded": ("doctor --check chdb:there", "chdb:there"),
-    "onnx": ("events consume --drain --out events --model model.onnx", "model.onnx"),
-    "parquet": ("repos replay . --to parquet:records", "segment_0001.rca"),
-    "postgres": ("events migrate status --database postgresql://127.0.0.1:9/x", "127.0.0.1:9"),
-    "rabbitmq": ("doctor --check amqp://127.0.0.1:9/", "amqp://127.0.0.1:9"),
-    "redis": ("repos status --redis-address 127.0.0.1:9", "127.0.0.1:9"),
-    "repos": ("doctor", "parser of repos"),
-    "s3": ("doctor --check s3+http://127.0.0.1:9/bucket", "s3+http://127.0.0.1:9"),
+# What `doctor --check` is asked about: with the extra it finds that nobody listens there, or a database that works.
+CHECKED = {
+    "clickhouse": ("clickhouse://127.0.0.1:9/", "nobody listens there"),
+    "embedded": ("chdb:there", "chDB"),
+    "postgres": ("postgresql://127.0.0.1:9/x", "Connection refused"),
+    "rabbitmq": ("amqp://127.0.0.1:9/", "Connection refused"),
+    "redis": ("redis://127.0.0.1:9", "Connection refused"),
+    "s3": ("s3+http://127.0.0.1:9/bucket", ""),
+}
+# What others are for: a command, what it says without the extra, and with it.
+COMMANDS = {
+    "onnx": (
+        "events consume --drain --out events --model model.onnx",
+        "pip install 'sanderling[onnx]'",
+        "model.onnx: ",
+    ),
+    "parquet": ("repos replay . --to parquet:records", "pip install 'sanderling[parquet]'", "segment_0001.rca"),
 }
 
 
