@@ -19,10 +19,9 @@ NEEDY = {
     "pages crawl http://127.0.0.1:9/ --out site --parquet": "parquet",
 }
 
-# What `doctor --check` is asked about: with the extra it finds that nobody listens there, or a database that works.
+# What `doctor --check` is asked about: with the extra it finds that nobody listens there.
 CHECKED = {
     "clickhouse": ("clickhouse://127.0.0.1:9/", "nobody listens there"),
-    "embedded": ("chdb:there", "chDB"),
     "postgres": ("postgresql://127.0.0.1:9/x", "Connection refused"),
     "rabbitmq": ("amqp://127.0.0.1:9/", "Connection refused"),
     "redis": ("redis://127.0.0.1:9", "Connection refused"),
@@ -30,6 +29,7 @@ CHECKED = {
 }
 # What others are for: a command, what it says without the extra, and with it.
 COMMANDS = {
+    "embedded": ("repos replay . --to chdb:records", "pip install 'sanderling[embedded]'", "into chdb:records"),
     "onnx": (
         "events consume --drain --out events --model model.onnx",
         "pip install 'sanderling[onnx]'",

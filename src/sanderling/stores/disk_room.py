@@ -1,8 +1,8 @@
 """Whether the disk of a folder has room for more: a crawl pauses before the disk is full, not when a write fails.
 
 Two limits: the folder may grow to `most` bytes, and the file system keeps a reserve of free space in any case. The free
-space is one system call. The size of the folder is a walk through all its files, so the walk is repeated only when the
-free space has shrunk by so much that the folder may have reached its limit, and now and then besides.
+space is one system call. The size of the folder is a walk through all its files: the more there are, the longer the
+next walk waits, and what the disk has lost since the last one counts as the folder's.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ RESERVE, SHARE = 10**9, 0.05
 # A crawl that paused goes on with a tenth more free space than the reserve, or a folder a twentieth below its limit:
 # otherwise it would begin and pause every second.
 MORE_FREE, LESS_USED = 1.1, 0.95
-WALK_EVERY = 60  # looks between two walks, while nothing suggests one: another process may have freed what we took
-FILES_A_LOOK = 10_000  # a walk of so many files costs a look of rest, so that walks take a few percent of one core
+# Files whose walk costs one look of rest, so that walks take a few thousandths of a core, and the most looks of rest.
+FILES_A_LOOK, LONGEST_REST = 2_000, 60
 
 
 @dataclass(slots=True)
@@ -33,8 +33,7 @@ class DiskRoom:
     trouble: str = ""
     _used: int = 0  # bytes of the folder at the last walk
     _free: int = 0  # bytes of the file system at the last walk
-    _rest: int = 0  # looks before the next walk may begin
-    _looks: int = WALK_EVERY  # since the last walk
+    _rest: int = 0  # looks before the next walk
 
     async def run(self, clock: Clock) -> None:
         """Look again and again, until cancelled. In a thread: a disk may be far away, and a folder large."""
@@ -60,13 +59,12 @@ class DiskRoom:
     def _folder_full(self, free: int) -> str:
         if self.most is None:
             return ""
-        self._looks += 1
-        grown = max(0, self._free - free)  # at most: others may write there as well
-        due = self._looks >= WALK_EVERY or self.trouble or self._used + grown >= self.most
-        if due and self._looks > self._rest:
+        if self._rest:
+            self._rest -= 1
+        else:
             self._used, files = _measure(self.folder)
-            self._free, self._rest, self._looks, grown = free, files // FILES_A_LOOK, 0, 0
-        used = self._used + grown
+            self._free, self._rest = free, min(LONGEST_REST, files // FILES_A_LOOK)
+        used = self._used + max(0, self._free - free)  # at most: others write to the disk as well
         if used < self.most * (LESS_USED if self.trouble else 1):
             return ""
         return f"{self.folder} has the {size(self.most)} that --max-disk allows: make room there, or allow more"
