@@ -19,9 +19,10 @@ from sequence_drive import Counting
 
 from sanderling.apis.json_ids import JsonIds
 from sanderling.fetch.attempts import Fetcher
+from sanderling.fetch.transport import Transport
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
-from sanderling.pages.crawl import Crawl, Hands
+from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.rules import CrawlRules
@@ -76,8 +77,8 @@ def crawl_pages(
         rules = CrawlRules(per_host=min(64, max(8, ceil(RPS))), patience=patience)
         plan = Plan(tuple(seeds), tuple(allow), 16)
         with CrawlFolder.open(folder, plan, resume=False, wall=clock.wall()) as opened:
-            hands = Hands(run_inline, memory)
-            crawl = Crawl(opened, Wire(web, memory), limiter, rules=rules, clock=clock, hands=hands)
+            transport = Transport(Wire(web, memory), limiter, memory)
+            crawl = Crawl(opened, transport, run_inline, rules=rules, clock=clock)
             asyncio.get_running_loop().call_later(LONGEST, crawl.stop)
             complete = await crawl.run()
             seconds = clock.now()

@@ -83,9 +83,9 @@ def _starved() -> float:
 def crawl(dids: str, out: str) -> Numbers:
     """`sanderling repos crawl` without its pace, which no flag of it takes away; all else is as people run it."""
     from sanderling.cli.options import Options  # noqa: PLC0415 - the others need none of these
-    from sanderling.cli.repos.crawl import opened  # noqa: PLC0415
+    from sanderling.cli.repos.crawl import open_stores, run_crawl  # noqa: PLC0415
+    from sanderling.cli.repos.flags import Asking, Keeping  # noqa: PLC0415
     from sanderling.cli.repos.progress import Place  # noqa: PLC0415
-    from sanderling.cli.repos.run import Asking, Keeping, Tools, run_crawl  # noqa: PLC0415
     from sanderling.cli.repos.screen import fitting  # noqa: PLC0415
     from sanderling.clock import SystemClock  # noqa: PLC0415
     from sanderling.limit import Limiter, LimiterRules, PaceRules  # noqa: PLC0415
@@ -93,17 +93,17 @@ def crawl(dids: str, out: str) -> Numbers:
     place, asking, keeping = Place(output_dir=Path(out)), Asking(private=True), Keeping(did_file=Path(dids))
     clock, screen = SystemClock(), fitting(json=True)
     pace = PaceRules(initial_rps=FASTEST, min_rps=FASTEST, max_rps=FASTEST, burst=FASTEST)
-    tools = Tools.make(asking, keeping, clock)
-    rules = replace(tools.rules, usual_rps=FASTEST)
-    tools = replace(tools, limiter=Limiter(LimiterRules(pace=pace), clock=clock), rules=rules)
+    rules = replace(keeping.rules(asking), usual_rps=FASTEST)
+    transport = replace(asking.transport(clock), limiter=Limiter(LimiterRules(pace=pace), clock=clock))
     began = time.process_time()
-    with opened(place, asking, keeping, screen, clock) as parts:
-        ran = asyncio.run(run_crawl(parts, tools, Options(), clock=clock, screen=screen))
-        parts.segments.close()
+    with open_stores(place, asking, keeping, screen, clock) as stores:
+        ran = asyncio.run(run_crawl(stores, transport, rules, Options(), clock, screen))
+        stores.segments.close()
+        view = stores.progress.view()
     return {
         "cpu": time.process_time() - began,
-        "archived": ran.kept.view.total_crawled,
-        "failed": sum(ran.kept.view.failed.values()),
+        "archived": view.total_crawled,
+        "failed": sum(view.failed.values()),
         "complete": ran.complete,
         "peak": _memory("VmHWM"),
     }

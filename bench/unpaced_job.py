@@ -7,13 +7,14 @@ watchdog, frontier, commits.
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from site_server import linked
 from unpaced import FASTEST, PACE
 
 from sanderling.cli import loop
-from sanderling.cli.jobs.run import Asking, make_network, open_folder, run_folder
+from sanderling.cli.jobs.run import Asking, open_folder, run_folder
 from sanderling.cli.options import Options
 from sanderling.cli.pages.screen import fitting
 from sanderling.jobs.job import Job
@@ -41,10 +42,10 @@ def make_job(shape: str, origin: str, count: int) -> Job:
 def main(shape: str, origin: str, out: Path, count: int) -> None:
     """Run it to its end, or go on with what the folder holds."""
     job = make_job(shape, origin, count)
-    network = make_network(job, Asking(rps=FASTEST, private=True))
-    network = network._replace(limiter=Limiter(LimiterRules(pace=PACE)))
+    asking = Asking(rps=FASTEST, private=True)
+    transport = replace(asking.transport(job), limiter=Limiter(LimiterRules(pace=PACE)))
     with open_folder(out, job, {}) as folder:
-        loop.run(run_folder(job, folder, network, Options(), fitting(json=True)))
+        loop.run(run_folder(job, folder, transport, asking, Options(), fitting(json=True)))
 
 
 if __name__ == "__main__":

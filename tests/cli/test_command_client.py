@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from sanderling.cli import CommandError
-from sanderling.cli.client import client
+from sanderling.cli.client import make_http
 from sanderling.fetch.guard import Refused
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.task import Reply, Task
@@ -21,8 +21,8 @@ def test_it_says_whom_to_reach_and_asks_our_own_machine_only_if_it_may() -> None
     async def main() -> str:
         async with ScriptedServer({"/": [answer(200)]}) as server:
             with pytest.raises(Refused):
-                await asked(client(HttpRules(), None, private=False), server)
-            await asked(client(HttpRules(), "https://example.org/crawler", private=True), server)
+                await asked(make_http(HttpRules(), None, private=False), server)
+            await asked(make_http(HttpRules(), "https://example.org/crawler", private=True), server)
         (request,) = server.requests
         return request.headers["user-agent"]
 
@@ -31,6 +31,6 @@ def test_it_says_whom_to_reach_and_asks_our_own_machine_only_if_it_may() -> None
 
 def test_what_is_no_contact_is_refused_with_its_flag() -> None:
     with pytest.raises(CommandError, match=r"^--contact: contact is 'me', expected an address like ") as caught:
-        client(HttpRules(), "me", private=False)
+        make_http(HttpRules(), "me", private=False)
 
     assert caught.value.code == 2

@@ -5,11 +5,11 @@ from pathlib import Path
 from command_line import called, commands, here, meant, run, site
 
 from sanderling.cli.options import Watched
+from sanderling.cli.polling.flags import PollFlags
 from sanderling.cli.polling.place import Place as PollingPlace
-from sanderling.cli.polling.run import Given as PollingGiven
 from sanderling.cli.polling.summary import again as poll_again
+from sanderling.cli.sequence.flags import CrawlFlags
 from sanderling.cli.sequence.place import Place
-from sanderling.cli.sequence.run import Given
 from sanderling.cli.sequence.summary import again as crawl_again
 from sanderling.events import analysis
 from sanderling.testing.scripted import ScriptedServer
@@ -59,11 +59,11 @@ def test_repos_crawl(tmp_path: Path) -> None:
 
 
 def test_polling_run_and_full() -> None:
-    given = PollingGiven(PollingPlace(out=Path("a b")))
+    given = PollFlags(PollingPlace(out=Path("a b")))
 
     assert poll_again(given, WATCHED).split()[1:] == ["polling", "run", "--out", "'a", "b'", *WATCHING]
     assert poll_again(given, WATCHED, "full").startswith("sanderling polling full ")
 
 
 def test_sequence_crawl() -> None:
-    assert crawl_again(Given(Place(out=Path("x"))), WATCHED).split()[3:] == ["--out", "x", *WATCHING]
+    assert crawl_again(CrawlFlags(Place(out=Path("x"))), WATCHED).split()[3:] == ["--out", "x", *WATCHING]

@@ -14,7 +14,7 @@ from command_line import Arrival, finish
 from events_commands import Place
 
 from sanderling.cli import CommandError
-from sanderling.cli.loop import ending
+from sanderling.cli.loop import explain_end
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import QueueError
 from sanderling.testing.scripted import ScriptedServer
@@ -36,7 +36,7 @@ from sanderling.cli import loop
 loop.GRACE = 0.1
 
 async def main():
-    with loop.stoppable(lambda: None, print, lambda: "finishing"):
+    with loop.stop_on_signals(lambda: None, print, lambda: "finishing"):
         try:
             print("begun", flush=True)
             await asyncio.sleep(3600)
@@ -49,7 +49,7 @@ loop.run(main())
 
 
 def ended_by(error: BaseException) -> CommandError:
-    with pytest.raises(CommandError) as caught, ending("sanderling go on", KNOWN):
+    with pytest.raises(CommandError) as caught, explain_end("sanderling go on", KNOWN):
         raise error
     return caught.value
 
@@ -93,7 +93,7 @@ def test_who_is_stopped_at_once_is_told_how_to_go_on(error: BaseException) -> No
 
 @pytest.mark.parametrize("errors", [(KeyError("ours"),), (FolderError("full"), KeyError("ours"))])
 def test_a_mistake_of_ours_stays_loud(errors: tuple[Exception, ...]) -> None:
-    with pytest.raises(ExceptionGroup) as caught, ending("sanderling go on", KNOWN):
+    with pytest.raises(ExceptionGroup) as caught, explain_end("sanderling go on", KNOWN):
         raise group(*errors)
 
     assert caught.value.subgroup(KeyError) is not None

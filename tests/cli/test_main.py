@@ -22,7 +22,7 @@ import asyncio
 import sys
 
 from sanderling.cli import CommandError
-from sanderling.cli.options import DEFAULT, Options, observed, showing
+from sanderling.cli.options import DEFAULT, Options, observe, expose
 from sanderling.observe import logs
 from sanderling.observe.metrics import LimiterMetrics, SnapshotLike
 
@@ -34,7 +34,7 @@ class Nothing:
 
 async def watch(*, options: Options = DEFAULT) -> None:
     '''Wait to be watched.'''
-    async with observed(options, showing(LimiterMetrics, Nothing)) as url:
+    async with observe(options, expose(LimiterMetrics, Nothing)) as url:
         logs.get("watch").debug("detail")
         logs.get("watch").info("watched", password="hunter2")
         print(url, flush=True)
@@ -42,7 +42,7 @@ async def watch(*, options: Options = DEFAULT) -> None:
 
 
 async def once(*, options: Options = DEFAULT) -> None:
-    async with observed(options, showing(LimiterMetrics, Nothing)) as url:
+    async with observe(options, expose(LimiterMetrics, Nothing)) as url:
         print(url)
 
 

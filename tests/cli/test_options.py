@@ -14,7 +14,7 @@ from aiohttp import ClientSession
 from command_line import called, start
 
 from sanderling.cli import CommandError
-from sanderling.cli.options import Options, Watched, observed, showing
+from sanderling.cli.options import Options, Watched, expose, observe
 from sanderling.observe.metrics import HostLike, LimiterMetrics
 
 
@@ -42,7 +42,7 @@ def test_a_scrape_that_is_under_way_at_the_end_is_still_answered() -> None:
     """It waits for the event loop, which must therefore not wait for it."""
 
     async def scrape() -> bytes:
-        async with observed(Options(metrics_port=0), showing(LimiterMetrics, Nothing)) as url:
+        async with observe(Options(metrics_port=0), expose(LimiterMetrics, Nothing)) as url:
             assert url is not None
             address = urlsplit(url)
             half = socket.create_connection((address.hostname, address.port))
@@ -57,7 +57,7 @@ def test_a_scrape_that_is_under_way_at_the_end_is_still_answered() -> None:
 
 def test_a_command_that_fails_frees_the_port() -> None:
     async def fail() -> None:
-        async with observed(Options(metrics_port=0), showing(LimiterMetrics, Nothing)) as url:
+        async with observe(Options(metrics_port=0), expose(LimiterMetrics, Nothing)) as url:
             raise KeyError(url)
 
     with pytest.raises(KeyError) as caught:
@@ -71,7 +71,7 @@ def test_metrics_are_served_where_they_are_wanted_and_it_is_said() -> None:
 
     async def address() -> str | None:
         options = Options(metrics_port=0, metrics_bind="::1")
-        async with observed(options, showing(LimiterMetrics, Nothing), say=said.append) as url:
+        async with observe(options, expose(LimiterMetrics, Nothing), say=said.append) as url:
             return url
 
     url = asyncio.run(address())
@@ -84,7 +84,7 @@ def test_metrics_are_served_where_they_are_wanted_and_it_is_said() -> None:
 )
 def test_what_cannot_be_served_is_said_with_its_flag(bind: str, flag: str, code: int) -> None:
     async def fail(port: int) -> None:
-        async with observed(Options(metrics_port=port, metrics_bind=bind)):
+        async with observe(Options(metrics_port=port, metrics_bind=bind)):
             pass
 
     with socket.socket() as taken:
@@ -113,7 +113,7 @@ def test_behind_a_screen_only_who_asked_for_a_log_gets_one(given: Options, level
 
 def test_without_a_port_there_is_no_address() -> None:
     async def address() -> str | None:
-        async with observed(Options(), showing(LimiterMetrics, Nothing)) as url:
+        async with observe(Options(), expose(LimiterMetrics, Nothing)) as url:
             return url
 
     assert asyncio.run(address()) is None

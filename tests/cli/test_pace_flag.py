@@ -7,7 +7,7 @@ import pytest
 from command_line import QUICK, called, commands, here, page, paths, run, site
 from sequence_statuses import STATUS as SEQUENCE
 
-from sanderling.cli.repos.run import Asking
+from sanderling.cli.repos.flags import Asking
 from sanderling.cli.sequence.flags import Pace
 from sanderling.clock import SystemClock
 from sanderling.limit import Feedback, Limiter, LimiterRules, PaceRules

@@ -29,7 +29,7 @@ def said(serving: Serving) -> list[str]:
     lines: list[str] = []
 
     async def main() -> None:
-        async with serving.served(an_app, lines.append):
+        async with serving.serve(an_app, lines.append):
             lines.append("served")
 
     asyncio.run(main())
@@ -38,7 +38,7 @@ def said(serving: Serving) -> list[str]:
 
 def test_without_a_port_nothing_is_made() -> None:
     async def main() -> None:
-        async with UNSERVED.served(never, never):  # type: ignore[arg-type] # which nobody calls
+        async with UNSERVED.serve(never, never):  # type: ignore[arg-type] # which nobody calls
             pass
 
     asyncio.run(main())

@@ -3,13 +3,23 @@
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from sanderling.cli.screen import Silent
-from sanderling.cli.watching import KEEP_EVERY, PUBLISH_EVERY, drawn, every, kept, obey, told, watched
+from sanderling.cli.watching import (
+    KEEP_EVERY,
+    PUBLISH_EVERY,
+    draw,
+    follow_control,
+    publish_status,
+    repeat,
+    run_beside,
+    save_limiter,
+)
 from sanderling.clock import Clock
 from sanderling.ids import host_of
 from sanderling.limit import Feedback, Limiter
@@ -17,7 +27,7 @@ from sanderling.stores.control_file import Control, Wish, change_control, read_c
 from sanderling.stores.disk_room import DiskRoom
 from sanderling.stores.durable import FolderError
 from sanderling.stores.limiter_file import FILE
-from sanderling.stores.status_file import read_status
+from sanderling.stores.status_file import read_status, write_status
 from sanderling.testing import LoopClock, run_virtual
 
 T = TypeVar("T")
@@ -52,7 +62,7 @@ class Seen(Silent[float, object]):
 def test_a_screen_is_drawn_at_once_and_then_as_often_as_it_likes() -> None:
     screen, clock = Seen(), LoopClock()
 
-    virtually(watched(clock.sleep(1.1), drawn(screen, clock.now)))
+    virtually(run_beside(clock.sleep(1.1), draw(screen, clock.now)))
 
     assert screen.frames == pytest.approx([0, 0.25, 0.5, 0.75, 1.0])
 
@@ -65,7 +75,7 @@ def test_a_status_is_published_every_second(tmp_path: Path) -> None:
         published.append(read_status(tmp_path, float))
         return done
 
-    virtually(watched(clock.sleep(2.5), told(tmp_path, clock.now, noting)))
+    virtually(run_beside(clock.sleep(2.5), publish_status(partial(write_status, tmp_path), clock.now, noting)))
 
     assert published == pytest.approx([0, PUBLISH_EVERY, 2 * PUBLISH_EVERY])
 
@@ -83,7 +93,7 @@ def test_what_the_limiter_learns_is_kept_while_it_learns(tmp_path: Path) -> None
             await clock.sleep(KEEP_EVERY)
             return [before, host.encode() in (tmp_path / FILE).read_bytes()]
 
-        return await watched(ask(), kept(limiter, tmp_path, desk))
+        return await run_beside(ask(), save_limiter(limiter, tmp_path, desk))
 
     assert virtually(main()) == [False, True]
 
@@ -94,7 +104,7 @@ def test_what_comes_of_the_system_comes_back_and_nobody_looks_any_more() -> None
             await LoopClock().sleep(1)
             return "done"
 
-        result = await watched(system(), every(0.1, nothing), every(0.1, nothing))
+        result = await run_beside(system(), repeat(0.1, nothing), repeat(0.1, nothing))
         return result, [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
     assert virtually(main()) == ("done", [])
@@ -118,7 +128,7 @@ def test_a_look_that_fails_ends_the_system() -> None:
         raise FolderError("the disk is full")
 
     with pytest.raises(ExceptionGroup) as caught:
-        virtually(watched(system(), every(1, full)))
+        virtually(run_beside(system(), repeat(1, full)))
 
     assert caught.value.subgroup(FolderError) is not None
     assert ended == [0]
@@ -157,7 +167,7 @@ def test_what_people_want_is_obeyed_and_stop_is_one_sigterm(
 
     async def main() -> None:
         monkeypatch.setattr("sanderling.cli.watching.SystemClock", LoopClock)
-        await watched(want(), obey(tmp_path, told.append, notes.append, Roomy(tmp_path)))
+        await run_beside(want(), follow_control(tmp_path, told.append, notes.append, Roomy(tmp_path)))
 
     virtually(main())
 
@@ -179,7 +189,7 @@ def test_who_is_started_beside_others_that_end_ends_as_well(tmp_path: Path) -> N
     notes: list[str] = []
     write_control(tmp_path, Control(ending="drain"))
 
-    obey(tmp_path, lambda _: None, notes.append, DiskRoom(tmp_path), alone=False).close()
+    follow_control(tmp_path, lambda _: None, notes.append, DiskRoom(tmp_path), alone=False).close()
 
     assert read_control(tmp_path) == Control(ending="drain")
     assert notes == [f"others that run in {tmp_path} were told to drain, and so is this one"]
@@ -189,7 +199,7 @@ def test_a_control_that_makes_no_sense_is_said_at_the_start(tmp_path: Path) -> N
     notes: list[str] = []
     (tmp_path / "control.json").write_text('{"ending": "sleep"}')
 
-    obey(tmp_path, lambda _: None, notes.append, DiskRoom(tmp_path)).close()
+    follow_control(tmp_path, lambda _: None, notes.append, DiskRoom(tmp_path)).close()
 
     assert len(notes) == 1
     assert notes[0].startswith("what people want is not heeded: ")

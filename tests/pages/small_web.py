@@ -10,9 +10,10 @@ from random import Random
 from typing import Any, TypeVar
 
 from sanderling.engine.handover import HandOver
+from sanderling.fetch.transport import Transport
 from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
-from sanderling.pages.crawl import Crawl, Hands
+from sanderling.pages.crawl import Crawl
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.rules import CrawlRules
 from sanderling.stores.control_file import Control
@@ -124,8 +125,8 @@ def crawl(
         plan = Plan(seeds, tuple(allow), depth) if seeds else None
         with CrawlFolder.open(folder, plan, resume=resume, wall=clock.wall()) as opened:
             limiter = Limiter(limits or LimiterRules(pace=PACE), clock=clock, rng=Random(1))
-            hands = Hands(inline, memory or Memory(2**30), hand_over)
-            one = Crawl(opened, of, limiter, rules=rules or CrawlRules(), clock=clock, hands=hands)
+            transport = Transport(of, limiter, memory or Memory(2**30))
+            one = Crawl(opened, transport, inline, rules=rules or CrawlRules(), clock=clock, hand_over=hand_over)
             for after, control in (wanted or {}).items():
                 asyncio.get_running_loop().call_later(after, heard, one)
                 asyncio.get_running_loop().call_later(after, one.control, control)

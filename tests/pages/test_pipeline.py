@@ -12,11 +12,12 @@ from small_web import lines
 from sanderling.clock import SystemClock
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
+from sanderling.fetch.transport import Transport
 from sanderling.flow.desk import desk_in
 from sanderling.flow.memory import Memory
 from sanderling.limit import BackoffRules, BreakerRules, Limiter, LimiterRules, PaceRules, Snapshot
 from sanderling.outcome import Code
-from sanderling.pages.crawl import Crawl, Hands
+from sanderling.pages.crawl import Crawl
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.verify import verify
@@ -49,17 +50,18 @@ def html(*links: str) -> bytes:
     return answer(200, b"<html><body><main>words " + body + b"</main></body></html>", Content_Type="text/html")
 
 
-def crawl(folder: Path, script: Script, limits: LimiterRules = FAST, http: HttpRules | None = None) -> Run:
+def crawl(folder: Path, script: Script, limits: LimiterRules = FAST, http_rules: HttpRules | None = None) -> Run:
     """Crawl what the script serves, from `/` on."""
 
     async def main() -> Run:
         clock, limiter = SystemClock(), Limiter(limits)
         with ThreadPoolExecutor(1) as thread:
-            desk, memory = desk_in(thread), Memory(2**20)
-            async with asyncio.timeout(300), ScriptedServer(script) as server, Http(http, OWN, memory=memory) as client:
+            memory = Memory(2**20)
+            whole = Http(http_rules, OWN, memory=memory)
+            async with asyncio.timeout(300), ScriptedServer(script) as server, whole as http:
                 plan = Plan((server.url("/"),), (), 16)
                 with CrawlFolder.open(folder, plan, resume=False, wall=clock.wall()) as opened:
-                    one = Crawl(opened, client, limiter, rules=SOON, clock=clock, hands=Hands(desk, memory))
+                    one = Crawl(opened, Transport(http, limiter, memory), desk_in(thread), rules=SOON, clock=clock)
                     assert await one.run()
                     assert memory.total == 0
                     opened.finish(clock.wall(), complete=True)
@@ -138,7 +140,7 @@ def test_a_circuit_opens_and_closes_again(tmp_path: Path) -> None:
 def test_one_bad_page_is_one_outcome_and_the_others_are_fetched(tmp_path: Path, steps: list[Step], code: Code) -> None:
     script: Script = {"/": [html("/bad", "/good")], "/bad": [steps], "/good": [html()]}
 
-    run = crawl(tmp_path / "out", script, http=HttpRules(idle=0.2, most_decoded=4000))
+    run = crawl(tmp_path / "out", script, http_rules=HttpRules(idle=0.2, most_decoded=4000))
 
     assert run.rows["/bad"]["outcome"] == code
     assert run.rows["/good"]["outcome"] == Code.OK

@@ -10,12 +10,12 @@ from random import Random
 from typing import Any, TypeVar
 
 from sanderling.fetch.attempts import Sends
+from sanderling.fetch.transport import Transport
 from sanderling.flow.memory import Memory
 from sanderling.formats.rca_reader import RcaReader
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Entry
-from sanderling.repos.handler import Hands
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.stores.control_file import Control
@@ -87,9 +87,9 @@ def crawl_fleet(
         limiter = Limiter(LIMITS, clock=clock, rng=Random(1))
         http = through(FleetNetwork(fleet, clock))
         stores = Stores(Listed(list(fleet.directory())), progress, segments)
-        hands = Hands(inline, inline, Memory(2**30))
+        transport = Transport(http, limiter, Memory(2**30))
         made = rules or RepoRules(page_size=100)
-        crawl = RepoCrawl(stores, http, limiter, hands, rules=made, clock=clock)
+        crawl = RepoCrawl(stores, transport, inline, inline, rules=made, clock=clock)
         for after, control in (wanted or {}).items():
             clock.call_later(after, partial(crawl.control, control))
         if stop_after is not None:

@@ -10,6 +10,7 @@ from fleet_crawl import Crawled, Listed, crawl_fleet, inline
 
 from sanderling.apis.atproto import Category
 from sanderling.fetch.attempts import Sends
+from sanderling.fetch.transport import Transport
 from sanderling.flow.memory import Memory
 from sanderling.formats.car import read_car, write_car
 from sanderling.formats.cid import Cid
@@ -17,10 +18,9 @@ from sanderling.formats.repo import Limits, RepoError, parse_repo
 from sanderling.limit import Limiter
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import DirectoryError, Entry
-from sanderling.repos.handler import Hands
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
-from sanderling.repos.status import Watched
+from sanderling.repos.status import RepoWatch
 from sanderling.stores.ports import Finished, HostAside, ProgressError, Unfinished
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.stores.status_file import is_running
@@ -254,8 +254,8 @@ def made(folder: Path, directory: Listed, http: Sends, rules: RepoRules) -> Repo
     clock, progress = LoopClock(), SqliteProgress(folder / "progress.db")
     limiter = Limiter(clock=clock)
     segments = Segments(folder / "rca", size=1000, created_at=lambda: 0)
-    hands = Hands(inline, inline, Memory(1000))
-    return RepoCrawl(Stores(directory, progress, segments), http, limiter, hands, rules=rules, clock=clock)
+    transport = Transport(http, limiter, Memory(1000))
+    return RepoCrawl(Stores(directory, progress, segments), transport, inline, inline, rules=rules, clock=clock)
 
 
 class Answering:
@@ -277,7 +277,7 @@ def test_a_clock_that_is_set_meanwhile_neither_ages_the_status_nor_makes_it_look
         crawl, clock = made(tmp_path, Listed([]), Answering(), RepoRules()), LoopClock(1_800_000_000.0 + by)
         crawl.clock = clock
         segments, progress = Segments(tmp_path / "other", size=1, created_at=lambda: 0), SqliteProgress(tmp_path / "db")
-        watched = Watched(crawl, segments, 0, progress.view())
+        watched = RepoWatch(crawl, segments, 0, progress.view())
         now = watched.status(7.5)
         return now.wall - now.started, is_running(now, clock.wall())
 

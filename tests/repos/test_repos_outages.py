@@ -10,12 +10,12 @@ from fleet_crawl import Listed, inline
 
 from sanderling.apis.atproto import Category
 from sanderling.fetch.attempts import PROBE_WAIT
+from sanderling.fetch.transport import Transport
 from sanderling.flow.memory import Memory
 from sanderling.formats.car import write_car
 from sanderling.formats.cid import Cid
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
 from sanderling.repos.crawl import RepoCrawl, Stores
-from sanderling.repos.handler import Hands
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.stores.ports import ProgressView
@@ -90,8 +90,8 @@ def crawl(
             named = [(f"did:plc:{n:06}{host}", f"https://{host}") for host in sizes for n in range(sizes[host])]
             stores = Stores(Listed(named), progress, segments)
             rules = RepoRules(page_size=100_000)
-            hands = Hands(inline, inline, Memory(1000))
-            crawling = RepoCrawl(stores, hosts, limiter, hands, rules=rules, clock=clock)
+            transport = Transport(hosts, limiter, Memory(1000))
+            crawling = RepoCrawl(stores, transport, inline, inline, rules=rules, clock=clock)
             if stop_after is not None:
                 clock.call_later(stop_after, crawling.stop)
             complete = await crawling.run()

@@ -11,13 +11,13 @@ import pytest
 from fleet_crawl import Listed, inline
 
 from sanderling.apis.atproto import Category
+from sanderling.fetch.transport import Transport
 from sanderling.flow.memory import Memory
 from sanderling.formats.car import write_car
 from sanderling.formats.cid import Cid
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
 from sanderling.repos import feeding
 from sanderling.repos.crawl import RepoCrawl, Stores
-from sanderling.repos.handler import Hands
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.stores.control_file import Control
@@ -69,8 +69,9 @@ def crawl(
             closing(SqliteProgress(folder / "progress.db")) as progress,
             Segments(folder / "rca", size=1000, created_at=lambda: 0) as segments,
         ):
-            stores, hands = Stores(Listed(directory), progress, segments), Hands(inline, inline, Memory(1000))
-            crawling = RepoCrawl(stores, network, Limiter(LIMITS, clock=clock), hands, rules=RULES, clock=clock)
+            stores = Stores(Listed(directory), progress, segments)
+            transport = Transport(network, Limiter(LIMITS, clock=clock), Memory(1000))
+            crawling = RepoCrawl(stores, transport, inline, inline, rules=RULES, clock=clock)
             for at, what in (look or {}).items():
                 clock.call_later(at, partial(what, crawling, progress))
             complete = await crawling.run()

@@ -8,12 +8,12 @@ import pytest
 from fleet_crawl import LIMITS, Listed, archived, crawl_fleet, inline
 
 from sanderling.apis.atproto import Category
+from sanderling.fetch.transport import Transport
 from sanderling.flow.memory import Memory
 from sanderling.formats.rca import encode_block
 from sanderling.limit import Limiter
 from sanderling.repos.archives import Problem
 from sanderling.repos.crawl import RepoCrawl, Stores
-from sanderling.repos.handler import Hands
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.repos.since import EarlierRevs
@@ -132,8 +132,8 @@ def again(
         with Segments(folder / "rca", size=2**20, created_at=lambda: 1) as segments:
             limiter = Limiter(LIMITS, clock=clock)
             stores = Stores(Listed(list(fleet.directory())), progress, segments, earlier)
-            hands, rules = Hands(inline, inline, Memory(2**30)), RepoRules(page_size=100)
-            assert await RepoCrawl(stores, made, limiter, hands, rules=rules, clock=clock).run()
+            transport, rules = Transport(made, limiter, Memory(2**30)), RepoRules(page_size=100)
+            assert await RepoCrawl(stores, transport, inline, inline, rules=rules, clock=clock).run()
         return progress.view(), made
 
     folder.mkdir()

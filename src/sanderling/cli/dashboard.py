@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
 from sanderling.cli.loop import run
-from sanderling.cli.serving import THIS_MACHINE, reachable, token_in
+from sanderling.cli.serving import THIS_MACHINE, read_token, serve_at
 from sanderling.clock import SystemClock
 from sanderling.observe import logs
 from sanderling.web.access import VARIABLE
@@ -74,8 +74,8 @@ async def dashboard_beside(  # noqa: PLR0913 - a flag each
     if port is None:
         yield None
         return
-    opening = Opening(home, bind, port, token_in(token_file), _name(token_file))
-    async with reachable(served(opening, reach or Reach(), SystemClock()), flag) as address:
+    opening = Opening(home, bind, port, read_token(token_file), _name(token_file))
+    async with serve_at(served(opening, reach or Reach(), SystemClock()), flag) as address:
         if say is not None:
             say(f"dashboard: {address.url}")
         yield address.url

@@ -10,10 +10,10 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
-from sanderling.cli.client import client
+from sanderling.cli.client import make_http
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import run
-from sanderling.cli.options import DEFAULT, Options, observed, showing
+from sanderling.cli.options import DEFAULT, Options, expose, observe
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit import Limiter, LimiterRules, PaceRules
@@ -64,7 +64,10 @@ def fetch(
     tasks = [_task(url) for url in urls]
     if not tasks:
         raise CommandError("no address given; try: sanderling fetch https://example.org/", code=2)
-    http, limiter = client(HttpRules(), contact, private=private), make_limiter(LimiterRules(pace=PaceRules.up_to(rps)))
+    http, limiter = (
+        make_http(HttpRules(), contact, private=private),
+        make_limiter(LimiterRules(pace=PaceRules.up_to(rps))),
+    )
     lines = run(_fetch_all(tasks, limiter, http, options, as_json=json))
     if not json:
         _explain(limiter)
@@ -90,7 +93,7 @@ async def _fetch_all(tasks: list[Task], limiter: Limiter, http: Http, options: O
         shown = {name: getattr(line, name) for name in Line.__slots__}
         print(jsonlib.dumps(shown) if as_json else line.text(), flush=True)
 
-    async with observed(options, showing(LimiterMetrics, limiter.snapshot)), http, asyncio.TaskGroup() as group:
+    async with observe(options, expose(LimiterMetrics, limiter.snapshot)), http, asyncio.TaskGroup() as group:
         fetcher = Fetcher(http, limiter)
         for task in tasks:
             group.create_task(one(task, fetcher))

@@ -28,16 +28,16 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     return uvloop.run(main)
 
 
-def finishing(requests: int) -> str:
+def describe_inflight(requests: int) -> str:
     """What a crawl does that was asked to stop."""
     return f"finishing {count(requests, 'request')} in flight"
 
 
 @contextmanager
-def stoppable(
+def stop_on_signals(
     stop: Callable[[], object], note: Callable[[str], object], ends: Callable[[], str]
 ) -> Iterator[list[int]]:
-    """The first Ctrl-C stops, the second stops at once; gives which signals came.
+    """Call `stop` at the first Ctrl-C or SIGTERM, and stop at once at the second; gives which signals came.
 
     `note` is told what `ends` says is coming to its end.
     """
@@ -78,7 +78,7 @@ def _leave_after(seconds: float) -> None:
 
 
 @contextmanager
-def ending(onward: str, known: tuple[type[Exception], ...]) -> Iterator[None]:
+def explain_end(onward: str, known: tuple[type[Exception], ...]) -> Iterator[None]:
     """Say in words what ends a run from outside: something of what is `known` to happen, or a second Ctrl-C.
 
     `onward` is the command that goes on with it.

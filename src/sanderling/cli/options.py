@@ -101,7 +101,7 @@ def disk_room(options: Options, folder: Path) -> DiskRoom:
     return DiskRoom(folder, parse_size(most) if most else None)
 
 
-def beside(
+def serve_dashboard(
     options: Options,
     out: Path,
     say: Callable[[str], object],
@@ -109,7 +109,7 @@ def beside(
     polling: PollingStore | None = None,
     queue: WholeQueue | None = None,
 ) -> AbstractAsyncContextManager[object]:
-    """The dashboard while a system runs that keeps what it has in `out`, if it was asked for. Raises CommandError.
+    """Serve the dashboard, if it was asked for, beside a system that keeps what it has in `out`. Raises CommandError.
 
     A database or a queue that the system holds open can be used from there too.
     """
@@ -126,42 +126,52 @@ def beside(
 Show = Callable[[CollectorRegistry, asyncio.AbstractEventLoop], object]
 
 
-def showing(metrics: Callable[[CollectorRegistry, Callable[[], T]], object], take: Callable[[], T]) -> Show:
-    """That these metrics are shown, of what `take` returns; it is called in the event loop."""
+def expose(metrics: Callable[[CollectorRegistry, Callable[[], T]], object], take: Callable[[], T]) -> Show:
+    """Make these metrics of what `take` returns; it is called in the event loop."""
     return lambda registry, loop: metrics(registry, on_loop(loop, take))
 
 
-def pace_of(limiter: Limiter) -> Show:
-    """That the metrics of a limiter are shown, its busiest hosts with them."""
-    return showing(LimiterMetrics, partial(limiter.snapshot, TOP_HOSTS))
+def expose_limiter(limiter: Limiter) -> Show:
+    """Make the metrics of a limiter, its busiest hosts with them."""
+    return expose(LimiterMetrics, partial(limiter.snapshot, TOP_HOSTS))
 
 
 @asynccontextmanager
-async def observed(
-    options: Options, *shows: Show, say: Callable[[str], object] | None = None
+async def observe(
+    options: Options, *shows: Show, say: Callable[[str], object] | None = None, usual_port: int | None = None
 ) -> AsyncIterator[str | None]:
-    """Log as asked, and show metrics if asked; gives the address of these, if any, and tells it to `say`."""
+    """Log as asked, and serve metrics if asked, or on the usual port if that is free. Raises CommandError.
+
+    Gives the address of the metrics, if any; `say` is told.
+    """
     logs.configure(options.log_format, options.log_level)
-    if options.metrics_port is None:
+    if options.metrics_port is None and usual_port is None:
         yield None
         return
-    registry = CollectorRegistry()
+    registry, say = CollectorRegistry(), say or (lambda _: None)
     for show in shows:
         show(registry, asyncio.get_running_loop())
-    exposition = _exposed(options.metrics_port, options.metrics_bind, registry)
+    exposition = _serve_metrics(options, usual_port, registry)
+    if exposition is None:
+        say(f"no metrics: port {usual_port} is taken; --metrics-port chooses another")
+        yield None
+        return
     try:
-        if say is not None:
-            say(f"metrics: {exposition.url}")
+        say(f"metrics: {exposition.url}")
         yield exposition.url
     finally:
         # Closing waits for the scrapes under way, and these may be waiting for the event loop.
         await asyncio.to_thread(exposition.close)
 
 
-def _exposed(port: int, bind: str, registry: CollectorRegistry) -> Exposition:
+def _serve_metrics(options: Options, usual_port: int | None, registry: CollectorRegistry) -> Exposition | None:
+    """The metrics, served; None if nobody asked for a port and the usual one is taken."""
+    port = options.metrics_port if options.metrics_port is not None else usual_port or 0
     try:
-        return serve(registry, port, bind)
+        return serve(registry, port, options.metrics_bind)
     except PortError as error:
+        if options.metrics_port is None:
+            return None
         raise CommandError(f"--metrics-port: {error}") from None
     except BindError as error:
         raise CommandError(f"--metrics-bind: {error}", code=2) from None

@@ -19,7 +19,7 @@ from sanderling.words import printable
 THIS_MACHINE = "127.0.0.1"
 
 
-def token_in(file: Path | None) -> Token | None:
+def read_token(file: Path | None) -> Token | None:
     """What lets people in: the token in this file, or that of the environment. Raises CommandError."""
     try:
         return token_from(os.environ, file)
@@ -28,8 +28,8 @@ def token_in(file: Path | None) -> Token | None:
 
 
 @asynccontextmanager
-async def reachable(served: AbstractAsyncContextManager[Address], flag: str) -> AsyncIterator[Address]:
-    """What is served while the block runs; `flag` names its port. Raises CommandError.
+async def serve_at(served: AbstractAsyncContextManager[Address], flag: str) -> AsyncIterator[Address]:
+    """Serve it while the block runs; `flag` names its port. Raises CommandError.
 
     What the block raises comes out as it was.
     """
@@ -65,12 +65,12 @@ class Serving:
                 raise CommandError(f"{flag} is for the API, and nothing is served; expected --port as well", code=2)
 
     @asynccontextmanager
-    async def served(self, app: Callable[[], Application], say: Callable[[str], object]) -> AsyncIterator[None]:
-        """What `app` makes, if it was asked for; `say` is told where. Raises CommandError."""
+    async def serve(self, app: Callable[[], Application], say: Callable[[str], object]) -> AsyncIterator[None]:
+        """Serve what `app` makes, if it was asked for; `say` is told where. Raises CommandError."""
         if self.port is None:
             yield
             return
-        async with reachable(serving(app(), self.bind, self.port, token_in(self.token_file)), "--port") as address:
+        async with serve_at(serving(app(), self.bind, self.port, read_token(self.token_file)), "--port") as address:
             say(f"API: {address.url}")
             yield
 

@@ -1,14 +1,11 @@
-"""Whoever looks while a system runs: people at a screen, others at status.json, and the next run at limiter.json.
-
-And the system itself at control.json, for what people want of it.
-"""
+"""What runs beside a system: it draws the screen, writes status.json and limiter.json, and reads control.json."""
 
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from shlex import quote
-from typing import Any, Never, TypeVar
+from typing import Any, TypeVar
 
 from sanderling.cli.screen import ScreenOf
 from sanderling.clock import SystemClock
@@ -18,7 +15,6 @@ from sanderling.stores.control_file import Control, LiveControl, clear_ending, r
 from sanderling.stores.disk_room import DiskRoom
 from sanderling.stores.durable import FolderError
 from sanderling.stores.limiter_file import keep
-from sanderling.stores.status_file import write_status
 
 PUBLISH_EVERY = 1.0  # seconds between two status.json
 KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash, and longer with many hosts:
@@ -26,13 +22,13 @@ BREATH = 0.01  # seconds between two pieces of it, each a millisecond's work, so
 
 S = TypeVar("S")
 T = TypeVar("T")
-Look = Coroutine[Any, Any, object]
+Beside = Coroutine[Any, Any, object]
 
 
-async def watched(system: Awaitable[T], *looks: Look) -> T:
-    """What comes of the system; the looks go on beside it, and end with it."""
+async def run_beside(system: Awaitable[T], *others: Beside) -> T:
+    """What comes of the system; the others run beside it, and end with it."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(each) for each in looks]
+        tasks = [group.create_task(each) for each in others]
         try:
             return await system
         finally:
@@ -40,52 +36,52 @@ async def watched(system: Awaitable[T], *looks: Look) -> T:
                 task.cancel()
 
 
-async def every(seconds: float, look: Callable[[], Awaitable[object]]) -> None:
-    """Look at once, and again after so many seconds, until cancelled."""
+async def repeat(seconds: float, call: Callable[[], Awaitable[object]]) -> None:
+    """Call at once, and again after so many seconds, until cancelled."""
     clock = SystemClock()  # people's time, also where ours is scaled
     while True:
-        await look()
+        await call()
         await clock.sleep(seconds)
 
 
-def drawn(screen: ScreenOf[S, Never], take: Callable[[], S]) -> Look:
-    """The look of people: frame by frame, what `take` says."""
+def draw(screen: ScreenOf[S, Any], take: Callable[[], S]) -> Beside:
+    """Show what `take` says, frame by frame."""
 
-    async def look() -> None:
+    async def show() -> None:
         screen.show(take())
 
-    return every(screen.every, look)
+    return repeat(screen.every, show)
 
 
-def told(folder: Path, take: Callable[[], object], desk: Desk) -> Look:
-    """The look of other processes: what `take` says is published in the folder."""
-    return every(PUBLISH_EVERY, lambda: desk(write_status, folder, take()))
+def publish_status(write: Callable[[S], object], take: Callable[[], S], executor: Desk) -> Beside:
+    """Have what `take` says written every second, for other processes."""
+    return repeat(PUBLISH_EVERY, lambda: executor(write, take()))
 
 
-def kept(limiter: Limiter, folder: Path, desk: Desk) -> Look:
-    """The look of the next run: what the limiter learned is kept in the folder."""
+def save_limiter(limiter: Limiter, folder: Path, executor: Desk) -> Beside:
+    """Keep what the limiter learned in the folder every few seconds, for the next run."""
     clock = SystemClock()
 
-    async def look() -> None:
+    async def save() -> None:
         pieces: list[bytes] = []
         for piece in limiter.saving():
             if pieces:
                 await clock.sleep(BREATH)
             pieces.append(piece)
-        await desk(keep, folder, pieces)
+        await executor(keep, folder, pieces)
 
-    return every(KEEP_EVERY, look)
+    return repeat(KEEP_EVERY, save)
 
 
-def obey(
+def follow_control(
     folder: Path,
     control: Callable[[Control], object],
     note: Callable[[str], object],
     room: DiskRoom,
     *,
     alone: bool = True,
-) -> Look:
-    """The look at what people want, and at the disk: `control` is told of changes. Call it when the folder is ours.
+) -> Beside:
+    """Tell `control` what people want, and whether the disk has room, on every change. Call it when the folder is ours.
 
     To be told to stop is the same as SIGTERM. An ending that an earlier process was told is over, unless others of the
     folder are still ending, so that we are not `alone`: then it is for us as well.
@@ -103,10 +99,10 @@ def obey(
             stopping = True  # a second signal would end it at once
             signal.raise_signal(signal.SIGTERM)
 
-    async def look() -> None:
-        await watched(LiveControl(folder, heard, clock, room).run(), room.run(clock))
+    async def follow() -> None:
+        await run_beside(LiveControl(folder, heard, clock, room).run(), room.run(clock))
 
-    return look()
+    return follow()
 
 
 def _begin(folder: Path, note: Callable[[str], object], *, alone: bool) -> None:

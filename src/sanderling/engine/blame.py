@@ -111,6 +111,7 @@ class Judge(Generic[H, W, R]):
 
     def _proved_well(self, host: H, work: W, settled: Settled[R]) -> None:
         """The host answers for items: who was accused is to blame."""
+        host.proven = True
         if settled.outcome.ok and settled.size <= BIG:
             host.good, host.doubted = work, None
         for each, outcome in self._take_accused(host):

@@ -42,6 +42,7 @@ class HostState:
     probing: bool = False  # whether a request is out that is to tell how it is
     probed_at: float = -inf  # when the last such was sent
     bad_probes: int = 0  # in a row
+    proven: bool = False  # whether it has answered for an item, be it that there is none: robots.txt proves little
     good: Any = None  # work that it has answered well: by it the host is probed
     doubted: float | None = None  # when that failed since: it may have gone bad itself
     failing: dict[Hashable, Failing] | None = None  # by item
@@ -59,8 +60,8 @@ class HostState:
 
     @property
     def is_unproven(self) -> bool:
-        """Whether it has not answered anything yet, or has failed since."""
-        return self.good is None or self.silent_since is not None
+        """Whether it has not answered for any item yet, or has failed since."""
+        return not self.proven or self.silent_since is not None
 
     def is_in_doubt(self, now: float) -> bool:
         """Whether one that was good has only failed for a while: too few items, maybe, for the limiter to close it."""

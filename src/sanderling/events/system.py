@@ -129,6 +129,11 @@ class EventsSystem:
         self._intake.look()
 
     @property
+    def inflight(self) -> int:
+        """Messages in hand."""
+        return self.measures.counts().active
+
+    @property
     def trouble(self) -> str:
         """What is away, while it is."""
         down = [each.trouble.detail for each in self.source.stations.values() if each.trouble and self.is_down(each)]

@@ -1,12 +1,11 @@
 """A polite client in one object, for code that is not ours: limiter, guard, redirects and retries are all in it."""
 
-from math import ceil
 from types import TracebackType
 from typing import Self
 
 from sanderling.fetch.attempts import Fetched, Fetcher
-from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
+from sanderling.fetch.transport import connections_for, guard_for
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.task import Task
 
@@ -20,9 +19,9 @@ class Client:
     """
 
     def __init__(self, *, rps: float = 8.0, contact: str | None = None, private: bool = False) -> None:
-        rules = HttpRules(contact=contact, connections_per_host=min(64, max(8, ceil(rps))))
+        rules = HttpRules(contact=contact, connections_per_host=connections_for(rps))
         self.limiter = Limiter(LimiterRules(pace=PaceRules.up_to(rps)))
-        self._http = Http(rules, GuardRules(private=private, raw_addresses=private))
+        self._http = Http(rules, guard_for(private=private))
         self._fetcher = Fetcher(self._http, self.limiter)
 
     def __repr__(self) -> str:

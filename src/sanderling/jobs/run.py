@@ -174,6 +174,11 @@ class JobRun:
         self.engine.control(wanted)
 
     @property
+    def inflight(self) -> int:
+        """Requests in flight."""
+        return self.engine.inflight
+
+    @property
     def counts(self) -> Counter[End]:
         """How many requests came to which end."""
         return self.source.counts

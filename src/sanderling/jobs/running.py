@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sanderling.clock import SystemClock
 from sanderling.engine.rules import EngineRules
-from sanderling.fetch.guard import GuardRules
-from sanderling.fetch.http import Http, HttpRules
+from sanderling.fetch.http import HttpRules
+from sanderling.fetch.transport import connections_for, make_transport
 from sanderling.flow.desk import desk_in
-from sanderling.flow.memory import Memory
 from sanderling.jobs.folder import RECORDS, JobFolder
 from sanderling.jobs.job import Job
 from sanderling.jobs.run import JobRun, JobTools, hosts_of
@@ -37,6 +35,12 @@ class JobResult(NamedTuple):
     gone: dict[str, int]  # how many of them wait for a reader that the job has not any more
 
 
+def http_rules(rps: float, contact: str | None = None) -> HttpRules:
+    """How replies are read, of hosts that are asked so often."""
+    per_host = connections_for(rps)
+    return HttpRules(contact=contact, most_raw=MOST_RAW, most_decoded=MOST_DECODED, connections_per_host=per_host)
+
+
 async def run_job(  # noqa: PLR0913 - the flags of the command
     job: Job,
     folder: str | Path,
@@ -54,24 +58,21 @@ async def run_job(  # noqa: PLR0913 - the flags of the command
     """
     clock, path = SystemClock(), Path(folder)
     most = rps or job.rps or RPS
-    per_host = min(64, max(8, ceil(most)))
-    rules = HttpRules(contact=contact, most_raw=MOST_RAW, most_decoded=MOST_DECODED, connections_per_host=per_host)
-    memory = Memory(BODIES)
-    http = Http(rules, GuardRules(private=private, raw_addresses=private), memory=memory)
     limiter = Limiter(LimiterRules(pace=PaceRules.up_to(most)))
+    transport = make_transport(http_rules(most, contact), limiter, BODIES, private=private)
     given, hosts = job.arguments_with(arguments or {}), hosts_of(job)
     with (
         JobFolder.open(path, job, given, hosts, clock.wall()) as held,
         ThreadPoolExecutor(1, "writer") as thread,
     ):
         recall(limiter, path)
-        desk, started = desk_in(thread), clock.now()
-        tools = JobTools(http, limiter, clock, desk, memory)
-        run = JobRun(job, held, hosts, tools, EngineRules(per_host=per_host, patience=patience))
-        async with http:
+        executor, started = desk_in(thread), clock.now()
+        tools = JobTools(transport.http, limiter, clock, executor, transport.memory)
+        run = JobRun(job, held, hosts, tools, EngineRules(per_host=connections_for(most), patience=patience))
+        async with transport.http:
             complete = await run.run()
-        await desk(held.finish, clock.wall(), complete)
-        await desk(write_status, path, status(run, clock.now() - started, running=False))
-        await desk(keep, path, list(limiter.saving()))
+        await executor(held.finish, clock.wall(), complete)
+        await executor(write_status, path, status(run, clock.now() - started, running=False))
+        await executor(keep, path, list(limiter.saving()))
     source = run.source
     return JobResult(complete, run.records, run.counts[End.FAILED], source.waiting, path / RECORDS, dict(source.gone))

@@ -1,7 +1,6 @@
 """One crawl of one folder: the engine, with what is special about documents."""
 
 from collections import Counter
-from dataclasses import dataclass
 
 from sanderling.clock import Clock
 from sanderling.engine.backlog import Loader
@@ -10,10 +9,9 @@ from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer, WriterRules
 from sanderling.fetch.attempts import Fetcher, Sends
+from sanderling.fetch.transport import Transport
 from sanderling.flow.desk import Desk
-from sanderling.flow.memory import Memory
 from sanderling.ids import host_of
-from sanderling.limit import Limiter
 from sanderling.pages.discovery import Discovery
 from sanderling.pages.folder import CrawlFolder, State
 from sanderling.pages.handler import PageHandler
@@ -30,40 +28,39 @@ from sanderling.stores.frontier_rows import End
 GATHER = WriterRules(gather=5.0, enough=50)
 
 
-@dataclass(frozen=True, slots=True)
-class Hands:
-    """Where slow work is done, in order and one at a time; what bodies may hold; and who gets all that ended."""
-
-    desk: Desk
-    memory: Memory
-    hand_over: HandOver[bytes] | None = None
-
-
 class Crawl:
     """One crawl of one folder. `run` it once; `stop` lets it finish what is in flight."""
 
     def __init__(
-        self, folder: CrawlFolder, http: Sends, limiter: Limiter, *, rules: CrawlRules, clock: Clock, hands: Hands
+        self,
+        folder: CrawlFolder,
+        transport: Transport[Sends],
+        executor: Desk,
+        *,
+        rules: CrawlRules,
+        clock: Clock,
+        hand_over: HandOver[bytes] | None = None,
     ) -> None:
-        http = http if rules.leave_out is None else rules.leave_out.before(http)
+        """The executor does blocking work in order and one at a time; `hand_over` gets all that ended."""
+        http = transport.http if rules.leave_out is None else rules.leave_out.before(transport.http)
+        limiter, memory, ledger = transport.limiter, transport.memory, folder.ledger
         self.folder = folder
         self.rules = rules
         self.limiter = limiter
         self.clock = clock
-        desk, memory, ledger = hands.desk, hands.memory, folder.ledger
-        self._desk = desk
-        self._hand_over = hands.hand_over
-        self._sink = PageSink(folder, desk, hands.hand_over)
-        writer: PageWriter = Writer(self._sink, lambda: None, clock, None if hands.hand_over is None else GATHER)
-        self._discovery = Discovery(folder, desk, writer.find)
+        self._executor = executor
+        self._hand_over = hand_over
+        self._sink = PageSink(folder, executor, hand_over)
+        writer: PageWriter = Writer(self._sink, lambda: None, clock, None if hand_over is None else GATHER)
+        self._discovery = Discovery(folder, executor, writer.find)
         # Each try is one request: when the next is due, the engine says.
         follower = Fetcher(http, limiter, clock=clock, retry=False)
-        self.permissions = Permissions(follower, ledger, desk, memory, clock, rules.robots_held)
-        self._loader: Loader[PageHost] = Loader(ledger.take, desk, clock, rules.again[-1])
+        self.permissions = Permissions(follower, ledger, executor, memory, clock, rules.robots_held)
+        self._loader: Loader[PageHost] = Loader(ledger.take, executor, clock, rules.again[-1])
         self._source = PageSource(writer, self._discovery, self.permissions, self._loader, limiter, rules)
         self._source.counts.update(ledger.counts())
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
-        handler = PageHandler(once, self.permissions, self._discovery, memory, desk, clock)
+        handler = PageHandler(once, self.permissions, self._discovery, memory, executor, clock)
         self.engine = Engine(self._source, handler, writer, limiter, clock, engine_rules(rules))
 
     async def run(self) -> bool:
@@ -80,7 +77,7 @@ class Crawl:
         self.counts.subtract(self._sink.unhanded)
         left = self._source.enough(0) and not self.engine.stopped
         if left:
-            self.counts[End.LEFT] += await self._desk(self.folder.ledger.leave)
+            self.counts[End.LEFT] += await self._executor(self.folder.ledger.leave)
         unasked = self.set_aside or self._source.found_late or self._sink.unhanded
         return (left or not self.engine.stopped) and not unasked
 

@@ -2,18 +2,16 @@
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
 from sanderling.clock import SystemClock
 from sanderling.engine.handover import HandOver
-from sanderling.fetch.guard import GuardRules
-from sanderling.fetch.http import Http, HttpRules
+from sanderling.fetch.http import HttpRules
+from sanderling.fetch.transport import connections_for, make_transport
 from sanderling.flow.desk import desk_in
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
-from sanderling.pages.crawl import Crawl, Hands
+from sanderling.pages.crawl import Crawl
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.output import PAGES
 from sanderling.pages.rules import CrawlRules
@@ -38,6 +36,12 @@ class Crawled(NamedTuple):
     rows: Path
 
 
+def http_rules(rps: float, contact: str | None = None) -> HttpRules:
+    """How documents are read, of hosts that are asked so often."""
+    per_host = connections_for(rps)
+    return HttpRules(contact=contact, most_raw=MOST_RAW, most_decoded=MOST_DECODED, connections_per_host=per_host)
+
+
 async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     urls: Iterable[str],
     folder: str | Path,
@@ -55,27 +59,25 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     what has changed since. All rows also go to `hand_over`, before the folder takes note of them, such as those of
     `hand_to_events`. Raises ValueError for what is no address, FolderError if the folder is not to be had.
     """
-    clock, path, per_host = SystemClock(), Path(folder), min(64, max(8, ceil(rps)))
+    clock, path = SystemClock(), Path(folder)
     plan = Plan(tuple(dict.fromkeys(normalise(url) for url in urls)), (), depth)
     if not plan.seeds:
         raise ValueError("no addresses; expected one to begin with")
-    rules = HttpRules(contact=contact, most_raw=MOST_RAW, most_decoded=MOST_DECODED, connections_per_host=per_host)
-    memory = Memory(BODIES)
-    http = Http(rules, GuardRules(private=private, raw_addresses=private), memory=memory)
     limiter = Limiter(LimiterRules(pace=PaceRules.up_to(rps)))
+    transport = make_transport(http_rules(rps, contact), limiter, BODIES, private=private)
     with (
         CrawlFolder.open(path, plan, resume=False, wall=clock.wall()) as held,
-        ThreadPoolExecutor(1, "books") as thread,
+        ThreadPoolExecutor(1, "writer") as thread,
     ):
         recall(limiter, path)
-        desk, started = desk_in(thread), clock.now()
-        crawl_rules = CrawlRules(per_host=per_host, max_pages=max_pages)
-        crawl = Crawl(held, http, limiter, rules=crawl_rules, clock=clock, hands=Hands(desk, memory, hand_over))
-        async with http:
+        executor, started = desk_in(thread), clock.now()
+        rules = CrawlRules(per_host=connections_for(rps), max_pages=max_pages)
+        crawl = Crawl(held, transport, executor, rules=rules, clock=clock, hand_over=hand_over)
+        async with transport.http:
             complete = await crawl.run()
-        await desk(held.finish, clock.wall(), complete)
-        await desk(write_status, path, status(crawl, clock.now() - started, running=False))
-        await desk(keep, path, list(limiter.saving()))
+        await executor(held.finish, clock.wall(), complete)
+        await executor(write_status, path, status(crawl, clock.now() - started, running=False))
+        await executor(keep, path, list(limiter.saving()))
         counts = crawl.counts
     fetched = counts[End.FETCHED] + counts[End.UNCHANGED]
     return Crawled(complete, fetched, counts[End.FAILED], path / PAGES)

@@ -143,6 +143,11 @@ class PollingSystem:
         self.source.look()
 
     @property
+    def inflight(self) -> int:
+        """Requests in flight."""
+        return self.engine.inflight
+
+    @property
     def trouble(self) -> str:
         """Why the database is not to be had, while it is not."""
         return self.books.trouble or self.writer.sink.trouble

@@ -3,16 +3,18 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from sanderling.clock import Clock
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer
 from sanderling.fetch.attempts import Sends
-from sanderling.limit import Limiter
+from sanderling.fetch.transport import Transport
+from sanderling.flow.desk import Desk
 from sanderling.repos.directory import Directory
 from sanderling.repos.feeding import Feeder
-from sanderling.repos.handler import Hands, RepoHandler
+from sanderling.repos.handler import RepoHandler
 from sanderling.repos.hosts import Queued, RepoHost
 from sanderling.repos.measures import Exchanges, Measures
 from sanderling.repos.rules import RepoRules
@@ -26,13 +28,16 @@ FEW_HOSTS = 50  # while fewer have work, more pages are read ahead than usual, u
 AHEAD, FAR = 10, 50  # pages
 
 
+A = TypeVar("A", bound=Appends, covariant=True)  # noqa: PLC0105 - one letter, as elsewhere
+
+
 @dataclass(frozen=True, slots=True)
-class Stores:
+class Stores(Generic[A]):
     """Where a crawl reads and writes."""
 
     directory: Directory
     progress: Progress
-    segments: Appends
+    segments: A
     earlier: EarlierRevs | None = None  # what it has already need not be archived again
 
 
@@ -40,20 +45,29 @@ class RepoCrawl:
     """One crawl. `run` it once; `stop` lets it finish what is in flight."""
 
     def __init__(
-        self, stores: Stores, http: Sends, limiter: Limiter, hands: Hands, *, rules: RepoRules, clock: Clock
+        self,
+        stores: Stores[Appends],
+        transport: Transport[Sends],
+        disk: Desk,
+        cores: Desk,
+        *,
+        rules: RepoRules,
+        clock: Clock,
     ) -> None:
+        """The executor `disk` does one thing at a time, in order; `cores` does as many at once as there are cores."""
+        limiter = transport.limiter
         self.rules = rules
         self.limiter = limiter
         self.clock = clock
-        self.exchanges = Exchanges(rules.leave_out.before(http), clock)
-        self.sink = RepoSink(stores.segments, stores.progress, hands.disk)
-        self._progress, self._disk = stores.progress, hands.disk
+        self.exchanges = Exchanges(rules.leave_out.before(transport.http), clock)
+        self.sink = RepoSink(stores.segments, stores.progress, disk)
+        self._progress, self._disk = stores.progress, disk
         self.measures = Measures()
-        self._feeder = Feeder(stores.directory, stores.progress, hands.disk, self.measures, rules.page_size)
+        self._feeder = Feeder(stores.directory, stores.progress, disk, self.measures, rules.page_size)
         water = self._feeder.water
         writer: RepoWriter = Writer(self.sink, lambda: water.cursor, clock, RULES)
         self.source = RepoSource(writer, self._feeder, limiter, self.measures, rules, clock)
-        handler = RepoHandler(self.exchanges, limiter, hands, stores.earlier, rules, clock)
+        handler = RepoHandler(Transport(self.exchanges, limiter, transport.memory), cores, stores.earlier, rules, clock)
         self.durations = handler.durations
         self.engine = Engine(self.source, handler, writer, limiter, clock, engine_rules(rules))
 

@@ -1,14 +1,14 @@
 """Asks for one repo, or first whether it has changed, and packs what came. Nothing here decides when."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sanderling.apis.atproto import Category, get_latest_commit, get_repo, latest_rev, why_not
 from sanderling.clock import Clock
 from sanderling.engine.ports import Settled
 from sanderling.fetch.attempts import Fetched, Fetcher
+from sanderling.fetch.transport import Transport
 from sanderling.flow.desk import Desk
-from sanderling.flow.memory import Memory
-from sanderling.limit import Limiter, Permit
+from sanderling.limit import Permit
 from sanderling.observe.histogram import Histogram
 from sanderling.outcome import Code, Outcome
 from sanderling.repos.hosts import Ask
@@ -31,34 +31,24 @@ CODES = {
 Understood = Packed | Category
 
 
-@dataclass(frozen=True, slots=True)
-class Hands:
-    """Who does the slow work: `disk` in order and one at a time, `cores` as many at once as there are."""
-
-    disk: Desk
-    cores: Desk
-    memory: Memory
-
-
 class RepoHandler:
-    """Sends requests for which there is leave. Bodies are read and packed at the desk `cores`."""
+    """Sends requests for which there is leave. Bodies are read and packed by the executor `cores`."""
 
     def __init__(
         self,
-        exchanges: Exchanges,
-        limiter: Limiter,
-        hands: Hands,
+        transport: Transport[Exchanges],
+        cores: Desk,
         earlier: EarlierRevs | None,
         rules: RepoRules,
         clock: Clock,
     ) -> None:
         self.durations = Histogram(SECONDS)  # from asking for a repo to its block
         self._earlier = earlier  # what it has need not be archived again
-        self._exchanges = exchanges
+        self._exchanges = transport.http
         # Each try is one request: when the next is due, the engine says.
-        self._fetcher = Fetcher(exchanges, limiter, clock=clock, retry=False)
-        self._memory = hands.memory
-        self._cores = hands.cores
+        self._fetcher = Fetcher(transport.http, transport.limiter, clock=clock, retry=False)
+        self._memory = transport.memory
+        self._cores = cores
         self._rules = rules
         self._clock = clock
 

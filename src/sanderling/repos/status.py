@@ -67,7 +67,7 @@ class RepoStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class RepoWatch:
     """All that a running crawl is looked at through."""
 
     crawl: RepoCrawl

@@ -19,10 +19,9 @@ from sanderling.apis.numbered import Answer, Status
 from sanderling.clock import SystemClock
 from sanderling.engine.handover import HandOver
 from sanderling.fetch.attempts import Fetcher
-from sanderling.fetch.guard import GuardRules
-from sanderling.fetch.http import Http, HttpRules
+from sanderling.fetch.http import HttpRules
+from sanderling.fetch.transport import make_transport
 from sanderling.flow.desk import desk_in
-from sanderling.flow.memory import Memory
 from sanderling.formats.instance import Instance, Message, decode, encode
 from sanderling.limit import Limiter, PaceRules
 from sanderling.outcome import Code, Outcome
@@ -114,20 +113,18 @@ async def following(  # noqa: PLR0913 - the flags of the command
 
     Raises FolderError if the folder is not to be had, or somebody else follows there.
     """
-    clock, path = SystemClock(), Path(folder)
-    memory, api = Memory(BODIES), OwnApi(task, read)
+    clock, path, api = SystemClock(), Path(folder), OwnApi(task, read)
     rules = HttpRules(contact=contact, most_raw=MOST_BODY, most_decoded=MOST_BODY, connections_per_host=64)
-    http = Http(rules, GuardRules(private=private, raw_addresses=private), memory=memory)
-    limiter = Limiter(limits(PaceRules.up_to(rps)))
+    transport = make_transport(rules, Limiter(limits(PaceRules.up_to(rps))), BODIES, private=private)
     async with AsyncExitStack() as stack:
-        desk = desk_in(stack.enter_context(ThreadPoolExecutor(1, "disk")))
-        stack.callback(_claimed(path).release)
+        executor = desk_in(stack.enter_context(ThreadPoolExecutor(1, "disk")))
+        stack.callback(_claim(path).release)
         state = stack.enter_context(closing(SequenceState(path / STATE)))
         queue = open_queue(f"sqlite:{path}", QUEUE, clock)
         stack.push_async_callback(queue.close)
-        await stack.enter_async_context(http)
+        http, limiter = await stack.enter_async_context(transport.http), transport.limiter
         position = begin_at(api.name, state.load(), None, begin=first)
-        tools = Tools(api, Fetcher(http, limiter, follow=False), limiter, memory, state, queue, desk)
+        tools = Tools(api, Fetcher(http, limiter, follow=False), limiter, transport.memory, state, queue, executor)
         system = SequenceSystem(tools, position, SequenceRules(), say=lambda _: None, clock=clock, rng=Random())
         system.end_at(until)
         group = asyncio.TaskGroup()
@@ -141,7 +138,7 @@ async def following(  # noqa: PLR0913 - the flags of the command
         yield await stack.enter_async_context(aclosing(_records(system, queue, until, hand_over)))
 
 
-def _claimed(path: Path) -> Lock:
+def _claim(path: Path) -> Lock:
     """The folder, for us alone."""
     with plainly(path):
         path.mkdir(parents=True, exist_ok=True)

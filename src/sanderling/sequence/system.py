@@ -170,11 +170,15 @@ class SequenceSystem:
         said = messages.unresolved if last else messages.unresolved_warning
         self._say(said(missed.low, seconds))
 
+    async def count_missed(self) -> None:
+        """Know how much is missed now."""
+        counts = await self.tools.desk(self.tools.state.counts)
+        self.missed = {reason.value: ids for reason, ids in counts.items()}
+
     async def _refresh(self) -> None:
         """Know now and then how much is missed."""
         while True:
-            counts = await self.tools.desk(self.tools.state.counts)
-            self.missed = {reason.value: ids for reason, ids in counts.items()}
+            await self.count_missed()
             await self._clock.sleep(REFRESH)
 
     def readings(self, store: StoreReadings) -> SequenceReadings:

@@ -17,7 +17,7 @@ from terminals import interrupted
 from sanderling.cli.demos import events as demo_events
 from sanderling.cli.demos.events import Proof, Story, Truth, compared, small_day
 from sanderling.cli.events.numbers import Numbers
-from sanderling.cli.events.run import Ran
+from sanderling.cli.running import Ran
 from sanderling.worlds.social import Delivery, Social
 from sanderling.worlds.social_truth import Fate
 
@@ -182,7 +182,7 @@ def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
 
 
 def test_the_commands_to_try_next_fit_a_terminal() -> None:
-    story = Story(Ran(STATUS, ()), PROOF, Numbers(), "proj_254cc6")
+    story = Story(Ran(STATUS), PROOF, Numbers(), "proj_254cc6")
 
     said = [each for each in story.lines(demo_events.OUT) if isinstance(each, str)]
     shown = [each for each in said if each.startswith("    sanderling")]

@@ -14,7 +14,7 @@ from terminals import interrupted
 
 from sanderling.cli.demos import polling as demo_polling
 from sanderling.cli.demos.polling import Proof, Story, differing
-from sanderling.cli.polling.run import Ran
+from sanderling.cli.running import Ran
 from sanderling.stores.documents import Column, Row, Schema, Table, Whole
 from sanderling.worlds.race import RaceDay, RaceRules, demo
 from sanderling.worlds.race_day import DayRules
@@ -119,7 +119,7 @@ def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
 
 def test_the_commands_to_try_next_fit_a_terminal() -> None:
     day = RaceDay(1, demo())
-    story = Story(Ran(STATUS, (), {}), PROOF, day.tally, day)
+    story = Story(Ran(STATUS), {}, PROOF, day.tally, day)
 
     shown = [line for line in story.words(demo_polling.OUT) if line.startswith("    sanderling")]
 

@@ -13,7 +13,7 @@ from terminals import interrupted
 
 from sanderling.cli.demos import sequence as demo_sequence
 from sanderling.cli.demos.sequence import Proof, Story, small_game
-from sanderling.cli.sequence.run import Ran
+from sanderling.cli.running import Ran
 from sanderling.worlds.game import Game
 from sanderling.worlds.game_schedule import Span
 
@@ -107,7 +107,7 @@ def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
 
 def test_the_commands_to_try_next_fit_a_terminal() -> None:
     game = Game(small_game(), 1)
-    story = Story(Ran(STATUS, (), complete=True), PROOF, game.tally, game)
+    story = Story(Ran(STATUS), PROOF, game.tally, game)
 
     shown = [line for line in story.words(demo_sequence.OUT) if line.startswith("    sanderling")]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done, Process, finish, start
+from command_line import Done, finish, start
+from forked import Forked as Process
 
 from sanderling.clock import SystemClock
 from sanderling.worlds.api import PASSWORD, ApiRules, ApiWorld

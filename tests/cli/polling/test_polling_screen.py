@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from sanderling.cli.polling.news import TOGETHER, News, lines, notable
-from sanderling.cli.polling.run import overall
+from sanderling.cli.polling.poll import overall
 from sanderling.cli.polling.screen import Frame, KindPace, Plain, Screen, Terminal, chosen, fitting
 from sanderling.cli.polling.strips import LONGEST, Strip, Strips, spread
 from sanderling.cli.polling.words import host, lateness, line, milliseconds, now, often, punctual, troubles

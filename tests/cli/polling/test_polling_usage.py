@@ -8,9 +8,8 @@ from command_line import called
 
 from sanderling.cli import reach
 from sanderling.cli.options import WATCHED
-from sanderling.cli.polling.flags import Pace, Telling, Upstream
+from sanderling.cli.polling.flags import Pace, PollFlags, Telling, Upstream
 from sanderling.cli.polling.place import Place
-from sanderling.cli.polling.run import Given
 from sanderling.cli.polling.summary import again
 from sanderling.cli.serving import Serving
 
@@ -182,7 +181,7 @@ def test_a_folder_that_cannot_be_is_a_message() -> None:
 
 
 def test_the_command_to_go_on_with_has_all_flags_and_no_secrets() -> None:
-    given = Given(
+    given = PollFlags(
         Place(out=Path("a b"), database="postgresql://me:p@s:s@db/x?schema=s&password=hush&sslpassword=hush"),
         Upstream(trackside="http://race.example", private=True, max_rps=5.0),
         Pace(race_active="100ms", set=("channelsMs=1m",)),

@@ -13,9 +13,8 @@ from sequence_commands import begin, flags, raids, served, stored
 
 from sanderling.cli import reach
 from sanderling.cli.options import WATCHED
-from sanderling.cli.sequence.flags import Pace, Readings, Upstream
+from sanderling.cli.sequence.flags import CrawlFlags, Pace, Readings, Upstream
 from sanderling.cli.sequence.place import Keeping, Place
-from sanderling.cli.sequence.run import Given
 from sanderling.cli.sequence.summary import again
 from sanderling.clock import SystemClock
 from sanderling.formats.instance import Instance, Message, encode
@@ -371,7 +370,7 @@ def test_ids_that_a_target_leaves_out_are_named(tmp_path: Path) -> None:
 
 
 def test_no_secret_is_in_the_command_to_go_on_with(tmp_path: Path) -> None:
-    given = Given(
+    given = CrawlFlags(
         Place(out=tmp_path),
         Upstream(base="http://127.0.0.1:1", key_file=Path("key")),
         Pace(begin=5, without=("knee", "slew"), workers=30),

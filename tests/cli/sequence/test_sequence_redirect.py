@@ -5,9 +5,10 @@ from pathlib import Path
 
 from aiohttp import web
 
+from sanderling.cli.sequence.crawl import make_fetcher
 from sanderling.cli.sequence.flags import Upstream
-from sanderling.cli.sequence.run import Gear, Given
 from sanderling.clock import SystemClock
+from sanderling.limit import Limiter
 from sanderling.outcome import Code
 
 
@@ -38,9 +39,10 @@ def test_a_redirect_is_an_error_and_takes_no_header_along(tmp_path: Path) -> Non
         here.router.add_get("/{path:.*}", moved)
         first, base = await serving(here)
         upstream = Upstream(url=f"{base}/{{id}}", id_path="id", header_file=tmp_path / "headers", private=True)
-        gear = Gear.make(Given(upstream=upstream), SystemClock())
-        async with gear.http:
-            fetched = await gear.fetcher(SystemClock()).fetch(gear.api.task(7, 1))
+        clock = SystemClock()
+        transport = upstream.transport(Limiter(clock=clock), 1, clock)
+        async with transport.http:
+            fetched = await make_fetcher(transport, clock).fetch(upstream.describe().task(7, 1))
         await first.cleanup()
         await second.cleanup()
         return fetched.outcome.code

@@ -16,19 +16,22 @@ from cyclopts import Parameter
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.demos.folder import make_room, mark
-from sanderling.cli.events.flags import Reading
+from sanderling.cli.events.consume import run_events, wait_until_empty
+from sanderling.cli.events.flags import ConsumeFlags, Reading
 from sanderling.cli.events.numbers import HOUR, LABELS, Numbers, gather
-from sanderling.cli.events.place import KNOWN, Folder
+from sanderling.cli.events.place import KNOWN, OWN_LETTERS, Folder
 from sanderling.cli.events.report import Report, label, told
 from sanderling.cli.events.report_svg import svg
-from sanderling.cli.events.run import Given, Ran, Running, empty, run_events
 from sanderling.cli.events.screen import View, fitting
-from sanderling.cli.loop import ending, run
+from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import DEFAULT, Options
+from sanderling.cli.running import Ran
 from sanderling.cli.screen import Drawing
 from sanderling.cli.worlds.social import Crawler
 from sanderling.clock import SystemClock
 from sanderling.events.outlet import DATABASE
+from sanderling.events.status import EventsStatus
+from sanderling.events.system import EventsSystem
 from sanderling.stores.durable import plainly, sync_folder, write_new
 from sanderling.stores.topic import QueueTopic
 from sanderling.words import count, duration
@@ -85,7 +88,7 @@ def demo_events(
     """Consume a simulated day of batches as they come: every item ends in one row, and a report says what was said."""
     make_room(out, COMMAND, "--out")
     mark(out, COMMAND)
-    with ending(COMMAND, KNOWN):
+    with explain_end(COMMAND, KNOWN):
         stopped = run(_run(out, options, as_json=json))
     if stopped:
         raise KeyboardInterrupt
@@ -97,20 +100,20 @@ async def _run(out: Path, options: Options, *, as_json: bool) -> bool:
     social = Social(SEED, small_day(), began=today - DAY)
     day = Publishing(social, DayClock(social.began))
     screen = fitting(json=as_json, logs=options.log_format is not None, view=View(day.caption, COLUMN))
-    given = Given(Folder(out=out), metrics_port=None)
+    flags = ConsumeFlags(Folder(out=out), metrics_port=None)
     screen.note("A simulated day of social media on this machine; nothing leaves it.")
-    ran = await run_events(given, Reading().analyser(), options, day.clock, screen, until=day.run)
+    ran = await run_events(flags, Reading().analyser(), options, day.clock, screen, until=day.run)
     # Whoever ends it early ends it in the middle of something.
-    proof = await _prove(given, day, complete=day.over)
+    proof = await _prove(flags, day, complete=day.over)
     names = {each.id: each.brand.name for each in social.projects} | {"": "test searches"}
-    async with given.rows.opened(given.folder) as store:
+    async with flags.rows.opened(flags.folder) as store:
         numbers = await gather(store, names, social.began, round(DAY / HOUR))
     await asyncio.to_thread(_write, out / REPORT, svg(numbers, "A simulated day of social media"))
     story = Story(ran, proof, numbers, min((each.id for each in social.projects), key=len))
     screen.end(story.lines(out), story.document(out))
     if not proof.ok:
         raise CommandError("what is stored is not what it should be; please tell us")
-    return bool(ran.signals)
+    return ran.stopped
 
 
 def _write(path: Path, picture: str) -> None:
@@ -128,9 +131,9 @@ class Publishing:
     crawler: Crawler | None = None
     over: bool = False
 
-    async def run(self, now: Running) -> None:
+    async def run(self, system: EventsSystem) -> None:
         """Publish the day bit by bit, and return when all of it is consumed."""
-        at, letters = now.system.stations, now.given.letters
+        at, letters = system.stations, OWN_LETTERS
         self.crawler = Crawler(self.social, at.objects, QueueTopic({letters.routing_key: at.queue}), letters)
         real = SystemClock()
         began = real.now()
@@ -140,7 +143,7 @@ class Publishing:
             await real.sleep(max(0.0, began + SECONDS * (delivery.number / BATCHES) - real.now()))
             while (await at.queue.depth()).ready > AHEAD:
                 await real.sleep(0.05)
-        await empty(now)
+        await wait_until_empty(system)
         self.over = True
 
     def caption(self) -> str:
@@ -202,14 +205,14 @@ class Truth:
                 self.errors.add((truth.event_id, place, item.code))
 
 
-async def _prove(given: Given, day: Publishing, *, complete: bool) -> Proof:
+async def _prove(flags: ConsumeFlags, day: Publishing, *, complete: bool) -> Proof:
     """Compare what is stored with what was published, key by key."""
     truth = Truth()
     for delivery in islice(day.social.deliveries(BATCHES), day.crawler.sent if day.crawler else 0):
         truth.add(day.social, delivery)
-    async with given.letters.opened(given.folder, SystemClock()) as queue:
+    async with flags.letters.opened(flags.folder, SystemClock()) as queue:
         buried = Counter(each.body for each in await queue.dead(DEAD))
-    posts, errors = await asyncio.to_thread(_stored, given.folder.out / DATABASE)
+    posts, errors = await asyncio.to_thread(_stored, flags.folder.out / DATABASE)
     return compared(truth, posts, errors, buried, complete=complete)
 
 
@@ -247,7 +250,7 @@ def compared(
 class Story:
     """What happened."""
 
-    ran: Ran
+    ran: Ran[EventsStatus]
     proof: Proof
     numbers: Numbers
     project: str  # that there are posts of

@@ -33,7 +33,7 @@ from sanderling.cli.demos.house_children import Child, Children, children_in
 from sanderling.cli.demos.house_report import Report, proved, said, waiting
 from sanderling.cli.demos.house_worlds import EVENTS, JOBS, ORDER, Publishing, Worlds, served
 from sanderling.cli.events.place import KNOWN
-from sanderling.cli.loop import ending, run, stoppable
+from sanderling.cli.loop import explain_end, run, stop_on_signals
 from sanderling.cli.status import house_in
 from sanderling.cli.top import top
 from sanderling.cli.top.view import Look
@@ -75,7 +75,7 @@ def demo_house(
     mark(out, COMMAND)
     logs.configure(None, "error")  # what goes wrong is in the picture
     house = House(out, seconds, port, SystemClock(), json, keep_open)
-    with ending(COMMAND, KNOWN):
+    with explain_end(COMMAND, KNOWN):
         found = run(house.run())
     if found.died:
         raise CommandError("\n".join(map(printable, found.mourned())))
@@ -206,7 +206,7 @@ class House:
         quick = asyncio.Event()
         if not drain:
             quick.set()
-        with stoppable(quick.set, self._note, lambda: "stopping") as came:
+        with stop_on_signals(quick.set, self._note, lambda: "stopping") as came:
             self._note(
                 "All are told to stop; events takes what the others found." if drain else "All are told to stop."
             )

@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.demos.limiter_screen import Frame, Screen, Told, fitting
 from sanderling.cli.demos.limiter_summary import summarise
-from sanderling.cli.options import DEFAULT, Options, observed, showing
+from sanderling.cli.options import DEFAULT, Options, expose, observe
 from sanderling.clock import ScaledClock, SystemClock
 from sanderling.limit import Limiter
 from sanderling.observe import logs
@@ -80,7 +80,7 @@ def demo(
 
 async def _run(show: Show, screen: Screen, options: Options) -> None:
     take = partial(show.limiter.snapshot, TOP_HOSTS)
-    async with observed(options, showing(LimiterMetrics, take), say=screen.note), asyncio.TaskGroup() as group:
+    async with observe(options, expose(LimiterMetrics, take), say=screen.note), asyncio.TaskGroup() as group:
         callers = [
             group.create_task(keep_asking(host, show.limiter, show.clock))
             for host in show.hosts

@@ -12,9 +12,9 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli.demos.folder import make_room, mark
-from sanderling.cli.loop import ending
+from sanderling.cli.loop import explain_end
 from sanderling.cli.options import DEFAULT, Options
-from sanderling.cli.pages.crawl import Network, crawl_folder, make_tools, open_folder
+from sanderling.cli.pages.crawl import CrawlFlags, Network, crawl_folder, open_folder
 from sanderling.cli.pages.ledger import ENDS
 from sanderling.cli.pages.screen import fitting
 from sanderling.cli.pages.summary import Summary, summarise
@@ -94,7 +94,7 @@ def demo_pages(
     """Crawl a small simulated web over real HTTP: one of its hosts is slow, one throttles, one fails for a while."""
     make_room(out, COMMAND, "--out")
     clock: Clock = SystemClock() if speed == 1 else ScaledClock(speed)
-    with ending(COMMAND, (FolderError,)):
+    with explain_end(COMMAND, (FolderError,)):
         stopped = asyncio.run(_run(out, clock, options))
     if stopped:
         raise KeyboardInterrupt
@@ -115,10 +115,10 @@ async def _run(out: Path, clock: Clock, options: Options) -> bool:
         screen = fitting(json=False, names={host: f"{name} ({host})" for host, name in hosts.items()})
         screen.note(f"{len(hosts)} simulated hosts, each a port of this machine: nothing leaves it.")
         first, *others = hosts
-        plan, tools = Plan((f"http://{first}/",), tuple(others), 16), make_tools(NETWORK, clock=clock)
+        plan, flags = Plan((f"http://{first}/",), tuple(others), 16), CrawlFlags(network=NETWORK, options=options)
         with open_folder(out, plan, resume=False, clock=clock) as folder:
             mark(out, COMMAND)
-            ran = await crawl_folder(folder, tools, options, clock, screen)
+            ran = await crawl_folder(folder, NETWORK.transport(clock), flags.rules(), flags, clock, screen)
             summary = summarise(folder, ran.last, complete=ran.complete)
     views = {hosts[host.view.host]: host.view for host in ran.last.hosts}
     odd = {

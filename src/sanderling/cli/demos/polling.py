@@ -12,15 +12,17 @@ from sanderling.apis.polled import PolledSource, Wanted
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.demos.folder import make_room, mark
-from sanderling.cli.loop import ending, run
+from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import DEFAULT, Options
-from sanderling.cli.polling.flags import Pace, Upstream
+from sanderling.cli.polling.flags import Pace, PollFlags, Upstream
 from sanderling.cli.polling.place import Place, opened
-from sanderling.cli.polling.run import Gear, Given, Ran, run_polling
+from sanderling.cli.polling.poll import Lateness, run_polling
 from sanderling.cli.polling.screen import fitting
 from sanderling.cli.polling.summary import punctuality
 from sanderling.cli.reach import KNOWN
+from sanderling.cli.running import Ran
 from sanderling.clock import Clock, ScaledClock
+from sanderling.polling.status import PollingStatus
 from sanderling.stores.documents import Document
 from sanderling.stores.polling import Op, PollingStore, Query
 from sanderling.task import Reply
@@ -64,7 +66,7 @@ def demo_polling(
     """Poll a simulated race day: two races, each asked for every 200 ms while it is flown, and nothing is lost."""
     make_room(out, COMMAND, "--out")
     mark(out, COMMAND)
-    with ending(COMMAND, KNOWN):
+    with explain_end(COMMAND, KNOWN):
         stopped = run(_run(out, options, ScaledClock(SPEED), as_json=json))
     if stopped:
         raise KeyboardInterrupt
@@ -75,32 +77,26 @@ async def _run(out: Path, options: Options, clock: ScaledClock, *, as_json: bool
     day = RaceDay(SEED, demo(), began=clock.wall())
     screen = fitting(json=as_json, logs=options.log_format is not None)
     async with RaceServer(day, clock) as server:
-        given = Given(Place(out=out), Upstream(trackside=server.url(), private=True, max_rps=200.0), Pace())
-        gear = Gear.make(given, clock)
+        flags = PollFlags(Place(out=out), Upstream(trackside=server.url(), private=True, max_rps=200.0), Pace())
         screen.note(f"A simulated race day on this machine; nothing leaves it. Time passes {SPEED:g}x.")
-        ending = _Ending(day, clock)
-        ran = await run_polling(given, gear, options, clock, screen, until=ending.wait)
+        ran, late = await run_polling(flags, options, clock, screen, until=lambda _: _wait_for_end(day, clock))
         # Whoever ends it early ends it in the middle of something: then the upstream has gone on.
-        proof = await _prove(given, gear.source, None if ran.signals else day, clock.wall())
-    story = Story(ran, proof, server.tally, day)
+        proof = await _prove(flags, None if ran.signals else day, clock.wall())
+    story = Story(ran, late, proof, server.tally, day)
     screen.end(story.words(out), story.document(out))
     if not proof.ok:
         raise CommandError("what is stored is not what it should be; please tell us")
-    return bool(ran.signals)
+    return ran.stopped
 
 
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    day: RaceDay
-    clock: Clock
-
-    async def wait(self) -> None:
-        await self.clock.sleep(self.day.over + AFTER - (self.clock.wall() - self.day.began))
+async def _wait_for_end(day: RaceDay, clock: Clock) -> None:
+    await clock.sleep(day.over + AFTER - (clock.wall() - day.began))
 
 
-async def _prove(given: Given, source: PolledSource, day: RaceDay | None, wall: float) -> Proof:
+async def _prove(flags: PollFlags, day: RaceDay | None, wall: float) -> Proof:
     """Compare what is stored with its changes, and with what the upstream says now."""
-    async with opened(given.place, source.schema, source.name) as (store, _):
+    source = flags.upstream.describe()
+    async with opened(flags.place, source.schema, source.name) as (store, _):
         rows = await _rows(store, source)
         numbers, made = await _replayed(store)
         differ = 0
@@ -157,7 +153,8 @@ async def _replayed(store: PollingStore) -> tuple[list[int], Tables]:
 class Story:
     """What happened."""
 
-    ran: Ran
+    ran: Ran[PollingStatus]
+    late: Lateness
     proof: Proof
     tally: RaceTally
     day: RaceDay
@@ -182,7 +179,7 @@ class Story:
 
     def words(self, out: Path) -> Iterator[str]:
         """The same as lines; those that are indented must not be broken."""
-        last, early = self.ran.last, bool(self.ran.signals)
+        last, early = self.ran.last, self.ran.stopped
         yield ""
         yield (
             f"{'Ended early: polled' if early else 'Polled'} a race day for {duration(last.seconds)} of its time, "
@@ -190,7 +187,7 @@ class Story:
         )
         if not early:
             yield from self._races()
-        yield from punctuality(self.ran)
+        yield from punctuality(self.late)
         yield from self._proven(early=early)
         yield ""
         yield "To look at the targets and settings; and to serve a larger day, to poll by hand:"

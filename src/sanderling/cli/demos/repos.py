@@ -11,13 +11,14 @@ from typing import Any
 
 from sanderling.cli import CommandError
 from sanderling.cli.demos.folder import make_room, mark
-from sanderling.cli.loop import ending
+from sanderling.cli.loop import explain_end
 from sanderling.cli.options import Options
-from sanderling.cli.repos.crawl import KNOWN, opened
+from sanderling.cli.repos.crawl import KNOWN, open_stores, run_crawl
 from sanderling.cli.repos.directory import FILE
+from sanderling.cli.repos.flags import Asking, Keeping
 from sanderling.cli.repos.progress import USUAL, Place
-from sanderling.cli.repos.run import Asking, Keeping, Ran, Tools, run_crawl
 from sanderling.cli.repos.screen import fitting
+from sanderling.cli.running import Ran
 from sanderling.clock import Clock, ScaledClock
 from sanderling.extras import have
 from sanderling.fetch.attempts import Fetcher
@@ -32,6 +33,7 @@ from sanderling.repos.inspect import verify
 from sanderling.repos.replay import Replay
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.repos.segments import segments_in
+from sanderling.repos.status import RepoStatus
 from sanderling.repos.update import Tools as UpdateTools
 from sanderling.repos.update import follow_log
 from sanderling.words import count, duration, size
@@ -76,7 +78,7 @@ def demo_repos(place: Place, options: Options, *, as_json: bool) -> None:
     here = Place(output_dir=out)
     make_room(out, COMMAND, "--output-dir")
     mark(out, COMMAND)
-    with ending("sanderling repos crawl --demo", KNOWN):
+    with explain_end("sanderling repos crawl --demo", KNOWN):
         stopped = asyncio.run(_run(here, options, ScaledClock(SPEED), as_json=as_json))
     if stopped:
         raise KeyboardInterrupt
@@ -92,12 +94,13 @@ async def _run(place: Place, options: Options, clock: Clock, *, as_json: bool) -
         )
         dids = await _learn(server.fleet.plc.origin, place.output_dir / FILE, clock)
         screen.note(f"{count(dids, 'DID')} learned from the simulated log of did:plc")
-        with opened(place, ASKING, KEEPING, screen, clock) as parts:
-            ran = await run_crawl(parts, Tools.make(ASKING, KEEPING, clock), options, clock=clock, screen=screen)
-            parts.segments.close()
-            failed = parts.progress.view().failed
+        transport, rules = ASKING.transport(clock), KEEPING.rules(ASKING)
+        with open_stores(place, ASKING, KEEPING, screen, clock) as stores:
+            ran = await run_crawl(stores, transport, rules, options, clock, screen)
+            stores.segments.close()
+            failed = stores.progress.view().failed
     proof = await asyncio.to_thread(_prove, server.fleet, failed, place.output_dir)
-    screen.end(_words(ran, proof, server.tallies, place.output_dir), _document(ran, proof, place.output_dir))
+    screen.end(_words(ran, failed, proof, server.tallies, place.output_dir), _document(ran, proof, place.output_dir))
     if not ran.stopped and not proof.ok:
         raise CommandError("the archive is not what it should be; please tell us")
     return ran.stopped
@@ -141,7 +144,7 @@ def _prove(fleet: Fleet, failed: dict[str, int], folder: Path) -> Proof:
     )
 
 
-def _document(ran: Ran, proof: Proof, folder: Path) -> dict[str, Any]:
+def _document(ran: Ran[RepoStatus], proof: Proof, folder: Path) -> dict[str, Any]:
     return {
         "complete": ran.complete,
         "ok": proof.ok,
@@ -157,7 +160,9 @@ def _document(ran: Ran, proof: Proof, folder: Path) -> dict[str, Any]:
     }
 
 
-def _words(ran: Ran, proof: Proof, tallies: dict[str, Tally], folder: Path) -> Iterator[str]:
+def _words(
+    ran: Ran[RepoStatus], failed: dict[str, int], proof: Proof, tallies: dict[str, Tally], folder: Path
+) -> Iterator[str]:
     """What happened, as lines; those that are indented must not be broken."""
     last = ran.last
     yield ""
@@ -166,7 +171,7 @@ def _words(ran: Ran, proof: Proof, tallies: dict[str, Tally], folder: Path) -> I
     how = "Archived" if ran.complete else "Ended early, with"
     yield f"{how} {done}, from {count(last.hosts_known, 'host')} in {took}."
     if ran.complete:
-        yield from _stories(ran, tallies)
+        yield from _stories(failed, tallies)
         yield ""
         yield from _proven(proof)
     out = shlex.quote(str(folder))
@@ -181,9 +186,8 @@ def _words(ran: Ran, proof: Proof, tallies: dict[str, Tally], folder: Path) -> I
     yield ""
 
 
-def _stories(ran: Ran, tallies: dict[str, Tally]) -> Iterator[str]:
+def _stories(ended: dict[str, int], tallies: dict[str, Tally]) -> Iterator[str]:
     limited, failing, lying = (tallies[f"{name}.example"] for name in ("limited", "failing", "lying"))
-    ended = ran.kept.view.failed
     yield ""
     yield (
         f"limited allows 30 requests in 10 s, and says what is left: it was asked {limited.asked} times and had to "

@@ -16,19 +16,20 @@ from sanderling.apis.numbered import Status
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.demos.folder import make_room, mark
-from sanderling.cli.loop import ending, run
+from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.reach import KNOWN
-from sanderling.cli.sequence.crawl import opened
-from sanderling.cli.sequence.flags import Pace, Upstream
+from sanderling.cli.running import Ran
+from sanderling.cli.sequence.crawl import open_state, run_crawl
+from sanderling.cli.sequence.flags import CrawlFlags, Pace, Upstream
 from sanderling.cli.sequence.place import ROWS, Place
-from sanderling.cli.sequence.run import Gear, Given, Ran, run_crawl
 from sanderling.cli.sequence.screen import fitting
 from sanderling.cli.sequence.words import age
 from sanderling.clock import Clock, ScaledClock
 from sanderling.sequence.guard import GuardRules
 from sanderling.sequence.scaling import ScaleRules
 from sanderling.sequence.state import SequenceState
+from sanderling.sequence.status import SequenceStatus
 from sanderling.sequence.system import SequenceRules
 from sanderling.words import count, duration
 from sanderling.worlds.game import Game, GameRules, GameTally
@@ -91,7 +92,7 @@ def demo_sequence(
     """Follow a simulated game: catch up, skip a gap, wait at the head, sit out a maintenance, and lose nothing."""
     make_room(out, COMMAND, "--out")
     mark(out, COMMAND)
-    with ending(COMMAND, KNOWN):
+    with explain_end(COMMAND, KNOWN):
         stopped = run(_run(out, options, ScaledClock(SPEED), as_json=json))
     if stopped:
         raise KeyboardInterrupt
@@ -114,17 +115,16 @@ async def _run(out: Path, options: Options, clock: Clock, *, as_json: bool) -> b
     screen = fitting(json=as_json, logs=options.log_format is not None)
     async with GameServer(game, clock) as server:
         pace = Pace(target=game.first, buffer=0, until=game.head(game.began + END), max_workers=60)
-        given = Given(Place(out=out), Upstream(base=server.url(), private=True), pace)
-        gear = replace(Gear.make(given, clock), rules=RULES)
+        flags = CrawlFlags(Place(out=out), Upstream(base=server.url(), private=True), pace)
         screen.note(f"A simulated game on this machine; nothing leaves it. Time passes {SPEED:g}x.")
-        with opened(given.place) as state:
-            ran = await run_crawl(given, gear, state, options, clock, screen)
+        ran = await run_crawl(flags, options, clock, screen, RULES)
+        with open_state(flags.place) as state:
             proof = await asyncio.to_thread(_prove, game, state, out / ROWS)
     story = Story(ran, proof, server.tally, game)
     screen.end(story.words(out), story.document(out))
     if not proof.ok:
         raise CommandError("what is stored is not what it should be; please tell us")
-    return bool(ran.signals)
+    return ran.stopped
 
 
 def _prove(game: Game, state: SequenceState, rows: Path) -> Proof:
@@ -154,7 +154,7 @@ def _prove(game: Game, state: SequenceState, rows: Path) -> Proof:
 class Story:
     """What happened."""
 
-    ran: Ran
+    ran: Ran[SequenceStatus]
     proof: Proof
     tally: GameTally
     game: Game

@@ -1,6 +1,6 @@
 """The flags of `sanderling events consume`, and what each group of them makes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +8,9 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
-from sanderling.cli.events.place import Bodies, Letters
+from sanderling.cli.alerting import NOBODY, Alerting
+from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, OWN_ROWS, Bodies, Folder, Letters, Rows
+from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.events.analysis.analyse import Analyser
 from sanderling.events.analysis.intent import load_intents
 from sanderling.events.analysis.keywords import load_aspects
@@ -24,6 +26,7 @@ from sanderling.stores.queue import MOST_PREFETCH
 
 VOCABULARY, CODES = "vocab.txt", "bpe.codes"
 MB = 1 << 20
+METRICS_PORT = 9090  # where dashboards of such services look
 
 
 @Parameter(name="*")
@@ -120,3 +123,17 @@ class Reading:
             return LexiconModel(load_lexicon(self.lexicon))
         codes = self.model.with_name(CODES)
         return OnnxModel(self.model, PhobertTokens(self.model.with_name(VOCABULARY), codes if codes.exists() else None))
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeFlags:
+    """All flags of consuming, but for those that watch it and those of the analysis."""
+
+    folder: Folder = field(default_factory=Folder)
+    rows: Rows = OWN_ROWS
+    bodies: Bodies = OWN_BODIES
+    letters: Letters = OWN_LETTERS
+    work: Work = field(default_factory=Work)
+    serving: Serving = UNSERVED
+    alerting: Alerting = NOBODY
+    metrics_port: int | None = METRICS_PORT  # where metrics are, if nobody asked for them and it is free; None: nowhere

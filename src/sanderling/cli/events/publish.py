@@ -32,7 +32,7 @@ from sanderling.cli.events.place import (
     Rows,
 )
 from sanderling.cli.events.sink import Where, outlet, source_of
-from sanderling.cli.loop import ending, run
+from sanderling.cli.loop import explain_end, run
 from sanderling.cli.reach import reached
 from sanderling.clock import SystemClock
 from sanderling.events.outlet import Outlet
@@ -137,7 +137,7 @@ def publish(  # noqa: PLR0913 - a flag each
     flags |= {"--task-type": task_type if task_type != TASK else "", "--batch": str(batch or "")}
     words = [word for flag, value in flags.items() if value for word in (flag, value)]
     onward = again("events publish", *files, *words, folder, rows, bodies, letters)
-    with Progress(shown=not json) as progress, ending(onward, KNOWN):
+    with Progress(shown=not json) as progress, explain_end(onward, KNOWN):
         total = run(_publish(files, source, SinkRules(items=batch), where, progress))
     _tell(total, source, where, as_json=json)
     if total.unsent:

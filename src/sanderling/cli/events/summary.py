@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from sanderling.cli import command_line
-from sanderling.cli.events.run import Given, Ran
+from sanderling.cli.events.flags import ConsumeFlags
 from sanderling.cli.events.words import done, errors, messages, queue, sentiments, troubles
+from sanderling.events.status import EventsStatus
 from sanderling.words import count, duration
 
 
-def summarise(given: Given, ran: Ran) -> dict[str, Any]:
+def summarise(flags: ConsumeFlags, last: EventsStatus) -> dict[str, Any]:
     """What `--json` prints."""
-    last = ran.last
     return {
         "seconds": round(last.seconds, 3),
         "messages": {
@@ -39,13 +39,12 @@ def summarise(given: Given, ran: Ran) -> dict[str, Any]:
             "dead": last.queue.dead,
         },
         "trouble": list(troubles(last)),
-        "out": str(given.folder.out),
+        "out": str(flags.folder.out),
     }
 
 
-def words(given: Given, ran: Ran, onward: str) -> Iterator[str]:
+def words(flags: ConsumeFlags, last: EventsStatus, onward: str) -> Iterator[str]:
     """The summary as lines, with the command to go on with; those that are indented must not be broken."""
-    last = ran.last
     yield ""
     yield f"Consumed for {duration(last.seconds)}: {done(last)}."
     yield f"Messages: {messages(last)}; the queue: {queue(last)}."
@@ -58,7 +57,7 @@ def words(given: Given, ran: Ran, onward: str) -> Iterator[str]:
         yield ""
         yield f"{count(last.queue.dead, 'message')} given up. Why, and how to try again:"
         yield ""
-        yield f"    {command_line.again('events dead list', given.folder, given.letters)}"
+        yield f"    {command_line.again('events dead list', flags.folder, flags.letters)}"
     yield ""
     yield "Go on with:"
     yield ""

@@ -6,41 +6,38 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
 from sanderling.cli import loop as event_loop
-from sanderling.cli.client import client
+from sanderling.cli.client import make_transport
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.jobs.load import load_job, read_arguments
 from sanderling.cli.jobs.summary import JobSummary, summarise, words
 from sanderling.cli.limits import Law, make_limiter
-from sanderling.cli.options import BOUNDED, Bounded, Options, beside, disk_room, observed, pace_of, showing
+from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.pages.screen import Screen, Words, fitting
-from sanderling.cli.watching import drawn, kept, obey, told, watched
+from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import SystemClock
 from sanderling.engine.rules import EngineRules
 from sanderling.fetch.cache import Cache
-from sanderling.fetch.http import Http, HttpRules
-from sanderling.flow.desk import Desk, desk_in
-from sanderling.flow.memory import Memory
+from sanderling.fetch.http import Http
+from sanderling.fetch.transport import Transport, connections_for
+from sanderling.flow.desk import desk_in
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.job import Job, JobError
 from sanderling.jobs.run import JobRun, JobTools, hosts_of
-from sanderling.jobs.running import BODIES, MOST_DECODED, MOST_RAW, RPS
+from sanderling.jobs.running import BODIES, RPS, http_rules
 from sanderling.jobs.status import JobStatus, status
 from sanderling.jobs.watchdog import LONGEST, Watchdog
-from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.metrics_jobs import JobMetrics
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
-from sanderling.stores.limiter_file import keep, recall
-from sanderling.stores.status_file import write_status
 
 UNFINISHED = 3  # the exit code if requests still wait: for hosts that do not answer, or for readers that are gone
 SHOWN = 100  # hosts that a screen chooses from, four times a second
@@ -70,26 +67,25 @@ class Asking:
     private: Annotated[bool, Parameter(negative=())] = False
     """Allow your own machine and network, which are refused otherwise."""
 
+    def most(self, job: Job) -> float:
+        """Requests a second to each host at most."""
+        return self.rps or job.rps or RPS
+
+    def transport(self, job: Job) -> Transport[Http]:
+        """The client and the limiter that go with the job and the flags. Raises CommandError."""
+        most = self.most(job)
+        limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace))
+        return make_transport(http_rules(most), limiter, BODIES, self.contact, private=self.private)
+
+    def open_cache(self) -> Cache | None:
+        """The folder for answers, if there is one. Raises CommandError."""
+        try:
+            return None if self.cache is None else Cache(self.cache)
+        except FolderError as error:
+            raise CommandError(f"--cache: {error}", code=2) from None
+
 
 USUAL = Asking()
-
-
-class Network(NamedTuple):
-    """What hosts are asked with, and by which rules."""
-
-    http: Http
-    memory: Memory
-    limiter: Limiter
-    rules: EngineRules
-    cache: Cache | None
-
-
-class Ran(NamedTuple):
-    """How a run went: how it stood at its end, whether all is decided, whether somebody stopped it."""
-
-    last: JobStatus
-    complete: bool
-    stopped: bool
 
 
 def run(  # noqa: PLR0913 - a flag each
@@ -127,14 +123,14 @@ def run(  # noqa: PLR0913 - a flag each
     if out is None:
         raise CommandError(f"no folder is given; expected --out DIR, as in: {again('run', file, '--out', job.name)}", 2)
     flags = [each for pair in set for each in ("--set", pair)]
-    network = make_network(job, asking)
+    transport, cache = asking.transport(job), asking.open_cache()
     with open_folder(out, job, given) as folder:
         if retry:
             folder.frontier.reopen(End.FAILED)
         go_on = again("run", file, "--out", out, *flags, asking, options)
         screen = fitting(json=json, words=RECORDS)
-        with event_loop.ending(go_on, (FolderError, JobError)):
-            ran = event_loop.run(run_folder(job, folder, network, options, screen))
+        with event_loop.explain_end(go_on, (FolderError, JobError)):
+            ran = event_loop.run(run_folder(job, folder, transport, asking, options, screen, cache=cache))
         once_more = again("run", file, "--out", out, *flags, "--retry", asking, options)
         summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, retry=once_more)
     screen.end(words(summary), summary.as_json())
@@ -164,66 +160,38 @@ def open_folder(out: Path, job: Job, given: Mapping[str, str]) -> Iterator[JobFo
         yield folder
 
 
-def make_network(job: Job, asking: Asking) -> Network:
-    """The client, the limiter and the rules that go with the job and the flags. Raises CommandError."""
-    most = asking.rps or job.rps or RPS
-    per_host = min(64, max(8, ceil(most)))
-    rules = HttpRules(most_raw=MOST_RAW, most_decoded=MOST_DECODED, connections_per_host=per_host)
-    memory = Memory(BODIES)
-    try:
-        cache = None if asking.cache is None else Cache(asking.cache)
-    except FolderError as error:
-        raise CommandError(f"--cache: {error}", code=2) from None
-    return Network(
-        http=client(rules, asking.contact, private=asking.private, memory=memory),
-        memory=memory,
-        limiter=make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=asking.pace)),
-        rules=EngineRules(per_host=per_host, patience=asking.patience),
-        cache=cache,
-    )
-
-
-async def run_folder(job: Job, folder: JobFolder, network: Network, options: Options, screen: Screen) -> Ran:
+async def run_folder(  # noqa: PLR0913 - what a job is run with
+    job: Job,
+    folder: JobFolder,
+    transport: Transport[Http],
+    asking: Asking,
+    options: Options,
+    screen: Screen,
+    *,
+    cache: Cache | None = None,
+) -> Ran[JobStatus]:
     """Run until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
     clock = SystemClock()
-    recall(network.limiter, folder.path)
     with ThreadPoolExecutor(1, "folder") as thread, Watchdog(folder.path, LONGEST) as dog:
-        desk = desk_in(thread)
-        tools = JobTools(network.http, network.limiter, clock, desk, network.memory, dog, network.cache)
-        job_run = JobRun(job, folder, hosts_of(job), tools, network.rules)
-        ran = await _run(job_run, network, options, screen, desk)
-        await desk(folder.finish, clock.wall(), ran.complete)
-        await desk(write_status, folder.path, ran.last)
-        await desk(keep, folder.path, list(network.limiter.saving()))
+        executor = desk_in(thread)
+        tools = JobTools(transport.http, transport.limiter, clock, executor, transport.memory, dog, cache)
+        rules = EngineRules(per_host=connections_for(asking.most(job)), patience=asking.patience)
+        job_run = JobRun(job, folder, hosts_of(job), tools, rules)
+        started = clock.now()
+
+        def take(top: int = 1000, *, running: bool = True) -> JobStatus:
+            return status(job_run, clock.now() - started, top, running=running)
+
+        shell = Shell(
+            folder=folder.path,
+            options=options,
+            screen=screen,
+            executor=executor,
+            status=take,
+            frame=partial(take, SHOWN),
+            metrics=expose(JobMetrics, partial(take, 0)),
+            transport=transport,
+        )
+        ran = await run_system(job_run, shell)
+        await executor(folder.finish, clock.wall(), ran.complete)
     return ran
-
-
-async def _run(job_run: JobRun, network: Network, options: Options, screen: Screen, desk: Desk) -> Ran:
-    """Run the job, and show how it goes, until it ends or somebody stops it."""
-    clock, path = job_run.clock, job_run.folder.path
-    started = clock.now()
-
-    def now(top: int = 1000) -> JobStatus:
-        return status(job_run, clock.now() - started, top)
-
-    async with (
-        observed(options, pace_of(network.limiter), showing(JobMetrics, partial(now, 0)), say=screen.note),
-        beside(options, path, screen.note),
-        network.http,
-    ):
-        finishing = partial(_finishing, job_run)
-        with event_loop.stoppable(job_run.stop, screen.note, finishing) as stops, screen:
-            complete = await watched(
-                job_run.run(),
-                drawn(screen, partial(now, SHOWN)),
-                told(path, now, desk),
-                kept(network.limiter, path, desk),
-                obey(path, job_run.control, screen.note, disk_room(options, path)),
-            )
-            last = status(job_run, clock.now() - started, running=False)
-            screen.show(last)
-    return Ran(last, complete, bool(stops))
-
-
-def _finishing(job_run: JobRun) -> str:
-    return event_loop.finishing(job_run.engine.inflight)

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from sanderling.cli import CommandError
 from sanderling.cli import loop as event_loop
-from sanderling.cli.jobs.run import Asking, exit_with, make_network, open_folder, run_folder
+from sanderling.cli.jobs.run import Asking, exit_with, open_folder, run_folder
 from sanderling.cli.jobs.summary import JobSummary, summarise
 from sanderling.cli.options import Options
 from sanderling.cli.screen import Silent
@@ -39,10 +39,10 @@ def show_sample(  # noqa: PLR0913 - what the command was given
     sampled = copy.copy(job)
     sampled.max_records = number
     sampled.max_requests = min(job.max_requests or sys.maxsize, max(LEAST_REQUESTS, REQUESTS_EACH * number))
-    network = make_network(sampled, asking)
+    transport, cache = asking.transport(sampled), asking.open_cache()
     with TemporaryDirectory(prefix="sanderling-try-") as folder, open_folder(Path(folder), sampled, given) as held:
-        with event_loop.ending("", (FolderError, JobError)):
-            ran = event_loop.run(run_folder(sampled, held, network, options, Silent()))
+        with event_loop.explain_end("", (FolderError, JobError)):
+            ran = event_loop.run(run_folder(sampled, held, transport, asking, options, Silent(), cache=cache))
         summary = summarise(held, ran.last, complete=ran.complete)
         with (held.path / RECORDS).open(encoding="utf-8") as lines:
             for line in islice(lines, number):

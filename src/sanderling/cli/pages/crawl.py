@@ -1,39 +1,38 @@
 """`sanderling pages crawl`: crawl documents politely, with nothing lost."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
-from sanderling.cli.client import client
+from sanderling.cli.client import make_transport
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import listing
 from sanderling.cli.limits import Law, make_limiter
-from sanderling.cli.loop import ending, finishing, run, stoppable
-from sanderling.cli.options import BOUNDED, Bounded, Options, beside, disk_room, observed, pace_of, showing
+from sanderling.cli.loop import explain_end, run
+from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.pages.screen import Screen, fitting
 from sanderling.cli.pages.summary import summarise, words
-from sanderling.cli.watching import drawn, kept, obey, told, watched
+from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import Clock, SystemClock
 from sanderling.engine.handover import HandOverError
 from sanderling.extras import missing
-from sanderling.fetch.http import Http, HttpRules
-from sanderling.flow.desk import Desk, desk_in
-from sanderling.flow.memory import Memory
-from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.fetch.http import Http
+from sanderling.fetch.transport import Transport, connections_for
+from sanderling.flow.desk import desk_in
+from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.metrics import PagesMetrics
-from sanderling.pages.crawl import Crawl, Hands
-from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
+from sanderling.pages.crawl import Crawl
+from sanderling.pages.crawling import BODIES, http_rules
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.leave_out import LeaveOut
 from sanderling.pages.parquet import have_parquet
@@ -42,8 +41,6 @@ from sanderling.pages.status import Status, status
 from sanderling.pages.urls import Scope, UrlError, normalise, read_seeds
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
-from sanderling.stores.limiter_file import keep, recall
-from sanderling.stores.status_file import write_status
 
 NO_PARQUET = missing("pyarrow", "Parquet")
 UNFINISHED = 3  # the exit code if URLs still wait: their hosts did not answer, or the crawl was drained
@@ -73,18 +70,23 @@ class Network:
     private: Annotated[bool, Parameter(negative=())] = False
     """Allow your own machine and network, which are refused otherwise."""
 
+    def transport(self, clock: Clock | None = None) -> Transport[Http]:
+        """The client and the limiter that go with the flags. Raises CommandError."""
+        limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(self.rps), strategy=self.pace), clock)
+        return make_transport(http_rules(self.rps), limiter, BODIES, self.contact, private=self.private, clock=clock)
+
 
 USUAL = Network()
 
 
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What a crawl is run with, beside its folder."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlFlags:
+    """The flags of a crawl, beside those that say what to crawl."""
 
-    http: Http
-    memory: Memory
-    limiter: Limiter
-    rules: CrawlRules
+    network: Network = USUAL
+    onward: Onward = NOWHERE
+    options: Options = BOUNDED
+    max_pages: int | None = None
     parquet: bool | None = None  # where nobody said, it is written if that is possible
 
     @property
@@ -93,18 +95,23 @@ class Tools:
         return have_parquet() if self.parquet is None else self.parquet
 
     @property
-    def without_parquet(self) -> str:
-        """Why Parquet is not written, though nobody said that it should not be; empty if it is."""
-        return "" if self.parquet is not None or have_parquet() else f"No Parquet is written: {NO_PARQUET}"
+    def without_parquet(self) -> tuple[str, ...]:
+        """Why Parquet is not written, though nobody said that it should not be."""
+        return () if self.parquet is not None or have_parquet() else (f"No Parquet is written: {NO_PARQUET}",)
 
+    def rules(self) -> CrawlRules:
+        """The rules that go with the flags. Raises CommandError."""
+        network = self.network
+        listed = None if network.leave_out is None else listing("--leave-out", network.leave_out, LeaveOut.read)
+        per_host = connections_for(network.rps)
+        return CrawlRules(per_host=per_host, max_pages=self.max_pages, patience=network.patience, leave_out=listed)
 
-class Ran(NamedTuple):
-    """How a run went: how it stood at its end, whether all is decided, whether somebody stopped it, what went on."""
-
-    last: Status
-    complete: bool
-    stopped: bool
-    onward: tuple[str, ...] = ()
+    def again(self, folder: CrawlFolder) -> str:
+        """The command that goes on with this crawl; what to crawl is in the folder. A limit reached is left out."""
+        limit = None if folder.ledger.counts()[End.LEFT] else self.max_pages
+        flags = ["--no-parquet"] if self.parquet is False else []
+        flags += [] if limit is None else ["--max-pages", str(limit)]
+        return again("pages crawl", "--resume", "--out", folder.path, *flags, self.network, self.onward, self.options)
 
 
 def crawl(  # noqa: PLR0913 - a flag each
@@ -144,26 +151,26 @@ def crawl(  # noqa: PLR0913 - a flag each
     plan = _plan(urls, seeds, allow, depth)
     if plan is None and not resume:
         raise CommandError("no address given; try: sanderling pages crawl https://example.org/ --out example", code=2)
-    tools, clock = make_tools(network, max_pages=max_pages, parquet=parquet), SystemClock()
-    with open_folder(out, plan, resume=resume, clock=clock) as folder:
+    flags = CrawlFlags(network=network, onward=onward, options=options, max_pages=max_pages, parquet=parquet)
+    transport, rules = network.transport(), flags.rules()
+    with open_folder(out, plan, resume=resume, clock=SystemClock()) as folder:
         if resume:
             folder.ledger.reopen(End.LEFT)
-        run_crawl(folder, tools, network, options, as_json=json, onward=onward)
+        run_crawl(folder, transport, rules, flags, as_json=json)
 
 
 def run_crawl(
-    folder: CrawlFolder, tools: Tools, network: Network, options: Options, *, as_json: bool, onward: Onward = NOWHERE
+    folder: CrawlFolder, transport: Transport[Http], rules: CrawlRules, flags: CrawlFlags, *, as_json: bool
 ) -> None:
     """Crawl the folder to its end, show how it goes, and exit with the code that says how it went."""
     screen = fitting(json=as_json)
-    if tools.without_parquet:
-        screen.note(tools.without_parquet)
-    with ending(_again(folder, tools, network, onward, options), (FolderError, HandOverError)):
-        ran = run(crawl_folder(folder, tools, options, SystemClock(), screen, onward))
-    go_on = _again(folder, tools, network, onward, options)
-    summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, given=(network, onward))
-    notes = [tools.without_parquet] if tools.without_parquet else []
-    screen.end([*words(summary), *ran.onward, *notes], summary.as_json())
+    for line in flags.without_parquet:
+        screen.note(line)
+    with explain_end(flags.again(folder), (FolderError, HandOverError)):
+        ran = run(crawl_folder(folder, transport, rules, flags, SystemClock(), screen))
+    given = flags.network, flags.onward
+    summary = summarise(folder, ran.last, complete=ran.complete, again=flags.again(folder), given=given)
+    screen.end([*words(summary), *ran.notes, *flags.without_parquet], summary.as_json())
     if ran.stopped:
         sys.exit(130)
     if summary.waiting:
@@ -172,55 +179,33 @@ def run_crawl(
         sys.exit(1)
 
 
-def _again(folder: CrawlFolder, tools: Tools, *given: object) -> str:
-    """The command that goes on with this crawl; what to crawl is in the folder. A limit that is reached is left out."""
-    limit = None if folder.ledger.counts()[End.LEFT] else tools.rules.max_pages
-    flags = [*(["--no-parquet"] if tools.parquet is False else []), *([] if limit is None else ["--max-pages", limit])]
-    return again("pages crawl", "--resume", "--out", folder.path, *flags, *given)
-
-
 async def crawl_folder(
-    folder: CrawlFolder, tools: Tools, options: Options, clock: Clock, screen: Screen, onward: Onward = NOWHERE
-) -> Ran:
+    folder: CrawlFolder, transport: Transport[Http], rules: CrawlRules, flags: CrawlFlags, clock: Clock, screen: Screen
+) -> Ran[Status]:
     """Crawl until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
-    recall(tools.limiter, folder.path)
+    onward = flags.onward
     with ThreadPoolExecutor(1, "folder") as thread:
-        desk = desk_in(thread)
+        executor = desk_in(thread)
         async with onward.pages(clock, screen.note) as feed:
-            hands = Hands(desk, tools.memory, feed)
-            crawl = Crawl(folder, tools.http, tools.limiter, rules=tools.rules, clock=clock, hands=hands)
-            ran = await _run(crawl, tools, options, screen, desk, crawl.stop)
-            await desk(folder.finish, clock.wall(), ran.complete, tools.writes_parquet)
-            await desk(write_status, folder.path, ran.last)
-            await desk(keep, folder.path, list(tools.limiter.saving()))
-    return ran._replace(onward=onward.words(feed))
+            crawl = Crawl(folder, transport, executor, rules=rules, clock=clock, hand_over=feed)
+            started = clock.now()
 
+            def take(top: int = 1000, *, running: bool = True) -> Status:
+                return status(crawl, clock.now() - started, top, running=running)
 
-async def _run(
-    crawl: Crawl, tools: Tools, options: Options, screen: Screen, desk: Desk, stop: Callable[[], None]
-) -> Ran:
-    """Run the crawl, and show how it goes, until it ends or somebody stops it."""
-    started, path, clock = crawl.clock.now(), crawl.folder.path, crawl.clock
-
-    def now(top: int = 1000) -> Status:
-        return status(crawl, clock.now() - started, top)
-
-    async with (
-        observed(options, pace_of(crawl.limiter), showing(PagesMetrics, partial(now, 0)), say=screen.note),
-        beside(options, path, screen.note),
-        tools.http,
-    ):
-        with stoppable(stop, screen.note, lambda: finishing(crawl.inflight)) as stops, screen:
-            complete = await watched(
-                crawl.run(),
-                drawn(screen, partial(now, SHOWN)),
-                told(path, now, desk),
-                kept(crawl.limiter, path, desk),
-                obey(path, crawl.control, screen.note, disk_room(options, path)),
+            shell = Shell(
+                folder=folder.path,
+                options=flags.options,
+                screen=screen,
+                executor=executor,
+                status=take,
+                frame=partial(take, SHOWN),
+                metrics=expose(PagesMetrics, partial(take, 0)),
+                transport=transport,
             )
-            last = status(crawl, clock.now() - started, running=False)
-            screen.show(last)
-    return Ran(last, complete, bool(stops))
+            ran = await run_system(crawl, shell)
+            await executor(folder.finish, clock.wall(), ran.complete, flags.writes_parquet)
+    return replace(ran, notes=onward.words(feed))
 
 
 def _plan(urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], depth: int) -> Plan | None:
@@ -236,23 +221,6 @@ def _plan(urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], dep
     except OSError as error:
         raise CommandError(f"--seeds: cannot read {seeds}: {error.strerror}", code=2) from None
     return plan if plan.seeds else None
-
-
-def make_tools(
-    network: Network, *, clock: Clock | None = None, max_pages: int | None = None, parquet: bool | None = None
-) -> Tools:
-    """The client, the limiter and the rules that go with the flags."""
-    per_host = min(64, max(8, ceil(network.rps)))
-    rules = HttpRules(most_raw=MOST_RAW, most_decoded=MOST_DECODED, connections_per_host=per_host)
-    listed = None if network.leave_out is None else listing("--leave-out", network.leave_out, LeaveOut.read)
-    memory = Memory(BODIES)
-    return Tools(
-        http=client(rules, network.contact, private=network.private, clock=clock, memory=memory),
-        memory=memory,
-        limiter=make_limiter(LimiterRules(pace=PaceRules.up_to(network.rps), strategy=network.pace), clock),
-        rules=CrawlRules(per_host=per_host, max_pages=max_pages, patience=network.patience, leave_out=listed),
-        parquet=parquet,
-    )
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from sanderling.cli import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.options import DEFAULT, Options
-from sanderling.cli.pages.crawl import USUAL, Network, make_tools, open_folder, run_crawl
+from sanderling.cli.pages.crawl import USUAL, CrawlFlags, Network, open_folder, run_crawl
 from sanderling.cli.pages.status import check_crawl
 from sanderling.cli.pages.summary import FAULTS, by_reason, hosts_aside, meaning, reasons
 from sanderling.clock import SystemClock
@@ -89,10 +89,11 @@ def _retry(folder: Path, network: Network, onward: Onward, options: Options, *, 
         for line in _not_asked(folder, again("pages crawl", "--resume", "--out", folder, network, onward)):
             print(line)
         return
-    tools, clock = make_tools(network), SystemClock()
-    with open_folder(folder, None, resume=True, clock=clock) as crawl:
+    flags = CrawlFlags(network=network, onward=onward, options=options)
+    transport, rules = network.transport(), flags.rules()
+    with open_folder(folder, None, resume=True, clock=SystemClock()) as crawl:
         crawl.ledger.reopen(End.FAILED)
-        run_crawl(crawl, tools, network, options, as_json=as_json, onward=onward)
+        run_crawl(crawl, transport, rules, flags, as_json=as_json)
 
 
 def _not_asked(folder: Path, go_on: str) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -15,18 +15,21 @@ from sanderling.apis.polled import PolledSource
 from sanderling.apis.polled_replies import LARGEST
 from sanderling.apis.trackside import Trackside
 from sanderling.cli import CommandError
-from sanderling.cli.client import check_reach, client
+from sanderling.cli.client import check_reach, make_transport
 from sanderling.cli.flag_files import secret, section
 from sanderling.cli.limits import make_limiter
+from sanderling.cli.polling.place import USUAL, Place
+from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
-from sanderling.flow.memory import Memory
+from sanderling.fetch.transport import Transport
 from sanderling.limit import Limiter, LimiterRules
 from sanderling.polling.settings import PREFIX, Keys, SettingError
 from sanderling.polling.sinks import QueueSink, Sink, WebhookSink
 from sanderling.stores.queue import QueueError, open_queue
 
 WEBHOOK, SECRET = "SANDERLING_POLLING_WEBHOOK", "SANDERLING_POLLING_WEBHOOK_SECRET"  # variables that hold secrets
+BODIES = 256 * 2**20  # bytes that documents may hold at once
 CONNECTIONS = 512  # what is live is not bounded by them: 100 requests a second that all hang take 500
 OF_KINDS = {"--race-active": "race", "--race-idle": "race", "--results-interval": "results"}  # which sources may lack
 
@@ -73,8 +76,8 @@ class Upstream:
         check_reach(where, urls, private=self.private)
         return described
 
-    def client(self, memory: Memory, clock: Clock) -> Http:
-        """The client. Raises CommandError."""
+    def transport(self, clock: Clock) -> Transport[Http]:
+        """The client and its limiter. Raises CommandError."""
         rules = HttpRules(
             connect=min(self.timeout, 10.0),
             first_byte=self.timeout,
@@ -85,7 +88,7 @@ class Upstream:
             connections=CONNECTIONS,
             connections_per_host=CONNECTIONS,
         )
-        return client(rules, self.contact, private=self.private, clock=clock, memory=memory)
+        return make_transport(rules, self.limiter(clock), BODIES, self.contact, private=self.private, clock=clock)
 
     def limiter(self, clock: Clock) -> Limiter:
         """The limiter. What is polled is planned: it begins at the full rate, and learns from refusals only."""
@@ -206,6 +209,17 @@ class Telling:
         except QueueError as error:
             raise CommandError(f"--queue: {error}", code=2) from None
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class PollFlags:
+    """All flags of polling, but for those that watch it."""
+
+    place: Place = USUAL
+    upstream: Upstream = field(default_factory=Upstream)
+    pace: Pace | None = field(default_factory=Pace)  # None leaves all settings as they are
+    serving: Serving = UNSERVED
+    telling: Telling = field(default_factory=Telling)
 
 
 def full_key(key: str) -> str:

@@ -1,24 +1,53 @@
 """`sanderling polling run`: keep live documents fresh, and tell what changed."""
 
-import signal
 import sys
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
+from math import ceil
+from random import Random
 from typing import Annotated
 
+from aiohttp.web import Application
 from cyclopts import Parameter
 
+from sanderling.apis.polled import Discovered, PolledSource
+from sanderling.cli import CommandError
 from sanderling.cli.command_line import SummaryAsJson
-from sanderling.cli.loop import ending
+from sanderling.cli.loop import describe_inflight, explain_end
 from sanderling.cli.loop import run as run_loop
-from sanderling.cli.options import BOUNDED, DEFAULT, Bounded, Options
-from sanderling.cli.polling.flags import Pace, Telling, Upstream
-from sanderling.cli.polling.place import USUAL, Place
-from sanderling.cli.polling.run import Gear, Given, run_full, run_polling
-from sanderling.cli.polling.screen import fitting
+from sanderling.cli.options import BOUNDED, DEFAULT, Bounded, Options, expose
+from sanderling.cli.polling.flags import Pace, PollFlags, Telling, Upstream
+from sanderling.cli.polling.place import USUAL, Place, keep_kinds, opened
+from sanderling.cli.polling.screen import Frame, KindPace, Screen, fitting
 from sanderling.cli.polling.summary import again, fetched, summarise, words
 from sanderling.cli.reach import KNOWN
+from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.serving import UNSERVED, Serving
-from sanderling.clock import SystemClock
+from sanderling.clock import Clock, SystemClock
+from sanderling.fetch.attempts import Fetcher
+from sanderling.observe.histogram import Histogram
+from sanderling.observe.metrics_polling import PollingMetrics
+from sanderling.polling.control import Ingested, PollingControl
+from sanderling.polling.discovery import DiscoveryError
+from sanderling.polling.feed import Feed, Trimmed
+from sanderling.polling.measures import Late
+from sanderling.polling.sinks import Sink
+from sanderling.polling.status import PollingStatus
+from sanderling.polling.subscribers import Subscriber
+from sanderling.polling.system import PollingSystem, Tools
+from sanderling.polling.watch import PollingWatch
+from sanderling.stores.durable import plainly
+from sanderling.stores.polling import PollingStoreError
+from sanderling.web.polling_api import polling_app
+from sanderling.web.stream import Streams
 
+Lateness = Mapping[str, Late]  # of all runs, by pace
+Until = Callable[[PollingControl], Awaitable[object]]  # polling stops when it is over
 UPSTREAM, PACE, TELLING = Upstream(), Pace(), Telling()
 
 
@@ -42,15 +71,13 @@ def run(  # noqa: PLR0913 - flags, in groups
 
         demo_polling(out=OUT if place == USUAL else place.out, json=json, options=options)
         return
-    given = Given(place, upstream, pace, serving, telling)
-    clock = SystemClock()
-    gear = Gear.make(given, clock)
+    flags = PollFlags(place, upstream, pace, serving, telling)
     screen = fitting(json=json, logs=options.log_format is not None)
-    onward = again(given, options)
-    with ending(onward, KNOWN):
-        ran = run_loop(run_polling(given, gear, options, clock, screen))
-    screen.end(words(given, ran, onward), summarise(given, ran))
-    if signal.SIGINT in ran.signals:
+    onward = again(flags, options)
+    with explain_end(onward, KNOWN):
+        ran, late = run_loop(run_polling(flags, options, SystemClock(), screen))
+    screen.end(words(flags, ran.last, late, onward), summarise(flags, ran.last, late))
+    if ran.interrupted:
         sys.exit(130)
 
 
@@ -62,15 +89,136 @@ def full(
     options: Options = DEFAULT,
 ) -> None:
     """Fetch everything once."""
-    given = Given(place, upstream, pace=None)
-    clock = SystemClock()
-    gear = Gear.make(given, clock)
+    flags, done = PollFlags(place, upstream, pace=None), list[Ingested]()
     screen = fitting(json=json, logs=options.log_format is not None)
-    with ending(again(given, options, "full"), KNOWN):
-        ran, done = run_loop(run_full(given, gear, options, clock, screen))
-    lines, document = fetched(ran, done)
-    screen.end(lines, document)
-    if signal.SIGINT in ran.signals:
+
+    async def fetch_all(control: PollingControl) -> None:
+        try:
+            done.extend(await control.full())
+        except DiscoveryError as error:
+            raise CommandError(f"what there is to fetch could not be found out: {error}") from None
+
+    with explain_end(again(flags, options, "full"), KNOWN):
+        ran, _ = run_loop(run_polling(flags, options, SystemClock(), screen, until=fetch_all))
+    screen.end(*fetched(ran.last, done))
+    if ran.interrupted:
         sys.exit(130)
     if not all(each.ok for each in done):
         sys.exit(1)
+
+
+async def run_polling(
+    flags: PollFlags, options: Options, clock: Clock, screen: Screen, *, until: Until | None = None
+) -> tuple[Ran[PollingStatus], Lateness]:
+    """Poll until somebody stops it, or until `until` is over; also how late runs began. Raises CommandError."""
+    source, folder = flags.upstream.describe(), flags.place.out
+    flags.serving.check()
+    transport, sinks = flags.upstream.transport(clock), flags.telling.sinks(clock)
+    settings = flags.pace.checked(source) if flags.pace else {}
+    with plainly(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    async with opened(flags.place, source.schema, source.name, screen.note) as (store, executor):
+        # Redirects are not followed: a header with a secret is for this host only.
+        fetcher = Fetcher(transport.http, transport.limiter, clock=clock, follow=False, retry=False)
+        tools = Tools(source, fetcher, transport.limiter, transport.memory, store, executor, folder)
+        system = PollingSystem(tools, clock=clock, rng=Random(), keep=flags.telling.keep_changes)
+        watch = PollingWatch(system)
+        control, frames = PollingControl(system, watch), _Frames(system, watch)
+
+        async def stop_after() -> None:
+            if until is not None:
+                try:
+                    await until(control)
+                finally:
+                    system.stop()
+
+        async def poll() -> None:
+            await system.run(watch.run(), _tell_changes(system.feed, screen), stop_after())
+            await watch.count()
+
+        shell = Shell(
+            folder=folder,
+            options=options.quieter("warning"),
+            screen=screen,
+            executor=executor,
+            status=watch.take,
+            frame=frames.take,
+            metrics=expose(PollingMetrics, watch.readings),
+            stopping=lambda inflight: describe_inflight(inflight) if inflight else "stopping",
+            transport=transport,
+            claim=_claim(system, settings, sinks),
+            contexts=(flags.serving.serve(partial(_make_api, control, source, clock), screen.note),),
+            polling=store,
+        )
+        ran = await run_system(system, shell, poll)
+    found = {pace: overall(each) for pace, each in system.measures.lateness.items()}
+    return ran, {pace: late for pace, late in found.items() if late.runs}
+
+
+@asynccontextmanager
+async def _claim(system: PollingSystem, settings: Mapping[str, str], sinks: Mapping[str, Sink]) -> AsyncIterator[None]:
+    """Be the one who polls, by the settings that flags give, and tells the sinks. Raises CommandError."""
+    store, clock = system.tools.store, system.clock
+    try:
+        await system.open()
+    except PollingStoreError as error:
+        if error.transient:
+            raise
+        raise CommandError(f"{error}; stop it first, or poll into another --out or --database", code=2) from None
+    await keep_kinds(store, system.tools.source.kinds)
+    for key, text in settings.items():
+        await system.live.set(key, text)
+    async with AsyncExitStack() as stack:
+        for name, sink in sinks.items():
+            stack.push_async_callback(sink.close)
+            system.subscribers.append(Subscriber(name, sink, system.feed, store, clock, Random()))
+        yield
+
+
+def _make_api(control: PollingControl, source: PolledSource, clock: Clock) -> Application:
+    never_live = tuple(kind.name for kind in source.kinds if kind.active_seconds is None)
+    streams = Streams(clock)
+    streams.counted = control.followed
+    return polling_app(control, clock, streams, never_live)
+
+
+@dataclass(slots=True)
+class _Frames:
+    """What there is to see."""
+
+    system: PollingSystem
+    watch: PollingWatch
+    _found: Discovered | None = None
+    _targets: Counter[str] = field(default_factory=Counter)
+
+    def take(self, *, running: bool = True) -> Frame:
+        """The frame of now."""
+        settings, found = self.system.live.now, self.system.discovery.last
+        if found is not self._found:
+            self._found = found
+            self._targets = Counter(each.kind for each in (found.wanted if found else ()))
+        kinds = self.system.tools.source.kinds
+        usual = settings.usual if settings else {}
+        paces = [KindPace(kind.name, self._targets[kind.name], usual.get(kind.name, 0.0)) for kind in kinds]
+        return Frame(self.watch.take(running=running), paces)
+
+
+def overall(lateness: Histogram) -> Late:
+    """How late runs were, all in all: none of these bounds is too low."""
+    bounds = [bound for bound, _ in lateness.buckets]
+    numbers = list(accumulate(number for _, number in lateness.buckets))
+    half, most = (bounds[bisect_left(numbers, ceil(numbers[-1] * share))] for share in (0.5, 0.99))
+    return Late(half, most, numbers[-1])
+
+
+async def _tell_changes(feed: Feed, screen: Screen) -> None:
+    """Show what changes, until cancelled."""
+    while not feed.closed:
+        with suppress(Trimmed):  # more changed than is kept: what comes now is enough to look at
+            await _follow(feed, screen)
+
+
+async def _follow(feed: Feed, screen: Screen) -> None:
+    async with aclosing(feed.follow(feed.newest)) as batches:
+        async for batch in batches:
+            screen.tell(batch)

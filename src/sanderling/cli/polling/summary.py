@@ -1,24 +1,24 @@
 """What came of a run of `sanderling polling`, in words and as JSON."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import Any
 
 from sanderling.cli import command_line
 from sanderling.cli.options import Options
-from sanderling.cli.polling.run import Given, Ran
+from sanderling.cli.polling.flags import PollFlags
 from sanderling.cli.polling.words import lateness, targets, troubles
 from sanderling.polling.control import Ingested
 from sanderling.polling.measures import ACCELERATED, USUAL, Late
+from sanderling.polling.status import PollingStatus
 from sanderling.words import count, duration
 
 MOST_FAILED = 20  # documents that are named
 
 
-def summarise(given: Given, ran: Ran) -> dict[str, Any]:
+def summarise(flags: PollFlags, last: PollingStatus, late: Mapping[str, Late]) -> dict[str, Any]:
     """What `--json` prints."""
-    last = ran.last
     return {
         "seconds": round(last.seconds, 3),
         "source": last.source,
@@ -30,9 +30,9 @@ def summarise(given: Given, ran: Ran) -> dict[str, Any]:
         "missed": sum(last.missed.values()),
         "changes": last.changed,
         "newest": last.newest,
-        "late": {pace: _late(late) for pace, late in ran.late.items()},
+        "late": {pace: _late(each) for pace, each in late.items()},
         "trouble": list(troubles(last)),
-        "out": str(given.place.out),
+        "out": str(flags.place.out),
     }
 
 
@@ -44,43 +44,42 @@ def _late(late: Late) -> dict[str, float | None]:
     }
 
 
-def again(given: Given, options: Options, verb: str = "run") -> str:
+def again(flags: PollFlags, options: Options, verb: str = "run") -> str:
     """The command that goes on with this. What was set is in the database, and is not said again."""
-    return command_line.again(f"polling {verb}", given.place, given.upstream, given.serving, given.telling, options)
+    return command_line.again(f"polling {verb}", flags.place, flags.upstream, flags.serving, flags.telling, options)
 
 
-def words(given: Given, ran: Ran, onward: str) -> Iterator[str]:
+def words(flags: PollFlags, last: PollingStatus, late: Mapping[str, Late], onward: str) -> Iterator[str]:
     """The summary as lines, with the command to go on with; those that are indented must not be broken."""
-    last = ran.last
     yield ""
     yield (
         f"Polled {targets(last)} for {duration(last.seconds)}: {count(last.ran, 'run')}, {last.failed:,} failed, "
         f"{sum(last.missed.values()):,} missed, {count(last.changed, 'change')}."
     )
-    yield from punctuality(ran)
+    yield from punctuality(late)
     yield from troubles(last)
     yield ""
     yield "Go on with, and look at what is due:"
     yield ""
     yield f"    {onward}"
-    yield f"    {command_line.again('polling targets', given.place)}"
+    yield f"    {command_line.again('polling targets', flags.place)}"
     yield ""
 
 
-def punctuality(ran: Ran) -> Iterator[str]:
+def punctuality(lateness_of: Mapping[str, Late]) -> Iterator[str]:
     """How late runs began, a sentence for each pace."""
     for pace, what in ((ACCELERATED, "live run"), (USUAL, "other run")):
-        if late := ran.late.get(pace):
+        if late := lateness_of.get(pace):
             yield f"Of {count(late.runs, what)} {lateness(late)}."
 
 
-def fetched(ran: Ran, done: Iterable[Ingested]) -> tuple[list[str], dict[str, Any]]:
+def fetched(last: PollingStatus, done: Iterable[Ingested]) -> tuple[list[str], dict[str, Any]]:
     """What a full fetch brought, in words and as JSON."""
     all_of_it = {(each.kind, each.source_id): each for each in done}.values()
     kinds = Counter(each.kind for each in all_of_it)
     failed = [each for each in all_of_it if not each.ok]
     listed = ", ".join(f"{kind} {number:,}" for kind, number in kinds.items())
-    changes = ran.last.changed  # also those of what was due just then and ran by itself
+    changes = last.changed  # also those of what was due just then and ran by itself
     lines = ["", f"Fetched {count(len(all_of_it), 'document')} ({listed}): {count(changes, 'row')} changed."]
     if failed:
         lines += [f"{count(len(failed), 'document')} could not be had:", ""]

@@ -1,8 +1,11 @@
 """`sanderling repos crawl`: archive every repo of every host, with nothing lost."""
 
+import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,23 +13,32 @@ from cyclopts import Parameter
 
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
-from sanderling.cli.loop import ending, run
-from sanderling.cli.options import BOUNDED, Bounded
+from sanderling.cli.loop import explain_end, run
+from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.repos.directory import open_to_read
-from sanderling.cli.repos.progress import USUAL, Place, known_progress, open_progress
-from sanderling.cli.repos.run import Asking, Keeping, Opened, Tools, run_crawl
+from sanderling.cli.repos.flags import Asking, Keeping
+from sanderling.cli.repos.progress import HOSTS_SHOWN, USUAL, Kept, Place, known_progress, open_progress
 from sanderling.cli.repos.screen import Screen, fitting
 from sanderling.cli.repos.summary import summarise, words
+from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import Clock, SystemClock
+from sanderling.fetch.http import Http
+from sanderling.fetch.transport import Transport
+from sanderling.flow.desk import desk_in
+from sanderling.observe.metrics_repos import RepoMetrics
 from sanderling.repos.archives import Problem
+from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory, DirectoryError
+from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments, segments_in
 from sanderling.repos.since import EarlierRevs
+from sanderling.repos.status import RepoStatus, RepoWatch
 from sanderling.stores.durable import FolderError
 from sanderling.stores.ports import ProgressError, ProgressView
 from sanderling.words import count, parse_size
 
 UNFINISHED = 3  # the exit code if something is left that the same command asks for
+PUBLISHED = 1_000  # hosts that status.json has
 AT_ONCE = 5000  # repos that the progress is told of: a large segment has half a million, and others use a Redis too
 
 KNOWN = (FolderError, ProgressError, DirectoryError)
@@ -53,17 +65,55 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     if resume:
         _check_begun(place)
     screen, clock = fitting(json=json), SystemClock()
-    tools = Tools.make(asking, keeping, clock)
+    transport, rules = asking.transport(clock), keeping.rules(asking)
     onward = again("repos crawl", place, asking, keeping, options)
-    with ending(onward, KNOWN), opened(place, asking, keeping, screen, clock) as parts:
-        ran = run(run_crawl(parts, tools, options, clock=clock, screen=screen))
-        parts.segments.close()
-        summary = summarise(place, ran.last, ran.kept, complete=ran.complete, again=onward)
+    with explain_end(onward, KNOWN), open_stores(place, asking, keeping, screen, clock) as stores:
+        ran = run(run_crawl(stores, transport, rules, options, clock, screen))
+        stores.segments.close()
+        kept = Kept(stores.progress.view(), tuple(stores.progress.aside(HOSTS_SHOWN)))
+        summary = summarise(place, ran.last, kept, complete=ran.complete, again=onward)
     screen.end(words(summary, place, clock.wall()), summary.as_json())
     if ran.stopped:
         sys.exit(130)
     if summary.failed or not summary.complete:
         sys.exit(UNFINISHED)
+
+
+async def run_crawl(
+    stores: Stores[Segments],
+    transport: Transport[Http],
+    rules: RepoRules,
+    options: Options,
+    clock: Clock,
+    screen: Screen,
+) -> Ran[RepoStatus]:
+    """Crawl until every DID was seen to or somebody stops it."""
+    segments, before = stores.segments, stores.progress.view()
+    # The threads end before the segments are closed: what they are at comes to its end, in one piece.
+    with ThreadPoolExecutor(1, "disk") as disk, ThreadPoolExecutor(os.cpu_count(), "cores") as cores:
+        executor = desk_in(disk)
+        crawl = RepoCrawl(stores, transport, executor, desk_in(cores), rules=rules, clock=clock)
+        watch = RepoWatch(crawl, segments, await executor(stores.directory.count), before)
+        started = clock.now()
+
+        def take(top: int = 100, *, running: bool = True) -> RepoStatus:
+            return watch.status(clock.now() - started, top, running=running)
+
+        shell = Shell(
+            folder=segments.folder,
+            options=options,
+            screen=screen,
+            executor=executor,
+            status=partial(take, PUBLISHED),
+            frame=take,
+            metrics=expose(RepoMetrics, watch.readings),
+            transport=transport,
+        )
+        ran = await run_system(crawl, shell)
+        if ran.complete:
+            # So that the next run begins at the first DID, and comes by all that is not complete.
+            await executor(lambda: stores.progress.record([], [], cursor="", segment=segments.number))
+    return ran
 
 
 def _check_begun(place: Place) -> None:
@@ -73,14 +123,16 @@ def _check_begun(place: Place) -> None:
 
 
 @contextmanager
-def opened(place: Place, asking: Asking, keeping: Keeping, screen: Screen, clock: Clock) -> Iterator[Opened]:
+def open_stores(
+    place: Place, asking: Asking, keeping: Keeping, screen: Screen, clock: Clock
+) -> Iterator[Stores[Segments]]:
     """All that a crawl works in, for as long as it does. Raises CommandError if it is not to be had."""
     with ExitStack() as stack:
         directory: Directory = stack.enter_context(
             open_to_read(keeping.directory, keeping.did_file, place.output_dir, private=asking.private)
         )
         earlier = stack.enter_context(EarlierRevs()) if keeping.since_archive else None
-        segments = stack.enter_context(_segments(place.output_dir, keeping, clock))
+        segments = stack.enter_context(_open_segments(place.output_dir, keeping, clock))
         progress = stack.enter_context(open_progress(place))
         if segments.cut:
             screen.note(f"cut off {count(segments.cut, 'byte')} that a crash had left unfinished; they are asked again")
@@ -88,13 +140,12 @@ def opened(place: Place, asking: Asking, keeping: Keeping, screen: Screen, clock
         # First of all: these are durable, and the crash came before anybody could say so.
         for start in range(0, len(segments.found), AT_ONCE):
             progress.record(segments.found[start : start + AT_ONCE], [], cursor=None, segment=segments.number)
-        view = progress.view()
         if earlier is not None:
             _take_up(earlier, place, keeping.since_archive, screen)
-        yield Opened(directory, segments, progress, earlier, view)
+        yield Stores(directory, progress, segments, earlier)
 
 
-def _segments(folder: Path, keeping: Keeping, clock: Clock) -> Segments:
+def _open_segments(folder: Path, keeping: Keeping, clock: Clock) -> Segments:
     try:
         size = parse_size(keeping.segment_size)
         return Segments(folder, size=size, created_at=lambda: int(clock.wall() * 1e6))

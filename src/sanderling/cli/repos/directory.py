@@ -15,7 +15,7 @@ from typing import Annotated, Any, BinaryIO, cast
 from cyclopts import Parameter
 
 from sanderling.cli import CommandError
-from sanderling.cli.client import client
+from sanderling.cli.client import make_http
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.limits import make_limiter
 from sanderling.clock import Clock, SystemClock
@@ -181,7 +181,7 @@ def update(  # noqa: PLR0913 - a flag each
     except EndpointError as error:
         raise CommandError(f"{'--plc' if plc else '--relay'}: {error}", code=2) from None
     rules = HttpRules(most_raw=MOST_PAGE, most_decoded=MOST_PAGE, connections=AT_ONCE)
-    http = client(rules, contact, private=private)
+    http = make_http(rules, contact, private=private)
     path = _path(directory, output_dir)
     with _writing(path) as store, _stopped(store):
         if plc is not None:

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,12 +14,15 @@ from sanderling.apis.bungie import Bungie
 from sanderling.apis.json_ids import JsonIds
 from sanderling.apis.numbered import LARGEST_ID, NumberedApi
 from sanderling.cli import CommandError
-from sanderling.cli.client import check_reach, client
+from sanderling.cli.alerting import NOBODY, Alerting
+from sanderling.cli.client import check_reach, make_transport
+from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import read, secret, section
 from sanderling.cli.limits import Law, make_limiter
+from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Place
 from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
-from sanderling.flow.memory import Memory
+from sanderling.fetch.transport import Transport
 from sanderling.ids import HostError, host_of
 from sanderling.limit import Limiter, PaceRules
 from sanderling.observe.prometheus import TOKEN, PrometheusServer
@@ -35,6 +38,7 @@ from sanderling.sequence.system import SequenceRules
 KEY = "BUNGIE_API_KEY"  # a variable that holds a secret
 BASE = "https://stats.bungie.net"  # where the reports are
 MOST_BODY = 32 * 2**20  # bytes of a record; the largest reports have some hundred thousand
+BODIES = 256 * 2**20  # bytes that records may hold at once
 FIRST_BYTE, TOTAL = 15.0, 30.0  # seconds; who is slower is asked again later, and holds no worker meanwhile
 SKIP = 4  # ids between two that are asked, in dev mode
 
@@ -146,7 +150,7 @@ class Upstream:
                 raise CommandError(f"--header: {name} is a secret, which others could see; use --header-file", code=2)
         yield "headers", dict(map(_header, [*self.header, *filter(str.strip, lines)]))
 
-    def client(self, memory: Memory, workers: int, clock: Clock) -> Http:
+    def transport(self, limiter: Limiter, workers: int, clock: Clock) -> Transport[Http]:
         """The client for so many workers. Raises CommandError."""
         rules = HttpRules(
             first_byte=FIRST_BYTE,
@@ -156,7 +160,7 @@ class Upstream:
             connections=workers,
             connections_per_host=workers,
         )
-        return client(rules, self.contact, private=self.private, clock=clock, memory=memory)
+        return make_transport(rules, limiter, BODIES, self.contact, private=self.private, clock=clock)
 
 
 @Parameter(name="*")
@@ -240,6 +244,20 @@ class Readings:
             return PrometheusServer(self.prometheus, environment.get(TOKEN, "")), PrometheusRules(self.prometheus_match)
         except ValueError as error:
             raise CommandError(f"--prometheus: {error}", code=2) from None
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlFlags:
+    """All flags of a crawl, but for those that watch it."""
+
+    place: Place = USUAL
+    upstream: Upstream = field(default_factory=Upstream)
+    pace: Pace = field(default_factory=Pace)
+    keeping: Keeping = EMBEDDED
+    readings: Readings = field(default_factory=Readings)
+    alerting: Alerting = NOBODY
+    store: bool = True  # whether what is queued is stored here too
+    onward: Onward = NOWHERE
 
 
 def _header(line: str) -> tuple[str, str]:

@@ -1,6 +1,5 @@
 """`sanderling sequence store`: from the queue into the store, by as many workers as the queue calls for."""
 
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -15,16 +14,17 @@ from rich.text import Text
 from sanderling.cli import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
-from sanderling.cli.loop import ending, run, stoppable
-from sanderling.cli.options import WATCHED, Options, Watched, beside, observed, showing
+from sanderling.cli.loop import explain_end, run, stop_on_signals
+from sanderling.cli.options import WATCHED, Options, Watched, expose, observe, serve_dashboard
 from sanderling.cli.reach import KNOWN, PATIENCE, reached
+from sanderling.cli.running import Ran
 from sanderling.cli.screen import Picture, ScreenOf, Window, Wordy, suited
 from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Letters, Place
-from sanderling.cli.watching import every, watched
+from sanderling.cli.watching import repeat, run_beside
 from sanderling.clock import Clock, SystemClock
 from sanderling.observe.metrics_sequence import StoreMetrics
 from sanderling.sequence.depth import DepthRules
-from sanderling.sequence.store import StoreRules, StoreTally, StoreWorkers
+from sanderling.sequence.store import StoreRules, StoreWorkers
 from sanderling.stores.queue import Depth, Queue, QueueError
 from sanderling.words import count, duration, printable
 
@@ -85,6 +85,7 @@ class Storing:
     feed: "EventsHandOver[Message] | None"
     depth: Depth | None = None  # of the queue, as it was last seen
     gave_up: str = ""  # why it did, if it did
+    seconds: float = 0.0  # that it ran for
 
     @property
     def held_up(self) -> str:
@@ -101,17 +102,6 @@ class Storing:
             self.depth = await self.queue.depth()
         except QueueError:
             self.depth = None  # the workers say so themselves
-
-
-class Ran(NamedTuple):
-    """How a run went. `depth` is what is left, if that is known; `trouble` is why it gave up, if it did."""
-
-    tally: StoreTally
-    depth: Depth | None
-    seconds: float
-    trouble: str
-    signals: tuple[int, ...]
-    onward: tuple[str, ...] = ()
 
 
 Screen = ScreenOf[Storing, Never]
@@ -150,17 +140,18 @@ def store(  # noqa: PLR0913 - flags, in groups
     work = Work(place, keeping, staff.rules(), options.quieter("error"), until_empty, onward)
     screen: Screen = suited(Terminal, Plain, json=json)
     ends = ["--until-empty"] if until_empty else []
-    with ending(again("sequence store", *ends, staff, place, keeping, onward, options), KNOWN):
+    with explain_end(again("sequence store", *ends, staff, place, keeping, onward, options), KNOWN):
         ran = run(_store(work, screen))
     letters = Letters(queue=keeping.queue, queue_name=keeping.queue_name)
-    screen.end([*_words(ran, again("sequence dead list", place, letters)), *ran.onward], _as_json(ran))
-    if ran.trouble:
-        raise CommandError(printable(ran.trouble))
-    if signal.SIGINT in ran.signals:
+    dead = again("sequence dead list", place, letters)
+    screen.end([*_words(ran.last, dead), *ran.notes], _as_json(ran.last))
+    if ran.last.gave_up:
+        raise CommandError(printable(ran.last.gave_up))
+    if ran.interrupted:
         sys.exit(130)
 
 
-async def _store(work: Work, screen: Screen) -> Ran:
+async def _store(work: Work, screen: Screen) -> Ran[Storing]:
     clock, place, keeping = SystemClock(), work.place, work.keeping
     started = clock.now()
     async with AsyncExitStack() as stack:
@@ -174,15 +165,15 @@ async def _store(work: Work, screen: Screen) -> Ran:
         rules = work.rules if feed is None else replace(work.rules, gather=GATHER)
         storing = Storing(StoreWorkers(queue, rows, raw, clock, rules, feed), queue, feed)
         tally = storing.workers.tally
-        shown = showing(StoreMetrics, lambda: tally.readings(storing.depth))
-        await stack.enter_async_context(observed(work.options, shown, say=screen.note))
-        await stack.enter_async_context(beside(work.options, place.out, screen.note))
+        shown = expose(StoreMetrics, lambda: tally.readings(storing.depth))
+        await stack.enter_async_context(observe(work.options, shown, say=screen.note))
+        await stack.enter_async_context(serve_dashboard(work.options, place.out, screen.note))
         stack.enter_context(screen)
-        came = stack.enter_context(stoppable(storing.stop, screen.note, lambda: "storing what is in hand"))
+        came = stack.enter_context(stop_on_signals(storing.stop, screen.note, lambda: "storing what is in hand"))
         await _run(storing, screen, clock, until_empty=work.until_empty)
         await storing.look()
-    handed = work.onward.words(feed)
-    return Ran(tally, storing.depth, clock.now() - started, storing.gave_up, tuple(came), handed)
+    storing.seconds = clock.now() - started
+    return Ran(storing, signals=tuple(came), notes=work.onward.words(feed))
 
 
 # While it runs.
@@ -195,8 +186,8 @@ async def _run(storing: Storing, screen: Screen, clock: Clock, *, until_empty: b
         await storing.look()
         screen.show(storing)
 
-    looks = every(screen.every, show), *([_emptied(storing, clock)] if until_empty else [])
-    await watched(storing.workers.run(), *looks)
+    looks = repeat(screen.every, show), *([_emptied(storing, clock)] if until_empty else [])
+    await run_beside(storing.workers.run(), *looks)
 
 
 async def _emptied(storing: Storing, clock: Clock) -> None:
@@ -234,24 +225,25 @@ def _counters(storing: Storing) -> Iterator[str]:
         yield f"nothing is handed on to events: {storing.held_up}"
 
 
-def _as_json(ran: Ran) -> dict[str, object]:
-    tally = ran.tally
+def _as_json(storing: Storing) -> dict[str, object]:
+    tally = storing.workers.tally
     return {
-        "seconds": round(ran.seconds, 3),
+        "seconds": round(storing.seconds, 3),
         "stored": tally.stored,
         "duplicates": tally.duplicates,
         "retried": tally.retried,
         "buried": tally.buried,
         "outages": tally.outages,
-        "queue": ran.depth._asdict() if ran.depth else None,
-        "trouble": ran.trouble,
+        "queue": storing.depth._asdict() if storing.depth else None,
+        "trouble": storing.gave_up,
         "last_error": tally.last_error,
     }
 
 
-def _words(ran: Ran, dead: str) -> Iterator[str]:
-    tally, depth = ran.tally, ran.depth
-    yield f"{count(tally.stored, 'record')} stored in {duration(ran.seconds)}, {count(tally.duplicates, 'duplicate')}."
+def _words(storing: Storing, dead: str) -> Iterator[str]:
+    tally, depth = storing.workers.tally, storing.depth
+    stored, duplicates = count(tally.stored, "record"), count(tally.duplicates, "duplicate")
+    yield f"{stored} stored in {duration(storing.seconds)}, {duplicates}."
     if depth is not None and depth.ready + depth.taken + depth.delayed:
         waiting = depth.ready + depth.taken
         yield f"Left in the queue: {waiting:,} to be stored, {depth.delayed:,} to be tried again later."

@@ -7,9 +7,9 @@ from typing import Any
 from sanderling.apis.numbered import Status
 from sanderling.cli import command_line
 from sanderling.cli.options import Options
-from sanderling.cli.sequence.flags import Pace
+from sanderling.cli.running import Ran
+from sanderling.cli.sequence.flags import CrawlFlags, Pace
 from sanderling.cli.sequence.place import ROWS
-from sanderling.cli.sequence.run import Given, Ran
 from sanderling.cli.sequence.words import age, reasons
 from sanderling.sequence.status import SequenceStatus
 from sanderling.words import count, duration
@@ -43,7 +43,7 @@ class Summary:
         return asdict(self)
 
 
-def summarise(given: Given, ran: Ran) -> Summary:
+def summarise(flags: CrawlFlags, ran: Ran[SequenceStatus]) -> Summary:
     """The summary of a run."""
     last = ran.last
     return Summary(
@@ -64,19 +64,19 @@ def summarise(given: Given, ran: Ran) -> Summary:
         stored=last.store.stored if last.store else None,
         queued=last.queue,
         trouble=last.trouble or (last.store.trouble if last.store else ""),
-        out=str(given.place.out),
+        out=str(flags.place.out),
     )
 
 
-def again(given: Given, options: Options, *, complete: bool = False) -> str:
+def again(flags: CrawlFlags, options: Options, *, complete: bool = False) -> str:
     """The command that goes on with this crawl, and with one that is complete goes beyond its last id."""
-    until = None if complete else given.pace.until
-    onward = replace(given.pace, target=None, buffer=Pace().buffer, until=until)
-    flags = given.place, given.upstream, onward, given.keeping, given.readings, given.alerting, given.onward
-    return command_line.again("sequence crawl", *flags, options, *(() if given.store else ("--no-store",)))
+    until = None if complete else flags.pace.until
+    onward = replace(flags.pace, target=None, buffer=Pace().buffer, until=until)
+    groups = flags.place, flags.upstream, onward, flags.keeping, flags.readings, flags.alerting, flags.onward
+    return command_line.again("sequence crawl", *groups, options, *(() if flags.store else ("--no-store",)))
 
 
-def words(given: Given, ran: Ran, options: Options) -> Iterator[str]:
+def words(flags: CrawlFlags, ran: Ran[SequenceStatus], options: Options) -> Iterator[str]:
     """The summary as lines; those that are indented must not be broken."""
     last = ran.last
     yield ""
@@ -86,8 +86,8 @@ def words(given: Given, ran: Ran, options: Options) -> Iterator[str]:
         yield f"Skipped {count(last.gaps, 'gap')} of {count(last.skipped, 'id')} in all, which are looked into later."
     if last.missed:
         yield f"Missed so far, and asked again later: {reasons(last.missed)}."
-    yield _kept(given, last)
-    yield from _next(given, ran, options)
+    yield _kept(flags, last)
+    yield from _next(flags, ran, options)
 
 
 def _answers(last: SequenceStatus) -> str:
@@ -105,7 +105,7 @@ def _position(last: SequenceStatus) -> str:
     return f"{told}; the head is {count(last.behind, 'id')} ahead{lag}."
 
 
-def _kept(given: Given, last: SequenceStatus) -> str:
+def _kept(flags: CrawlFlags, last: SequenceStatus) -> str:
     queue = last.queue or {}
     waiting = queue.get("ready", 0) + queue.get("taken", 0) + queue.get("delayed", 0)
     dead = f", {count(queue['dead'], 'letter')} dead" if queue.get("dead") else ""
@@ -113,14 +113,14 @@ def _kept(given: Given, last: SequenceStatus) -> str:
     if last.store is None:
         return f"Queued {count(last.published, 'record')}; {left}."
     # Where rows are that others may reach is for them to know: a URL may hold a password.
-    where = f" in {given.place.out / ROWS}" if given.keeping.rows is None else ""
+    where = f" in {flags.place.out / ROWS}" if flags.keeping.rows is None else ""
     return f"Stored {count(last.store.stored, 'record')}{where}; {left}."
 
 
-def _next(given: Given, ran: Ran, options: Options) -> Iterator[str]:
+def _next(flags: CrawlFlags, ran: Ran[SequenceStatus], options: Options) -> Iterator[str]:
     yield "Nothing is lost; go on where it stopped, see how it stands, and what was missed with:"
     yield ""
-    yield f"    {again(given, options, complete=ran.complete)}"
-    yield f"    {command_line.again('sequence status', given.place)}"
-    yield f"    {command_line.again('sequence missed list', given.place)}"
+    yield f"    {again(flags, options, complete=ran.complete)}"
+    yield f"    {command_line.again('sequence status', flags.place)}"
+    yield f"    {command_line.again('sequence missed list', flags.place)}"
     yield ""

@@ -1,44 +1,26 @@
-"""A crawl of repos under way: the flags that make it, its threads, its signals, and whoever watches it."""
+"""The flags of `sanderling repos crawl`: how hosts are asked, and what is kept."""
 
-import os
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
-from sanderling.cli.client import client
+from sanderling.cli.client import make_transport
 from sanderling.cli.flag_files import listing
 from sanderling.cli.limits import Law, make_limiter
-from sanderling.cli.loop import finishing, stoppable
-from sanderling.cli.options import Options, beside, disk_room, observed, pace_of, showing
-from sanderling.cli.repos.progress import HOSTS_SHOWN, Kept
-from sanderling.cli.repos.screen import Screen
-from sanderling.cli.watching import drawn, kept, obey, told, watched
 from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
-from sanderling.flow.desk import desk_in
-from sanderling.flow.memory import Memory
+from sanderling.fetch.transport import Transport
 from sanderling.formats.repo import Cids
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
-from sanderling.observe.metrics_repos import RepoMetrics
-from sanderling.repos.crawl import RepoCrawl, Stores
-from sanderling.repos.directory import Directory
-from sanderling.repos.handler import Hands
 from sanderling.repos.hosts import CLOSE_AFTER, LARGE_RPS
 from sanderling.repos.leave_out import LeaveOut
 from sanderling.repos.plc import EndpointError, host_at
 from sanderling.repos.rules import RepoRules
-from sanderling.repos.segments import Segments
-from sanderling.repos.since import EarlierRevs
-from sanderling.repos.status import RepoStatus, Watched
-from sanderling.stores.limiter_file import keep, recall
-from sanderling.stores.ports import Progress, ProgressView
-from sanderling.stores.status_file import write_status
 
 MOST_BODY = 100 * 2**20  # bytes of a repo; the largest known has seventy million
 LONGEST = 1200.0  # seconds for one of those, on a slow line
@@ -46,7 +28,6 @@ LONGEST = 1200.0  # seconds for one of those, on a slow line
 # times its size for a moment, as many at once as there are cores.
 BODIES = 512 * 2**20
 LONGEST_OPEN = 60.0  # seconds that a failing host is not asked at all
-PUBLISHED = 1_000  # hosts that status.json has
 
 
 def _listed(_type: object, value: str) -> list[str]:
@@ -94,8 +75,8 @@ class Asking:
         listed = LeaveOut() if self.leave_out is None else listing("--leave-out", self.leave_out, LeaveOut.read)
         return listed.and_hosts(skipped)
 
-    def client(self, memory: Memory, clock: Clock) -> Http:
-        """The client that goes with the flags. Raises CommandError."""
+    def transport(self, clock: Clock) -> Transport[Http]:
+        """The client and the limiter that go with the flags. Raises CommandError."""
         rules = HttpRules(
             total=LONGEST,
             most_raw=MOST_BODY,
@@ -103,7 +84,8 @@ class Asking:
             connections=self.workers,
             connections_per_host=RepoRules().per_host,
         )
-        return client(rules, self.contact, private=self.private, clock=clock, memory=memory)
+        limiter = self.limiter(clock)
+        return make_transport(rules, limiter, BODIES, self.contact, private=self.private, clock=clock)
 
     def limiter(self, clock: Clock) -> Limiter:
         """A limiter for hosts of repos: it stands back where a host is blocked anyway."""
@@ -150,82 +132,3 @@ class Keeping:
             level=self.zstd_level,
             cids=self.cids,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What a crawl is run with, beside what it works in."""
-
-    http: Http
-    memory: Memory
-    limiter: Limiter
-    rules: RepoRules
-
-    @classmethod
-    def make(cls, asking: Asking, keeping: Keeping, clock: Clock) -> Self:
-        """Those that go with the flags. Raises CommandError."""
-        memory = Memory(BODIES)
-        return cls(asking.client(memory, clock), memory, asking.limiter(clock), keeping.rules(asking))
-
-
-class Opened(NamedTuple):
-    """What a crawl works in."""
-
-    directory: Directory
-    segments: Segments
-    progress: Progress
-    earlier: EarlierRevs | None
-    before: ProgressView
-
-
-class Ran(NamedTuple):
-    """How a run went: how it stood at its end, the crawl's progress, and whether somebody stopped it."""
-
-    last: RepoStatus
-    kept: Kept
-    complete: bool
-    stopped: bool
-
-
-async def run_crawl(parts: Opened, tools: Tools, options: Options, *, clock: Clock, screen: Screen) -> Ran:
-    """Crawl until every DID was seen to or somebody stops it."""
-    limiter, started, folder = tools.limiter, clock.now(), parts.segments.folder
-    recall(limiter, folder)
-    # The threads end before the segments are closed: what they are at comes to its end, in one piece.
-    with ThreadPoolExecutor(1, "disk") as disk, ThreadPoolExecutor(os.cpu_count(), "cores") as cores:
-        desk = desk_in(disk)
-        hands = Hands(desk, desk_in(cores), tools.memory)
-        now = _made(parts, tools, hands, await desk(parts.directory.count), clock)
-        crawl = now.crawl
-        async with (
-            observed(options, pace_of(limiter), showing(RepoMetrics, now.readings), say=screen.note),
-            beside(options, folder, screen.note),
-            tools.http,
-        ):
-            with stoppable(crawl.stop, screen.note, lambda: finishing(crawl.inflight)) as stops, screen:
-                complete = await watched(
-                    crawl.run(),
-                    drawn(screen, lambda: now.status(clock.now() - started)),
-                    told(folder, lambda: now.status(clock.now() - started, PUBLISHED), desk),
-                    kept(limiter, folder, desk),
-                    obey(folder, crawl.control, screen.note, disk_room(options, folder)),
-                )
-                last = now.status(clock.now() - started, running=False)
-                screen.show(last)
-                await desk(write_status, folder, last)
-        if complete:
-            # So that the next run begins at the first DID, and comes by all that is not complete.
-            await desk(_clear_cursor, parts)
-        await desk(keep, folder, list(limiter.saving()))
-        saved = Kept(await desk(parts.progress.view), tuple(await desk(parts.progress.aside, HOSTS_SHOWN)))
-    return Ran(last, saved, complete, bool(stops))
-
-
-def _made(parts: Opened, tools: Tools, hands: Hands, known: int, clock: Clock) -> Watched:
-    stores = Stores(parts.directory, parts.progress, parts.segments, parts.earlier)
-    crawl = RepoCrawl(stores, tools.http, tools.limiter, hands, rules=tools.rules, clock=clock)
-    return Watched(crawl, parts.segments, known, parts.before)
-
-
-def _clear_cursor(parts: Opened) -> None:
-    parts.progress.record([], [], cursor="", segment=parts.segments.number)

@@ -1,0 +1,125 @@
+"""The run shell of every system: its screen, log, metrics, dashboard and signals, and the files that a run keeps.
+
+A command opens what its system works in, makes the system, and calls `run_system`. While the system runs, people see it
+on the screen, other processes read status.json, the next run finds limiter.json, and control.json is followed.
+"""
+
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from sanderling.cli.loop import describe_inflight, stop_on_signals
+from sanderling.cli.options import Options, Show, disk_room, expose_limiter, observe, serve_dashboard
+from sanderling.cli.screen import ScreenOf
+from sanderling.cli.watching import Beside, draw, follow_control, publish_status, run_beside, save_limiter
+from sanderling.fetch.http import Http
+from sanderling.fetch.transport import Transport
+from sanderling.flow.desk import Desk
+from sanderling.stores.control_file import Control
+from sanderling.stores.limiter_file import keep, recall
+from sanderling.stores.polling import PollingStore
+from sanderling.stores.queue import WholeQueue
+from sanderling.stores.status_file import StatusFile, write_status
+
+S = TypeVar("S")  # the status of a system
+F = TypeVar("F")  # what its screen shows
+
+
+class System(Protocol):
+    """What is run."""
+
+    def run(self) -> Awaitable[bool | None]:
+        """Work until all is done or somebody stops it; False if something is left."""
+
+    def stop(self) -> object:
+        """Begin nothing more; what is in flight comes to its end."""
+
+    def control(self, wanted: Control, /) -> object:
+        """Pause, go on, drain or stop."""
+
+    @property
+    def inflight(self) -> int:
+        """What it finishes once it is told to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran(Generic[S]):
+    """How a run went."""
+
+    last: S  # how the system stood at its end
+    complete: bool = True
+    signals: tuple[int, ...] = ()  # that came
+    notes: tuple[str, ...] = ()  # lines for the end of the summary
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody stopped it."""
+        return bool(self.signals)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody pressed Ctrl-C: that is no end that a system which never ends by itself expects."""
+        return signal.SIGINT in self.signals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shell(Generic[S, F]):
+    """What surrounds a system while it runs. `status` and `frame` take `running`, which is False at the end."""
+
+    folder: Path
+    options: Options
+    screen: ScreenOf[F, Any]
+    executor: Desk  # writes the files of the folder
+    status: Callable[..., S]  # for status.json
+    frame: Callable[..., F]  # for the screen
+    metrics: Show
+    transport: Transport[Http] | None = None  # which hosts are asked with
+    claim: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)  # entered before all that is served
+    contexts: Sequence[AbstractAsyncContextManager[object]] = ()  # what else is open while it runs: its API
+    stopping: Callable[[int], str] = describe_inflight  # what is said when it is told to stop
+    status_file: StatusFile | None = None  # where several processes share the folder
+    metrics_port: int | None = None  # for metrics if no flag says another, and it is free
+    polling: PollingStore | None = None  # what the dashboard may use, too
+    queue: WholeQueue | None = None
+
+
+async def run_system(
+    system: System, shell: Shell[S, F], run: Callable[[], Awaitable[bool | None]] | None = None
+) -> Ran[S]:
+    """Run a system, or `run` in its place, until it ends or somebody stops it. Raises CommandError."""
+    folder, screen, executor, transport = shell.folder, shell.screen, shell.executor, shell.transport
+    file, note, room = shell.status_file, shell.screen.note, disk_room(shell.options, folder)
+    write = partial(write_status, folder) if file is None else file.write
+    shows, savers = [shell.metrics], list[Beside]()
+    if transport is not None:
+        recall(transport.limiter, folder)
+        shows.insert(0, expose_limiter(transport.limiter))
+    async with AsyncExitStack() as stack:
+        # The log is set up behind the screen, so that its lines do not tear the picture apart.
+        stack.enter_context(screen)
+        await stack.enter_async_context(observe(shell.options, *shows, say=note, usual_port=shell.metrics_port))
+        await stack.enter_async_context(shell.claim)
+        dashboard = serve_dashboard(shell.options, folder, note, polling=shell.polling, queue=shell.queue)
+        await stack.enter_async_context(dashboard)
+        signals = stack.enter_context(stop_on_signals(system.stop, note, lambda: shell.stopping(system.inflight)))
+        for each in shell.contexts if transport is None else (transport.http, *shell.contexts):
+            await stack.enter_async_context(each)
+        if transport is not None:
+            savers.append(save_limiter(transport.limiter, folder, executor))
+        complete = await run_beside(
+            (run or system.run)(),
+            draw(screen, shell.frame),
+            publish_status(write, shell.status, executor),
+            follow_control(folder, system.control, note, room, alone=file is None or file.alone),
+            *savers,
+        )
+        last = shell.status(running=False)
+        screen.show(shell.frame(running=False))
+        await executor(write, last)
+        if transport is not None:
+            await executor(keep, folder, list(transport.limiter.saving()))
+    return Ran(last, complete is not False, tuple(signals))

@@ -1,0 +1,41 @@
+"""What hosts are asked with, for the commands and for whoever uses a system as a library."""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Generic, TypeVar
+
+from sanderling.clock import Clock
+from sanderling.fetch.attempts import Sends
+from sanderling.fetch.guard import GuardRules
+from sanderling.fetch.http import Http, HttpRules
+from sanderling.flow.memory import Memory
+from sanderling.limit import Limiter
+
+H = TypeVar("H", bound=Sends, covariant=True)  # noqa: PLC0105 - one letter, as elsewhere
+
+
+@dataclass(frozen=True, slots=True)
+class Transport(Generic[H]):
+    """The HTTP client, the limiter that says when it may ask, and the memory that bodies share."""
+
+    http: H
+    limiter: Limiter
+    memory: Memory
+
+
+def make_transport(
+    rules: HttpRules, limiter: Limiter, bodies: int, *, private: bool, clock: Clock | None = None
+) -> Transport[Http]:
+    """A client whose bodies hold so many bytes at once; with `private` it may ask our own machine and network."""
+    memory = Memory(bodies)
+    return Transport(Http(rules, guard_for(private=private), clock=clock, memory=memory), limiter, memory)
+
+
+def guard_for(*, private: bool) -> GuardRules:
+    """What may be asked: with `private` also our own machine and network, by name and by address."""
+    return GuardRules(private=private, raw_addresses=private)
+
+
+def connections_for(rps: float) -> int:
+    """Connections to a host that is asked so often: enough for answers of a second, within reason."""
+    return min(64, max(8, ceil(rps)))
