@@ -142,7 +142,8 @@ def _do(way: Way, home: Path, folder: Path, filled: dict[str, str]) -> Spent | N
     for name, text in way.files.items():
         (folder / name).write_text(text.format(**filled))
     variables = {"PATH": f"{home / 'bin'}:{os.environ['PATH']}", "HOME": str(folder)}
-    variables["RUNTIME__DLTHUB_TELEMETRY"] = "false"  # of dlt: nothing leaves this machine
+    # Of dlt: nothing leaves this machine, and nothing is taken up that an earlier run left elsewhere.
+    variables |= {"RUNTIME__DLTHUB_TELEMETRY": "false", "DLT_DATA_DIR": str(folder / "state")}
     started = time.monotonic()
     with (folder / "said.txt").open("wb") as said:
         process = subprocess.Popen(  # noqa: S602 - as it is typed

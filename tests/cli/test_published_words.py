@@ -24,6 +24,7 @@ class Said(NamedTuple):
     pid: int = 7
     wall: float = 1000.0
     seconds: float = 100.0
+    disk_trouble: str = ""
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import email
 import functools
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -12,7 +11,7 @@ import sys
 import tarfile
 import time
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
@@ -86,7 +85,7 @@ def pip_variables() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name in kept or name.startswith("PIP_")}
 
 
-def run(command: Sequence[str | Path], folder: Path, more: Mapping[str, str] | None = None) -> str:
+def run(command: Sequence[str | Path], folder: Path, more: dict[str, str] | None = None) -> str:
     """What a command prints, in a folder and with an environment that know nothing of this checkout."""
     variables = environment(folder) | (more or {})
     done = subprocess.run(  # noqa: S603 - ours
@@ -108,14 +107,12 @@ def build(folder: Path) -> Built:
     return Built(wheel, sdist)
 
 
-def install(
-    home: Path, what: Path, python: str = sys.executable, variables: Mapping[str, str] | None = None
-) -> Installed:
+def install(home: Path, what: Path, python: str = sys.executable, variables: dict[str, str] | None = None) -> Installed:
     """An empty environment, and then this wheel or source distribution with all that it depends on."""
     home.mkdir(parents=True)
     run([python, "-m", "venv", "--without-pip", home], home)
     made = Installed(home)
-    pip = [sys.executable, "-m", "pip", "--python", made.python, *PIP, what]
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", made.python, *PIP, what]
     run(pip, home, pip_variables() | (variables or {}))
     return made
 
@@ -137,12 +134,6 @@ def pythons() -> dict[str, str]:
                 found[version] = candidate
                 break
     return found
-
-
-def cpu_of_children() -> float:
-    """Seconds of CPU that the processes took which we started and that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 # What many commands do is done in one process: each takes half a second to load.
@@ -187,7 +178,7 @@ def calls(there: Installed, folder: Path, words: Sequence[str]) -> list[tuple[in
 @contextmanager
 def world(there: Installed, folder: Path, *words: str) -> Iterator[list[dict[str, Any]]]:
     """What `sanderling world` says of itself, while it serves."""
-    command = [there.command, "world", *words, "--json", "--port", "0"]
+    command = [str(there.command), "world", *words, "--json", "--port", "0"]
     with subprocess.Popen(  # noqa: S603 - ours
         command, cwd=folder, env=environment(folder), stdout=subprocess.PIPE, text=True
     ) as process:
