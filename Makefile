@@ -7,7 +7,7 @@ PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test wheel soak lint lint-c fuzz docs reference bench peers clean
+.PHONY: help setup run test watch mutants wheel soak lint lint-c fuzz docs reference bench peers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,15 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY) ## run every test; says which suites it skipped and why
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || true
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+
+watch: $(READY) ## run the tests of what changes, as it changes, those that failed last first
+	@$(BIN)/python tools/watch.py
+
+NUMBER = 60
+SEED = 1
+
+mutants: $(READY) ## break what writes by NUMBER=60 small faults, drawn by SEED=1, and see which no test notices
+	@$(BIN)/python tools/mutants.py --number $(NUMBER) --seed $(SEED) --json build/mutants.json
 
 wheel: $(READY) ## install the wheel on every Python there is, without a compiler, and with each extra alone
 	SANDERLING_WHEEL=1 $(BIN)/python -m pytest -n 2 tests/deploy/test_packaging.py tests/deploy/test_wheel_matrix.py

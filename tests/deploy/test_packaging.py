@@ -111,6 +111,13 @@ def test_a_plain_installation_is_small_and_has_no_extra(base: Installed, tmp_pat
     assert base.megabytes() <= MOST_MEGABYTES
 
 
+@pytest.mark.parametrize(("target", "installed"), [("run", "."), ("setup", ".[dev]")])
+def test_a_target_installs_no_more_than_it_needs(target: str, installed: str) -> None:
+    done = run(["make", "-C", ROOT, "-n", "VENV=build/no-such-environment", target], ROOT)
+
+    assert [line.split()[-1].strip("'") for line in done.splitlines() if "--editable" in line] == [installed]
+
+
 def test_every_command_has_its_help_without_any_extra(base: Installed, tmp_path: Path) -> None:
     check_helps(base, tmp_path)
 

@@ -56,6 +56,7 @@ class Place(NamedTuple):
     opens: Callable[[], AbstractAsyncContextManager[Instances]]
     tables: Callable[[], Awaitable[Tables]]
     wipe: Callable[[], Awaitable[None]]
+    sql: Callable[[str], Awaitable[None]]  # somebody who writes SQL by hand
     url: str
 
 
@@ -385,3 +386,14 @@ class InstancesContract:
 
             before, stored = stored, asyncio.run(batches())
             assert stored >= before + after
+
+    @in_loop
+    async def test_a_table_that_is_gone_is_not_the_letters_fault(self, place: Place) -> None:
+        """Or all of them would be buried, one after the other."""
+        async with place.opens() as store:
+            await place.sql("DROP TABLE player_stats")
+
+            with pytest.raises(InstancesError, match="player_stats") as told:
+                await store.keep(rows(*usual(1)))
+            assert told.value.fault is Fault.DOWN
+            assert (await store.counts()).instances == 0

@@ -57,6 +57,8 @@ class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 NOTHING = Control()
+# Where nobody knows what is wanted: somebody may have paused it, or wanted hosts to be left alone.
+UNKNOWN = Control(paused=True)
 
 
 def read_control(folder: Path) -> Control:
@@ -91,11 +93,19 @@ def write_control(folder: Path, control: Control) -> None:
         sync_folder(folder)
 
 
-def change_control(folder: Path, change: Callable[[Control], Control]) -> Control:
-    """Change what is wanted, one writer at a time; what is wanted then. Raises FolderError or ValueError."""
+def change_control(folder: Path, change: Callable[[Control], Control], *, anew: bool = False) -> Control:
+    """Change what is wanted, one writer at a time; what is wanted then. Raises FolderError or ValueError.
+
+    With `anew`, a file that makes no sense is replaced: what it said is forgotten, and all is paused, then changed.
+    """
     with plainly(folder), _alone(folder):
-        before = read_control(folder)
-        control = change(before)
+        before: Control | None = None
+        try:
+            before = read_control(folder)
+        except ValueError:
+            if not anew:
+                raise
+        control = change(before or UNKNOWN)
         if control != before:
             write_control(folder, control)
     return control
@@ -130,14 +140,18 @@ def _alone(folder: Path) -> Iterator[None]:
 
 @dataclass(slots=True)
 class LiveControl:
-    """What is wanted of the system in a folder; `apply` is told when that changes."""
+    """What is wanted of the system in a folder; `apply` is told when that changes.
+
+    A file that makes no sense leaves everything as it was; at the start, that is paused.
+    """
 
     folder: Path
     apply: Callable[[Control], object]
     clock: Clock
     room: DiskRoom | None = None  # the disk, which pauses the system as well
-    now: Control = NOTHING
+    now: Control | None = None  # what people want; None before the first look
     trouble: str = ""  # why the file is not heeded, if it is not
+    _applied: Control = NOTHING
 
     async def run(self) -> None:
         """Look again and again, until cancelled."""
@@ -146,15 +160,15 @@ class LiveControl:
             await self.clock.sleep(EVERY)
 
     def look(self) -> None:
-        """Look now. A file that makes no sense leaves everything as it was."""
+        """Look now."""
         try:
-            found = read_control(self.folder)
+            self.now = read_control(self.folder)
+            self.trouble = ""
         except ValueError as error:
+            self.now = self.now or UNKNOWN
             self.trouble = str(error)
-            return
-        self.trouble = ""
-        if self.room is not None and self.room.trouble:
-            found = msgspec.structs.replace(found, paused=True, disk_trouble=self.room.trouble)
-        if found != self.now:
-            self.now = found
-            self.apply(found)
+        full = "" if self.room is None else self.room.trouble
+        wanted = msgspec.structs.replace(self.now, paused=True, disk_trouble=full) if full else self.now
+        if wanted != self._applied:
+            self._applied = wanted
+            self.apply(wanted)

@@ -254,7 +254,7 @@ async def open_instances(url: str) -> Instances:
     kind, _, path = url.partition(":")
     store: Instances
     if kind == "sqlite" and path:
-        store = importlib.import_module("sanderling.stores.sqlite_instances").SqliteInstances(Path(path))
+        store = importlib.import_module("sanderling.stores.instances_store").open_sqlite_instances(Path(path))
         return store
     if kind not in ("postgresql", "postgres"):
         raise InstancesError(f"{kind[:20]!r} is no kind of store; {EXPECTED}", Fault.DOWN)

@@ -10,6 +10,10 @@ from sanderling.stores.durable import FolderError, plainly
 
 BUSY_SECONDS = 30.0  # that a write waits for another process: an import of a million ids takes its turns, too
 MODE_TRIES = 20
+# Bytes of the log that may wait to be copied into the file: as many as the file has. One of 2 MB needs no log of 60,
+# and a large one, whose pages lie far apart, gains by a longer one.
+SHORTEST_LOG = 4 << 20
+LOOK_AFTER = 200  # transactions, after which the size of the file is looked at again
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,31 @@ def _make_tables(db: sqlite3.Connection, kind: Kind) -> None:
         db.execute(statement)
     db.execute(f"PRAGMA application_id = {kind.application}")
     db.execute(f"PRAGMA user_version = {kind.version}")
+
+
+class LogBound:
+    """Keeps the log of a connection in proportion to its file. `look` after each transaction."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path, longest: int) -> None:
+        ((self._page,),) = db.execute("PRAGMA page_size")
+        self._db = db
+        self._path = path
+        self._longest = longest
+        self._bound = 0
+        self._next = 0  # transactions until the next look
+        self.look()
+
+    def look(self) -> None:
+        """Set the bound, now and then."""
+        self._next -= 1
+        if self._next >= 0:
+            return
+        self._next = LOOK_AFTER
+        bound = max(SHORTEST_LOG, min(self._longest, self._path.stat().st_size))
+        if not self._bound or bound >= 2 * self._bound or bound == self._longest != self._bound:
+            self._bound = bound
+            self._db.execute(f"PRAGMA wal_autocheckpoint = {bound // self._page}")
+            self._db.execute(f"PRAGMA journal_size_limit = {bound}")
 
 
 @contextmanager

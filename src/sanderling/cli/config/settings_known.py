@@ -191,6 +191,7 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "record-if": ('text', None, (), (), False, (), 'With --url: what is true of records only, as in \'created_at\' or \'status = "ok"\'; \'.\' takes every 200 for one.'),
     "redis-address": ('text', None, (), (), False, ('REDIS_ADDRESS',), 'HOST:PORT, or the URL, of a Redis for the progress; by default it is a file in the folder.'),
     "relay": ('text', None, (), (), False, (), 'A relay, whose hosts are asked to list their repos.'),
+    "replace": ('flag', False, (), (), False, (), 'Replace a control.json that cannot be read. What it says is forgotten: no host is left alone any more, and all is paused unless the wish is resume.'),
     "repos": ('int', 2000, (('>=', 1), ('<=', 10000000)), (), False, (), 'How many repos the healthy hosts have altogether.'),
     "results-interval": ('text', None, (), (), False, (), 'How often results are asked for; 2s.'),
     "resume": ('flag', False, (), (), False, (), 'Go on with what the folder holds; the addresses need not be given again.'),
@@ -251,7 +252,7 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
 }
 
 COMMANDS: dict[str, str] = {
-    "control": "json",
+    "control": "json replace",
     "dashboard": "bind port token-file",
     "demo.events": "json/2 log-format log-level metrics-bind metrics-port out",
     "demo.house": "json/2 keep-open out/2 port/2 seconds",
