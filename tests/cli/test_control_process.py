@@ -103,7 +103,7 @@ async def sequence(tmp_path: Path) -> AsyncIterator[System]:
 
         async def whole() -> bool:
             with closing(sqlite3.connect(out / "rows.db")) as db:
-                found = db.execute("SELECT instance_id FROM instance ORDER BY instance_id").fetchall()
+                found = db.execute("SELECT instance_id FROM instance UNION SELECT id FROM record ORDER BY 1").fetchall()
             return [number for (number,) in found] == list(range(1, IDS + 1))
 
         api = ("--url", f"{upstream.url}/ids/{{id}}", "--id-path", "id", "--timestamp", "created", "--private")

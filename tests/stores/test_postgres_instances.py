@@ -223,7 +223,7 @@ async def test_a_later_version_is_refused(place: Place, postgres: str, schema: s
     async with place.opens(), connected(postgres) as db:
         await db.execute(f"UPDATE {schema}.instance_store SET version = 9")  # noqa: S608 - ours
 
-    with pytest.raises(InstancesError, match="is of format 9, this version reads 1; use a newer version"):
+    with pytest.raises(InstancesError, match="is of format 9, this version reads 2; use a newer version"):
         async with place.opens():
             pass
 

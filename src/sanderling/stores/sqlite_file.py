@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from sanderling.stores.durable import FolderError, plainly
 
@@ -81,6 +82,12 @@ def _set_mode(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA journal_mode = WAL")
 
 
+def version_of(db: sqlite3.Connection) -> int:
+    """The format of a file."""
+    ((version,),) = db.execute("PRAGMA user_version")
+    return int(version)
+
+
 def make_tables(db: sqlite3.Connection, kind: Kind) -> None:
     """Make an empty database one of this kind."""
     with transaction(db):
@@ -130,3 +137,18 @@ def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[Non
         if db.in_transaction:  # a full disk has rolled it back already
             db.execute("ROLLBACK")
         raise
+
+
+def open_to_read(path: Path, kind: Kind) -> sqlite3.Connection:
+    """The file at `path`, beside whoever writes it; nothing is changed. Raises FolderError."""
+    with plainly(path):
+        db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, isolation_level=None)
+        try:
+            empty = _check(db, path, kind)
+        except BaseException:
+            db.close()
+            raise
+        if empty:
+            db.close()
+            raise FolderError(f"{path} is empty; nothing was stored yet")
+    return db
