@@ -18,7 +18,7 @@ from sanderling.cli.events.flags import ConsumeFlags, Reading, Work
 from sanderling.cli.events.place import KNOWN, OWN_BODIES, OWN_LETTERS, OWN_ROWS, USUAL, Bodies, Folder, Letters, Rows
 from sanderling.cli.events.summary import summarise, words
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import WATCHED, Options, Watched, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.serving import UNSERVED, Serving
@@ -63,7 +63,7 @@ def consume(  # noqa: PLR0913 - flags, in groups
     reading: Reading = READING,
     serving: Serving = UNSERVED,
     alerting: Alerting = NOBODY,
-    options: Watched = WATCHED,
+    options: Bounded = BOUNDED,
 ) -> None:
     """Consume until Ctrl-C."""
     if demo:
