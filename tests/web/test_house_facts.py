@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sanderling.engine.host_report import HostStatus
 from sanderling.events.report import DeadShown
 from sanderling.observe.rates import WINDOW, Rates, Run
-from sanderling.observe.report import LONGEST, MOST_NAMES, MOST_TROUBLES
+from sanderling.observe.report import LONGEST, MOST_NAMES, MOST_TROUBLES, Severity, Trouble
 from sanderling.stores.control_file import Control
 from sanderling.web.house import AnyStatus, Found, Said, Stamp
 from sanderling.web.house_facts import Extra, System, Track, report_of
@@ -324,6 +324,14 @@ def test_troubles_are_said_in_words(tmp_path: Path) -> None:
         "repos": ("pds.example: timeout",),
         "sequence": (),
     }
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_disk_without_room_is_the_first_error_of_whoever_runs(name: str) -> None:
+    full, ended = ({"disk_trouble": "no room", "running": running} for running in (True, False))
+
+    assert report_of(changed(ALL[name], **full)).troubles[0] == Trouble(Severity.ERROR, "no room")
+    assert "no room" not in report_of(changed(ALL[name], **ended)).texts()
 
 
 def test_many_troubles_are_cut(tmp_path: Path) -> None:

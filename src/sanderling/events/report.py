@@ -18,6 +18,7 @@ from sanderling.observe.report import (
     Severity,
     Trouble,
     WorkCounts,
+    disk_troubles,
     largest,
     process_of,
     shorten,
@@ -74,7 +75,7 @@ def report(status: EventsStatus) -> Report[EventsFacts]:
         system=status.system,
         doing=_processing(status),
         process=process_of(status, paused=status.paused),
-        troubles=tuple(_troubles(status)),
+        troubles=(*disk_troubles(status), *_troubles(status)),
         work=WorkCounts(
             asked=status.received,
             refused=status.postponed,

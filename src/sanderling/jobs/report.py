@@ -11,6 +11,7 @@ from sanderling.observe.report import (
     Trouble,
     WorkCounts,
     bound_troubles,
+    disk_troubles,
     host_troubles,
     join_names,
     largest,
@@ -45,7 +46,7 @@ def report(status: JobStatus) -> Report[JobFacts]:
         system=status.system,
         doing=_doing(status),
         process=process_of(status, paused=status.paused),
-        troubles=bound_troubles([*gone, *host_troubles(hosts)]),
+        troubles=bound_troubles([*disk_troubles(status), *gone, *host_troubles(hosts)]),
         progress=Progress(
             done=max(0, status.known - status.waiting),
             whole=status.known,

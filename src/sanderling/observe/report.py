@@ -185,6 +185,10 @@ class Reporting(Protocol):
     def running(self) -> bool:
         """As far as it could say."""
 
+    @property
+    def disk_trouble(self) -> str:
+        """Why it paused itself, while it does: its disk has no room."""
+
 
 def process_of(status: Reporting, *, paused: bool) -> Process:
     """Take what a status says of its process."""
@@ -195,6 +199,11 @@ def process_of(status: Reporting, *, paused: bool) -> Process:
         running=status.running,
         paused=paused,
     )
+
+
+def disk_troubles(status: Reporting) -> list[Trouble]:
+    """Return that the disk has no room, while the system is paused for it."""
+    return [Trouble(Severity.ERROR, status.disk_trouble)] if status.running and status.disk_trouble else []
 
 
 def host_troubles(hosts: Iterable[HostReport]) -> list[Trouble]:

@@ -7,6 +7,7 @@ from sanderling.observe.report import (
     Progress,
     Report,
     WorkCounts,
+    disk_troubles,
     host_troubles,
     join_names,
     largest,
@@ -39,7 +40,7 @@ def report(status: Status) -> Report[PagesFacts]:
         system=status.system,
         doing=_doing(status),
         process=process_of(status, paused=status.paused),
-        troubles=tuple(host_troubles(hosts)),
+        troubles=(*disk_troubles(status), *host_troubles(hosts)),
         progress=Progress(
             done=max(0, status.known - status.waiting),
             whole=status.known,

@@ -15,6 +15,7 @@ from sanderling.observe.report import (
     Trouble,
     WorkCounts,
     bound_troubles,
+    disk_troubles,
     process_of,
     shorten,
 )
@@ -75,7 +76,7 @@ def report(status: PollingStatus) -> Report[PollingFacts]:
         system=status.system,
         doing=_polling(status),
         process=process_of(status, paused=not status.enabled),
-        troubles=bound_troubles(list(_troubles(status))),
+        troubles=bound_troubles([*disk_troubles(status), *_troubles(status)]),
         work=WorkCounts(
             asked=requests,
             refused=0 if host is None else host.rejected,

@@ -10,6 +10,7 @@ from sanderling.observe.report import (
     Progress,
     Report,
     WorkCounts,
+    disk_troubles,
     host_troubles,
     largest,
     paced_by,
@@ -51,7 +52,7 @@ def report(status: RepoStatus) -> Report[ReposFacts]:
         system=status.system,
         doing=_doing(status, left),
         process=process_of(status, paused=status.paused),
-        troubles=tuple(host_troubles(hosts)),
+        troubles=(*disk_troubles(status), *host_troubles(hosts)),
         time_left=time_left,
         progress=Progress(done=done, whole=status.known, what="DIDs"),
         work=WorkCounts(

@@ -16,6 +16,7 @@ from sanderling.observe.report import (
     Severity,
     Trouble,
     WorkCounts,
+    disk_troubles,
     largest,
     paced_by,
     process_of,
@@ -93,7 +94,7 @@ def report(status: SequenceStatus) -> Report[SequenceFacts]:
         system=status.system,
         doing=_doing(status),
         process=process_of(status, paused=status.paused),
-        troubles=tuple(_troubles(status)),
+        troubles=(*disk_troubles(status), *_troubles(status)),
         work=WorkCounts(
             asked=requests,
             refused=0 if host is None else host.refused,
