@@ -135,7 +135,7 @@ def test_plain_lines_name_every_error_and_are_harmless(report: Report[Facts]) ->
         def note(self, text: str) -> None:
             said.append(text)
 
-    screen = Noting()
+    screen = Noting({})
     for _ in range(2):  # at first nobody has asked anything
         screen.show(report)
 
@@ -232,7 +232,7 @@ def test_the_bar_is_as_long_as_there_is_room(good: int, failed: int, waiting: in
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Plain()
+    screen = Plain({"failing.example": "the failing one"})
     for frames in range(22):
         screen.show(
             later(frames / 2, doing=f"asking {frames} hosts; 28 URLs wait" if frames < 20 else "paused; 28 URLs wait")
@@ -244,6 +244,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then(capsys: pytest.CaptureF
     assert [line[:4] for line in err.splitlines()] == ["1:40", "1:40", "1:44", "1:49", "1:50", "1:50"]
     assert err.splitlines()[0].endswith("the disk is full")
     assert err.splitlines()[4] == "1:50  paused; 28 URLs wait"
+    assert err.splitlines()[1] == "1:40  the failing one: TIMEOUT"
     assert "; 28 waiting; about 2 h 0 min left; pages 60, failed 4" in err
 
 

@@ -70,14 +70,15 @@ def fitting(*, json: bool, logs: bool = False, names: Mapping[str, str] | None =
 
     With `logs`, what happens is in the log and is not said twice. `names` are those that people know the hosts by.
     """
-    return suited(partial(Terminal, names=names or {}), Plain, json=json, logs=logs)
+    return suited(partial(Terminal, names=names or {}), partial(Plain, names or {}), json=json, logs=logs)
 
 
 class Plain(Lines[AnyReport, str]):
     """What it is at and what is wrong when that changes, what happens, and a line now and then; all to stderr."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Mapping[str, str]) -> None:
         super().__init__()
+        self._names = names
         self._rates = Rates()
         self._seconds = 0.0
         self._seen = self._doing = ""  # in the last frame, and as was said
@@ -87,7 +88,7 @@ class Plain(Lines[AnyReport, str]):
         take_rates(self._rates, report)
         self._seconds = report.process.seconds
         # At first nobody has asked the services yet.
-        wrong = self._changed(report.texts(*Severity)) if self._frames else ()
+        wrong = self._changed(map(self._named, report.texts(*Severity))) if self._frames else ()
         self._say(
             self._seconds,
             (*self._began(report), *wrong),
@@ -102,6 +103,11 @@ class Plain(Lines[AnyReport, str]):
         earlier, self._doing = self._doing, self._seen
         # How it ended is in the summary.
         return (report.doing,) if earlier and report.process.running else ()
+
+    def _named(self, trouble: str) -> str:
+        """A trouble, under the name that people know its host by."""
+        host, colon, said = trouble.partition(": ")
+        return f"{self._names.get(host, host)}{colon}{said}"
 
     def tell(self, told: str, /) -> None:
         """Print it."""
