@@ -304,6 +304,7 @@ def host(number: int) -> Json:
         "system": "pages",
         "host": f"{'abcdefghij'[number % 10]}{number:05}.example",
         "requests": 40_000 - number * 3,
+        "asked": round(19 / (1 + number / 40), 2),
         "rate": round(48 / (1 + number / 40) + number % 7 / 10, 2),
         "ceiling": None if number % 3 else round(60 / (1 + number / 50), 1),
         "latency": 0.04 + number % 37 / 100,
@@ -320,6 +321,12 @@ def host(number: int) -> Json:
         "why": why.get(state, "told to wait another 12.4 s" if throttled else "growing until the host objects"),
         "trouble": "TIMEOUT no answer within 30 s" if state == "open" else "",
     }
+
+
+def item(number: int) -> Json:
+    """One of very many that failed."""
+    address = f"https://{'abcdefghij'[number % 10]}{number:05}.example/page/{number}"
+    return {"id": address, "state": "failed", "why": "SERVER_ERROR 503", "host": "", "tries": 1 + number % 9}
 
 
 @dataclass(slots=True)
@@ -370,6 +377,8 @@ class FakeHouse:
         app.router.add_get("/api/session", _session)
         app.router.add_get("/api/stream", self._stream)
         app.router.add_get("/api/hosts", self._hosts)
+        app.router.add_get("/api/history", self._history)
+        app.router.add_get("/api/items", self._items)
         app.router.add_get("/api/audit", self._audit)
         app.router.add_post("/api/actions", self._act)
         app.router.add_get("/{name}", _asset)
@@ -398,6 +407,19 @@ class FakeHouse:
         return _json(
             {"total": len(self.hosts), "matching": len(found), "hosts": ordered[first : first + int(query["limit"])]}
         )
+
+    async def _history(self, request: web.Request) -> web.Response:
+        seconds = int(request.query["range"])
+        every = max(10, seconds // 720)
+        first = int(self.clock()) - seconds
+        walls = range(first, first + seconds, every)
+        series = {name: [at(wall) for wall in walls] for name, at in WAVES[request.query["system"]].items()}
+        return _json({"every": every, "from": first, "series": series})
+
+    async def _items(self, request: web.Request) -> web.Response:
+        first = int(request.query.get("after", "0"))
+        items = [item(number) for number in range(first, first + 50)]
+        return _json({"states": ["failed", "again"], "state": "failed", "items": items, "after": str(first + 50)})
 
     async def _audit(self, _request: web.Request) -> web.Response:
         return _json(self.audit)

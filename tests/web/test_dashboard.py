@@ -136,8 +136,8 @@ async def test_ten_thousand_hosts_are_searched_sorted_and_paged(tmp_path: Path) 
     put(tmp_path / "wide", status)
     put(tmp_path / "pages", PAGES)
     async with dashboard(tmp_path) as house:
-        first = (await house.ask("GET", "/api/hosts?system=wide")).data
-        third = (await house.ask("GET", "/api/hosts?system=wide&offset=200&limit=100")).data
+        first = (await house.ask("GET", "/api/hosts?system=wide&sort=rate")).data
+        third = (await house.ask("GET", "/api/hosts?system=wide&sort=rate&offset=200&limit=100")).data
         names = "/api/hosts?system=wide&search=host-099&sort=host&descending=false&limit=1000"
         found = (await house.ask("GET", names)).data
         every = (await house.ask("GET", "/api/hosts?search=b.example")).data

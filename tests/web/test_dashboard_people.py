@@ -51,10 +51,10 @@ def test_hosts_are_sorted_and_searched(opened: Opened, many: tuple[Path, str]) -
     head.get_by_role("button").click()
     expect(head).to_have_attribute("aria-sort", "descending")
     expect(page.locator(".hosts tbody th").first).to_have_text(f"host-{HOSTS - 1:05}.example")
-    page.get_by_role("searchbox").fill("-0424")
+    page.get_by_role("searchbox", name="Search hosts").fill("-0424")
     expect(page.locator(".hosts tbody th")).to_have_count(10)
     expect(page.locator("#hosts header")).to_contain_text("10 of 10,000 hosts")
-    page.get_by_role("searchbox").fill("nobody")
+    page.get_by_role("searchbox", name="Search hosts").fill("nobody")
     expect(page.locator("#hosts")).to_contain_text("No host has that in its name.")
 
 
