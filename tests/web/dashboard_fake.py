@@ -1,4 +1,4 @@
-"""A made-up house for the page of the dashboard: all five systems at work, with ten minutes behind them.
+"""A made-up house for the page of the dashboard: all systems at work, with ten minutes behind them.
 
 It answers as the real server does, and does nothing. `python tests/web/dashboard_fake.py 8700` serves it to look at;
 the pictures in the docs are of that, 1280 by 860: sequence in light, events in dark.
@@ -87,6 +87,12 @@ WAVES: dict[str, dict[str, Wave]] = {
         "errors": wave(9, 5, 130),
         "posts": wave(166, 55, 240, 4.0),
     },
+    "jobs": {
+        "asked": wave(8, 2, 200),
+        "kept": wave(61, 14, 200),
+        "failed": wave(0.2, 0.2, 90),
+        "waiting": wave(320, 90, 400),
+    },
 }
 DOING = {
     "pages": "asking 10,000 hosts; {waiting:,.0f} URLs wait",
@@ -94,6 +100,7 @@ DOING = {
     "repos": "archiving from 214 hosts; 182,400 repos left, about 2 h 21 min",
     "polling": "race 7f3ac201 is live: asked for every 200 ms, and 2 more",
     "events": "processing batches as they come",
+    "jobs": "posts: asking 3 hosts; {waiting:,.0f} requests wait",
 }
 TROUBLES = {
     "pages": ["shop.d.example: circuit open for another 12.4 s after failures"],
@@ -110,6 +117,8 @@ NUMBERS = {
     "missed runs=0; followers=12",
     "events": "batches=12,044; posts=602,311; errors=31,877 (5.0%); items a second={posts:.1f}; "
     "waiting={waiting:.0f}; given up=3; outbox=0; seen before=87",
+    "jobs": "records=61,204; requests=8,120; waiting={waiting:,.0f}; failed=31; in flight=4; read=212.4 MB; "
+    "told to wait=no host; for=17 min",
 }
 
 
@@ -130,6 +139,12 @@ def pages_facts(_wall: float) -> Json:
         "bytes": 61_400_000_000,
         "hosts": 10_000,
     }
+
+
+def jobs_facts(_wall: float) -> Json:
+    counts = {"fetched": 8_044, "failed": 31, "left_out": 2}
+    numbers = {"known": 8_400, "waiting": 320, "inflight": 4, "bytes": 212_400_000, "hosts": 3}
+    return {"counts": counts, **numbers}
 
 
 def sequence_facts(wall: float) -> Json:
@@ -289,6 +304,7 @@ FACTS: dict[str, Callable[[float], Json]] = {
     "repos": repos_facts,
     "polling": polling_facts,
     "events": events_facts,
+    "jobs": jobs_facts,
 }
 
 

@@ -94,6 +94,7 @@ def test_each_system_has_its_own_part(opened: Opened, fake: tuple[FakeHouse, str
         "sequence": ["Lag", "Workers", "120 → 80", "at the head in 40 s", "29,988 ids in them skipped"],
         "repos": ["2 h 21 min left", "635,897 of 818,297 repos", "deactivated", "Number 38", "1.4 GB"],
         "polling": ["every 200 ms", "Changed just now", "race_result", "Lateness", "race.active_interval"],
+        "jobs": ["How requests ended", "8,044", "8,076 of 8,400 requests"],
         "events": ["throttling", "14,210", "batch-0001", "Replay all 3", "How posts were meant", "25%"],
     }
 
@@ -138,19 +139,19 @@ def test_headings_are_in_order_and_everything_to_press_has_a_name(opened: Opened
 
 def test_digits_and_arrows_switch_systems_unless_somebody_types(opened: Opened, fake: tuple[FakeHouse, str]) -> None:
     page = opened(fake[1])
-    expect(page.get_by_role("tab")).to_have_count(5)
+    expect(page.get_by_role("tab")).to_have_count(len(ALL))
     page.keyboard.press("3")
     chosen = page.get_by_role("tab", selected=True)
     expect(chosen).to_contain_text("repos")
     page.keyboard.press("ArrowDown")
     expect(chosen).to_contain_text("polling")
     page.keyboard.press("End")
-    expect(chosen).to_contain_text("events")
+    expect(chosen).to_contain_text("jobs")
 
     page.get_by_role("searchbox", name="Search hosts").press("2")
 
     expect(page.get_by_role("searchbox", name="Search hosts")).to_have_value("2")
-    expect(chosen).to_contain_text("events")
+    expect(chosen).to_contain_text("jobs")
 
 
 def test_a_key_is_for_the_same_system_whether_it_runs_has_ended_or_is_not_there(opened: Opened, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_a_range_has_its_points_and_no_more_than_can_be_drawn(tmp_path: Path, se
     for back in range(0, DAY, 1200):
         past.write(WALL - back, {"pages": {"kept": float(back)}})
 
-    shown = past.read(PastQuery("pages", seconds), WALL)  # type: ignore[arg-type] - one of these
+    shown = past.read(PastQuery("pages", seconds), WALL)  # type: ignore[arg-type]
 
     points = shown.series["kept"]
     assert len(points) * shown.every == seconds

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from sanderling.stores.durable import FolderError, plainly
+from sanderling.stores.frontier_file import version_of
 from sanderling.stores.frontier_rows import End
 
 STEPS = 10_000  # of SQLite's machine between two looks at whether it takes too long
@@ -73,16 +74,19 @@ def ended(end: End) -> Listing:
     """URLs of a frontier that ended so, by id."""
 
     def rows(db: sqlite3.Connection, after: str) -> Iterator[Row]:
+        requests = "failure.requests" if version_of(db) >= 3 else "0"
         found = db.execute(
-            """SELECT url.id, url.url, host.name, code.name, failure.status, failure.detail, url.end FROM failure
-            JOIN url ON url.id = failure.id JOIN host ON host.id = url.host JOIN code ON code.id = url.code
-            WHERE failure.id > ? ORDER BY failure.id LIMIT ?""",
+            f"""SELECT url.id, url.url, host.name, code.name, failure.status, failure.detail, url.end, {requests}
+            FROM failure JOIN url ON url.id = failure.id JOIN host ON host.id = url.host
+            JOIN code ON code.id = url.code
+            WHERE failure.id > ? ORDER BY failure.id LIMIT ?""",  # noqa: S608 - ours, above
             (_number(after), MOST + 1),
         )
-        for number, url, host, code, status, detail, how in found:
+        for number, url, host, code, status, detail, how, sent in found:
             item = None
             if how == end:
-                item = Item(id=url, state=end.name.lower(), why=_why(code, status, detail), host=host)
+                why = _why(code, status, detail)
+                item = Item(id=url, state=end.name.lower(), why=why, host=host, tries=sent)
             yield str(number), item
 
     return rows
@@ -90,6 +94,8 @@ def ended(end: End) -> Listing:
 
 def again(db: sqlite3.Connection, after: str) -> Iterator[Row]:
     """URLs of a frontier that failed and are asked again, by id."""
+    if version_of(db) < 3:
+        return  # earlier formats have no such rows
     found = db.execute(
         """SELECT url.id, url.url, host.name, code.name, again.status, again.detail, again.failures, again.due
         FROM again JOIN url ON url.id = again.id JOIN host ON host.id = again.host JOIN code ON code.id = again.code
@@ -103,6 +109,8 @@ def again(db: sqlite3.Connection, after: str) -> Iterator[Row]:
 
 def aside(db: sqlite3.Connection, after: str) -> Iterator[Row]:
     """Hosts of a frontier that were set aside, by id."""
+    if version_of(db) < 3:
+        return
     found = db.execute(
         """SELECT aside.host, host.name, code.name, aside.status, aside.detail, aside.due FROM aside
         JOIN host ON host.id = aside.host JOIN code ON code.id = aside.code WHERE aside.host > ?
