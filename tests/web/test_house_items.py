@@ -204,3 +204,31 @@ async def test_items_need_the_token(tmp_path: Path) -> None:
         assert (await ask(house, system="pages")).status == 401
     async with dashboard(tmp_path, token=TOKEN) as house:
         assert (await ask(house, system="pages")).status == 200
+
+
+@in_loop
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ("0-1000", 200),
+        ("20", 200),
+        ("5", 404),
+        ("9-1", 400),
+        ("1; DROP", 400),
+        ("9" * 19, 400),
+        ("-1", 400),
+        ("٣", 400),
+    ],
+)
+async def test_missed_ids_are_asked_at_once(tmp_path: Path, given: str, status: int) -> None:
+    a_home(tmp_path)
+    async with dashboard(tmp_path) as house:
+        before = await walk(house, system="sequence", state="hidden", limit=200)
+        answer = await house.act("retry_missed", "sequence", id=given)
+        after = await walk(house, system="sequence", state="hidden", limit=200)
+        (tmp_path / "sequence" / "sequence.db").unlink()
+        missing = await house.act("retry_missed", "sequence", id="20")
+
+    assert (answer.status, missing.status) == (status, 503)
+    assert not (tmp_path / "sequence" / "sequence.db").exists()
+    assert len(before) == len(after) == NUMBER

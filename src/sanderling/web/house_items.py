@@ -57,6 +57,7 @@ class _File(NamedTuple):
     application: int
     lists: Mapping[str, Listing]
     how: str
+    again: str = ""
 
 
 _FRONTIER: Mapping[str, Listing] = {
@@ -89,7 +90,8 @@ _FILES: Mapping[str, _File] = {
         "sequence.db",
         sequence_state.KIND.application,
         {each.value: listing.missed(each.value) for each in Reason},
-        "Each is asked again by itself. To have them asked at once: sanderling sequence missed retry --out FOLDER",
+        "Each is asked again by itself. To have all asked at once: sanderling sequence missed retry --out FOLDER",
+        "retry_missed",
     ),
 }
 _TARGETS: Mapping[str, Callable[[Target], bool]] = {
@@ -134,7 +136,7 @@ class Items:
         until = self._clock.now() + PATIENCE
         read = partial(self._read, found.folder / file.name, file, state, query, until)
         taken = await asyncio.to_thread(read)
-        return taken.page(tuple(file.lists), state, how=file.how)
+        return taken.page(tuple(file.lists), state, again=file.again, how=file.how)
 
     def _read(self, path: Path, file: _File, state: str, query: ItemsQuery, until: float) -> "_Taken":
         taken = _Taken(query, MOST_READ)

@@ -6,7 +6,7 @@ import { announce } from "./announce.js";
 
 const TYPING = 250; // milliseconds that somebody may take for the next letter
 const EVERY = 15_000; // milliseconds until what is shown is asked for again
-const LABELS = { replay_dead: "Replay", promote_target: "Run now", resume_target: "Resume" };
+const LABELS = { replay_dead: "Replay", retry_missed: "Ask now", promote_target: "Run now", resume_target: "Resume" };
 
 export class Items {
   #system = null; // the name of the one that is shown
@@ -159,7 +159,7 @@ export class Items {
     const row = h("tr", {}, ...cells);
     if (!again) return row;
     const act = ({ currentTarget }) => {
-      const what = again === "replay_dead" ? { key: id } : { kind, id };
+      const what = { replay_dead: { key: id }, retry_missed: { id } }[again] ?? { kind, id };
       this.actions.act({ action: again, system: this.#system, ...what }, { button: currentTarget });
     };
     const button = h("button.small", { type: "button", click: act }, LABELS[again]);
