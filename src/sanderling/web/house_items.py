@@ -18,7 +18,7 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.listing import Item, Listing, PositionError, Row
 from sanderling.stores.polling import PollingStore, PollingStoreError, Query, Target
-from sanderling.stores.queue import QueueError
+from sanderling.stores.queue import DeadLetters, QueueError
 from sanderling.web.house import Found
 from sanderling.web.house_reach import ElsewhereError, Reach
 from sanderling.web.problems import problem
@@ -157,19 +157,20 @@ class Items:
 
     async def _dead(self, found: Found, query: ItemsQuery) -> ItemPage:
         state = _state(query, (_DEAD,))
-        taken, after, more = _Taken(query, MOST_LETTERS), query.after, True
+        taken = _Taken(query, MOST_LETTERS)
         async with self._reach.open_queue(found) as queue:
-            while more:
-                letters = await queue.dead(min(query.limit, 100), after)
-                for each in letters:
-                    after = each.key
-                    why = shorten(each.why)
-                    item = Item(id=each.key, state=state, why=why, tries=each.tries, at=each.at)
-                    more = taken.take((after, item))
-                    if not more:
-                        break
-                more = more and bool(letters)
+            await _take_letters(queue, state, query, taken)
         return taken.page((_DEAD,), state, again="replay_dead")
+
+
+async def _take_letters(queue: DeadLetters, state: str, query: ItemsQuery, taken: "_Taken") -> None:
+    after = query.after
+    while letters := await queue.dead(min(query.limit, 100), after):
+        for each in letters:
+            after = each.key
+            item = Item(id=each.key, state=state, why=each.why, tries=each.tries, at=each.at)
+            if not taken.take((after, item)):
+                return
 
 
 async def _take_targets(store: PollingStore, state: str, after: tuple[float, int] | None, taken: "_Taken") -> None:

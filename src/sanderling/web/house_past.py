@@ -117,16 +117,7 @@ class Past:
             with transaction(db):
                 known = _forget(db, at)
                 for system, points in means.items():
-                    if system not in known and len(known) >= MOST_FOLDERS:
-                        continue  # names that change all the time must not fill the disk
-                    known.add(system)
-                    db.execute(
-                        """INSERT INTO system (name, at) VALUES (?, ?)
-                        ON CONFLICT (name) DO UPDATE SET at = max(at, excluded.at)""",
-                        (system, at),
-                    )
-                    row = (at % DAY // EVERY, at, msgspec.msgpack.encode(points), system)
-                    db.execute("INSERT OR REPLACE INTO point SELECT id, ?, ?, ? FROM system WHERE name = ?", row)
+                    _put(db, at, system, points, known)
 
     def read(self, query: PastQuery, wall: float) -> PastShown:
         """What was of a system. Blocks. Raises FolderError."""
@@ -148,6 +139,18 @@ class Past:
                     _add(sums, place, number, data)
         series = {name: [_mean(each) for each in places] for name, places in sums.items()}
         return PastShown(every=every, from_=first, series=series, trouble=self.trouble)
+
+
+def _put(db: sqlite3.Connection, at: int, system: str, points: Points, known: set[str]) -> None:
+    if system not in known and len(known) >= MOST_FOLDERS:
+        return  # names that change all the time must not fill the disk
+    known.add(system)
+    db.execute(
+        "INSERT INTO system (name, at) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET at = max(at, excluded.at)",
+        (system, at),
+    )
+    row = (at % DAY // EVERY, at, msgspec.msgpack.encode(points), system)
+    db.execute("INSERT OR REPLACE INTO point SELECT id, ?, ?, ? FROM system WHERE name = ?", row)
 
 
 def _forget(db: sqlite3.Connection, at: int) -> set[str]:
