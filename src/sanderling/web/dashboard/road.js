@@ -182,7 +182,7 @@ export class Road {
     const texts = [
       [asked, this.x[NEXT] / 2 + 4, y - 7, `${perSecond(flow.asked)}${words("asked")}`],
       [waiting, this.x[LEAVE] - 14, y - 7, flow.waiting ? `${short(flow.waiting)}${words("waiting")}` : ""],
-      [allowed, middle(LEAVE, ASK), y - 7, `${perSecond(flow.allowed)}${words("allowed")}`],
+      [allowed, middle(LEAVE, ASK), y - 7, `${perSecond(flow.allowed)}${words("accepted")}`],
       [kept, this.x[KEEP] + 14, y + 4, `${perSecond(flow.kept)} kept`],
       [
         failed,
