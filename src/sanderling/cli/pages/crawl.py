@@ -19,7 +19,7 @@ from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import listing
 from sanderling.cli.limits import Law, make_limiter
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import WATCHED, Options, Watched, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.pages.screen import Screen, fitting
 from sanderling.cli.pages.summary import summarise, words
 from sanderling.cli.running import Ran, Shell, run_system
@@ -85,7 +85,7 @@ class CrawlFlags:
 
     network: Network = USUAL
     onward: Onward = NOWHERE
-    options: Options = WATCHED
+    options: Options = BOUNDED
     max_pages: int | None = None
     parquet: bool | None = None  # where nobody said, it is written if that is possible
 
@@ -142,7 +142,7 @@ def crawl(  # noqa: PLR0913 - a flag each
     json: SummaryAsJson = False,
     network: Network = USUAL,
     onward: Onward = NOWHERE,
-    options: Watched = WATCHED,
+    options: Bounded = BOUNDED,
 ) -> None:
     """Crawl what the flags say, into a folder."""
     onward.check()
