@@ -36,7 +36,7 @@ CONSECUTIVE = 20  # ports that a world takes at most
 VARIES = [
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.]*( UTC|Z)?"), "DATE"),
     (re.compile(r"127[.-]0[.-]0[.-]1[:-]\d+"), "HOST"),
-    (re.compile(r"\d[\d.]*(:\d\d)? ?(ms|s|min|B|kB|MB)\b"), "SIZE"),
+    (re.compile(r"\d[\d.,]*(:\d\d)? ?(ms|s|min|B|kB|MB)\b"), "SIZE"),
     (re.compile(r"^\d:\d\d\b"), "TIME"),
     (re.compile(r"\s+"), " "),
 ]
@@ -116,6 +116,8 @@ class Reader:
 
     def follow(self, page: str) -> None:
         """Do it, from top to bottom."""
+        world = WORLD.search((ROOT / page).read_text())
+        self._shift = self.first_port - int(world[1]) if world else 0
         printed, running = "", list[tuple[Example, Running]]()
         later = list[tuple[Step, Running]]()
         with ExitStack() as lasting:
@@ -149,7 +151,7 @@ class Reader:
                 running.append((example, process))
                 return process.said
             done = called(ours)
-            code, said = done.code, done.out + done.err
+            code, said = done.code, done.err + done.out  # a summary comes last
         else:
             code, said = self.shell(example.text)
         wanted = CODES.search(example.text)
@@ -171,12 +173,11 @@ class Reader:
             check=False,
             env={**os.environ, "PATH": path},
         )
-        return done.returncode, done.stdout
+        # A shell replaces itself by its last command; what it would have said of a signal:
+        return done.returncode if done.returncode >= 0 else 128 - done.returncode, done.stdout
 
     def moved(self, step: Step) -> Step:
         """The same step with free ports instead of those of the page."""
-        if found := WORLD.search(step.text):
-            self._shift = self.first_port - int(found[1])
         first = self.first_port - self._shift
         ports = "|".join(str(first + at) for at in range(CONSECUTIVE))
         text = re.sub(
