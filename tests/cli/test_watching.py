@@ -186,12 +186,15 @@ def test_who_is_started_beside_others_that_end_ends_as_well(tmp_path: Path) -> N
     assert notes == [f"others that run in {tmp_path} were told to drain, and so is this one"]
 
 
-def test_a_control_that_makes_no_sense_is_said_at_the_start(tmp_path: Path) -> None:
-    notes: list[str] = []
-    (tmp_path / "control.json").write_text('{"ending": "sleep"}')
+@pytest.mark.parametrize("text", ['{"ending": "sleep"}', "{", '{"paused": true, "version": 99}'])
+def test_a_control_that_makes_no_sense_at_the_start_pauses_before_anything_is_begun(tmp_path: Path, text: str) -> None:
+    told, notes = list[Control](), list[str]()
+    (tmp_path / "control.json").write_text(text)
 
-    follow_control(tmp_path, lambda _: None, notes.append).close()
+    follow_control(tmp_path, told.append, notes.append).close()
 
+    assert told == [Control(paused=True)]
     assert len(notes) == 1
-    assert notes[0].startswith("what people want is not heeded: ")
-    assert "A newer release may have written it" in notes[0]
+    assert notes[0].startswith(f"paused, since nobody knows what is wanted: {tmp_path / 'control.json'}: ")
+    assert notes[0].endswith(f": sanderling control {tmp_path} resume --replace")
+    assert (tmp_path / "control.json").read_text() == text

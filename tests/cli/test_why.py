@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from command_line import called
+from fake_events import status as events_status
 from fake_polling import VIEW
 from fake_polling import status as polling_status
 from statuses import host, status
@@ -198,3 +199,12 @@ def test_bad_usage_says_what_to_do_and_exits_with_2(
 
     assert (done.code, done.out) == (2, "")
     assert says in done.err
+
+
+def test_a_folder_of_what_asks_no_hosts_is_said_to_be_one(tmp_path: Path) -> None:
+    write_status(tmp_path, events_status())
+
+    done = called("why", "a.example", "--out", str(tmp_path))
+
+    assert done.code == 2
+    assert "its status.json is of events, which has no hosts to tell of" in done.err

@@ -37,6 +37,26 @@ def swap(folder: Path) -> None:
     path.write_bytes(b"".join(reversed(path.read_bytes().splitlines(keepends=True))))
 
 
+def add_a_record(folder: Path) -> None:
+    with (folder / "records.jsonl").open("ab") as file:
+        file.write(b'{"url":"made up"}\n')
+
+
+def repeat_the_last(folder: Path) -> None:
+    path = folder / "records.jsonl"
+    path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[-1])
+
+
+def repeat_the_first(folder: Path) -> None:
+    path = folder / "records.jsonl"
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0] + path.read_bytes())
+
+
+def add_half_a_line(folder: Path) -> None:
+    with (folder / "records.jsonl").open("ab") as file:
+        file.write(b"{")
+
+
 def break_line(folder: Path) -> None:
     path = folder / "records.jsonl"
     path.write_bytes(path.read_bytes().replace(b"{", b"[", 1))
@@ -53,6 +73,10 @@ def change_failures(folder: Path) -> None:
 
 DAMAGE: dict[Callable[[Path], None], str] = {
     cut: "records.jsonl has 20 bytes, expected 96",
+    add_a_record: "records.jsonl has 18 bytes behind the 96 that frontier.db knows of",
+    repeat_the_last: "records.jsonl has 32 bytes behind the 96",
+    repeat_the_first: "records.jsonl has 32 bytes behind the 96",
+    add_half_a_line: "records.jsonl has 1 bytes behind the 96",
     swap: "records.jsonl: its checksum is",
     break_line: "records.jsonl line 1 (byte 0): no JSON",
     forget: "frontier.db has 3 requests, expected 4",

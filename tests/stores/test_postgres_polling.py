@@ -349,7 +349,7 @@ async def test_nobody_there_is_transient_and_said_without_the_password() -> None
 @in_loop
 async def test_who_is_not_let_in_is_told_without_the_password(postgres: str) -> None:
     url = re.sub("//[^@/]*@", "//nobody_of_that_name:hunter2@", postgres)
-    with pytest.raises(PollingStoreError, match=r"cannot be used now: .*nobody_of_that_name") as error:
+    with pytest.raises(PollingStoreError, match=r"cannot be used: .*nobody_of_that_name") as error:
         await open_postgres_polling(url, SCHEMA, "race")
 
     assert not error.value.transient

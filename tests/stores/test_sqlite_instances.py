@@ -150,5 +150,5 @@ def test_a_later_version_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 9")
 
-    with pytest.raises(InstancesError, match=r"is of format 9, this version reads 1; use a newer version"):
+    with pytest.raises(InstancesError, match=r"is of format 9, this version reads 2; use a newer version"):
         open_sqlite_instances(path)

@@ -46,6 +46,7 @@ from polling_play import (
 )
 
 from sanderling.flow.desk import desk_in
+from sanderling.stores import sqlite_polling
 from sanderling.stores.documents import Column, Parent, Row, Schema, Table
 from sanderling.stores.polling import PollingStore, PollingStoreError, Query, Reconciliation, Span, Target
 from sanderling.stores.polling_store import SqlPolling
@@ -765,3 +766,19 @@ async def test_rows_with_nonsense_are_written_anew(path: Path) -> None:
 
 if __name__ == "__main__":
     asyncio.run(keep_for_ever(Path(sys.argv[1])))
+
+
+@in_loop
+async def test_whoever_polls_knows_soon_that_somebody_else_has_the_file_and_goes_on_by_itself(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_polling, "POLLER_BUSY_SECONDS", 0.05)
+    async with opened(path) as store:
+        await store.claim(WALL)
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(PollingStoreError) as told:
+                await asyncio.wait_for(store.set("a", "1"), 10.0)
+            assert await store.settings() == {}, "to read needs nobody's leave"
+        assert told.value.transient
+        assert str(told.value) == f"{path} is in use by another program"

@@ -52,8 +52,11 @@ def draw(screen: ScreenOf[S, Any], take: Callable[[], S]) -> Beside:
     return repeat(screen.every, show)
 
 
-def publish_status(write: Callable[[S], object], take: Callable[[], S], executor: Desk) -> Beside:
-    """Have what `take` says written every second, for other processes."""
+def publish_status(write: Callable[[S], object], take: Callable[[], S], executor: Desk = asyncio.to_thread) -> Beside:
+    """Have what `take` says written every second, for other processes.
+
+    Not by the executor of the system, which may wait for a database that somebody has locked.
+    """
     return repeat(PUBLISH_EVERY, lambda: executor(write, take()))
 
 
@@ -90,7 +93,15 @@ def follow_control(
             stopping = True  # a second signal would end it at once
             signal.raise_signal(signal.SIGTERM)
 
-    return LiveControl(folder, heard, SystemClock()).run()
+    live = LiveControl(folder, heard, SystemClock())
+    live.look()  # before anything is begun
+    return live.run()
+
+
+def rewriting(folder: Path) -> str:
+    """What to do about a control.json that makes no sense."""
+    resume = f"sanderling control {quote(str(folder))} resume --replace"
+    return f"Repair the file, or forget what it says and go on: {resume}"
 
 
 def _begin(folder: Path, note: Callable[[str], object], *, alone: bool) -> None:
@@ -98,8 +109,11 @@ def _begin(folder: Path, note: Callable[[str], object], *, alone: bool) -> None:
     try:
         ending = clear_ending(folder) if alone else ""
         wanted = read_control(folder)
-    except (FolderError, ValueError) as error:
+    except FolderError as error:
         note(f"what people want is not heeded: {error}")
+        return
+    except ValueError as error:
+        note(f"paused, since nobody knows what is wanted: {error}. {rewriting(folder)}")
         return
     if ending:
         note(f"an earlier process was told to {ending}; that is over, and this one goes on")

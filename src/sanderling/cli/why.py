@@ -30,6 +30,7 @@ from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_reading import HostWaits
 from sanderling.stores.status_file import age, is_running
+from sanderling.web.house import Reader
 from sanderling.words import count, duration, printable
 
 NEAREST = 5  # names offered for one that is not known
@@ -114,7 +115,7 @@ def why(
     found: list[Knows] = [*crawls_in(out), *repos_in(out), *polled_in(out)]
     if not found:
         where = f"in {out}" if out else "here or in the folders directly below; say --out DIR"
-        raise CommandError(f"nothing was crawled or polled {where}: there is no {FILE}", code=2)
+        raise CommandError(printable(f"nothing was crawled or polled {where}: {_instead(out)}"), code=2)
     name = _spelled(host)
     knowing = [each for each in found if name in each.hosts]
     if not knowing:
@@ -125,6 +126,14 @@ def why(
         return
     for line in freshest.words(name, wall):
         print(printable(line))
+
+
+def _instead(out: Path | None) -> str:
+    """What there is in a folder that asks no hosts, or none that are told of here."""
+    there = None if out is None else Reader(out.absolute().parent).system(out.absolute())
+    if there is None:
+        return f"there is no {FILE}"
+    return there.trouble or f"its {FILE} is of {there.system}, which has no hosts to tell of"
 
 
 def crawls_in(out: Path | None) -> Iterator[Published]:

@@ -31,6 +31,7 @@ class HostState:
     name: str
     turn: float | None = None  # when its turn is, if it has a place among them
     inflight: int = 0  # requests that hold a slot
+    hanging: set[Hashable] | None = None  # items whose requests have let go of theirs
     flights: dict[Hashable, Flight] | None = None  # by item, the last of each
     look_at: float = 0.0  # when those that are slow are looked at again
     shares: Shares | None = None  # made when two classes want the same permit
@@ -56,6 +57,10 @@ class HostState:
 
     def slotless_due(self, now: float) -> float:  # noqa: ARG002 - for those who have some
         """When work is due here that needs no slot; infinity if there is none."""
+        return inf
+
+    def hangs_after(self, work: Any) -> float:  # noqa: ANN401, ARG002 - for those who know
+        """Seconds after which a request for it hangs, and lets go of its slot; infinity where it keeps that."""
         return inf
 
     @property

@@ -370,12 +370,14 @@ class Engine(Generic[H, W, R]):
         else:
             self._queues.add(host, now + LOOK, probed=False)
 
-    # Asking.
-
-    def _let_go(self, host: H, work: W) -> None:
-        """A request hangs: its item may be asked for again beside it."""
-        self._source.later(host, work, UNANSWERED, self.clock.now())
+    def _let_go(self, host: H, sent: Dispatch) -> bool:
+        """A request hangs: its item may be asked for again beside it, or others in its slot. Whether it may go on."""
+        if sent.slotless:
+            self._source.later(host, sent.work, UNANSWERED, self.clock.now())
+        elif not self.room.let_go(host, sent):
+            return False
         self.wake((host,))
+        return True
 
     async def _ask(self, host: H, sent: Dispatch) -> None:
         settled = await self._sender.send(host, sent)

@@ -31,7 +31,7 @@ class EngineRules:
     contract: bool = False
     slotless: frozenset[Class] = frozenset()  # classes that need no slot, so that no crowd makes them late
     hangs: float = inf  # after which a request without a slot does not keep its item from being asked for again
-    most_hanging: int = 4  # such requests for one item; one more is cut off
+    most_hanging: int = 4  # such requests for one item, and for each slot of a host; one more is cut off
 
     def __post_init__(self) -> None:
         if self.slots < 1 or self.per_host < 1:

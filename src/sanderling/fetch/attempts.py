@@ -137,7 +137,7 @@ class Fetcher:
                 return await self._acquire(task, permit)
             return await self._acquire_soon(task, permit)
         except CircuitOpen as closed:
-            return self._defer("circuit open", closed.until)
+            return self._defer("its host does not answer, and is probed until it does", closed.until)
         except TimeoutError:
             return self._defer("its host is not ready", self._limiter.ready_at(task.host))
 

@@ -58,8 +58,8 @@ def raised(message: str, trouble: Trouble) -> AnalyticsError:
     if trouble is Trouble.REFUSED:
         return RefusedError(message)
     answered = trouble in (Trouble.BUSY, Trouble.FAILED, Trouble.BROKEN)
-    transient = trouble in (Trouble.BUSY, Trouble.FAILED, Trouble.AWAY)
-    return AnalyticsError(message, transient=transient, answered=answered)
+    transient = trouble in (Trouble.BUSY, Trouble.FAILED, Trouble.AWAY, Trouble.FULL)
+    return AnalyticsError(message, transient=transient, answered=answered, full=trouble is Trouble.FULL)
 
 
 class Noted(NamedTuple):

@@ -30,6 +30,7 @@ class Trouble(Enum):
     REFUSED = auto()  # that data will not be taken, now or later
     BUSY = auto()  # others were in the way
     AWAY = auto()  # it cannot be reached, or is not ready
+    FULL = auto()  # there is no room, which somebody has to make
     FAILED = auto()  # it fails at this one, for a reason that may be its own
     BROKEN = auto()  # the same, and it will not pass by itself
     AMISS = auto()  # somebody must do something first

@@ -9,8 +9,8 @@ Tricky bits:
   itself.
 """
 
+import sqlite3
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from sanderling.stores.instances import (
     InstancesError,
     Kept,
     RawRow,
+    RecordRow,
     Rows,
     another_api,
     first_of_each,
@@ -32,9 +33,14 @@ from sanderling.stores.instances import (
     unpacked,
 )
 from sanderling.stores.sqlite_database import SqliteDatabase, plainly
-from sanderling.stores.sqlite_file import Kind, open_file
+from sanderling.stores.sqlite_file import Kind, open_file, transaction, version_of
 
-INSTANCES = Kind("store of instances", 0x53414E49, VERSION, tuple(table.sqlite for table in tables.TABLES))  # "SANI"
+INSTANCES = Kind(
+    "store of instances",
+    0x53414E49,  # "SANI"
+    VERSION,
+    (*(table.sqlite for table in tables.TABLES if table is not tables.RECORD), *tables.ARRIVALS),
+)
 # Players are all over the file: what is changed often should be read, and copied from the log, seldom.
 MEMORY_BYTES = 32 << 20
 SETTLING = 1396788809  # "SANI": whoever has it settles statistics
@@ -45,9 +51,25 @@ TAKEN_PART, CHARACTERS, WEAPONS, RAW = (
     table.insert() for table in (tables.INSTANCE_PLAYER, tables.CHARACTER, tables.WEAPON, tables.RAW)
 )
 STATS = tables.STATS.replace()
+NEW_RECORDS = tables.RECORD.insert("ON CONFLICT DO NOTHING RETURNING id")
 COUNTS = """SELECT (SELECT count(*) FROM instance), (SELECT count(*) FROM player),
     (SELECT count(*) FROM instance_player), (SELECT count(*) FROM instance_character),
-    (SELECT count(*) FROM instance_character_weapon), (SELECT count(*) FROM raw_instance)"""
+    (SELECT count(*) FROM instance_character_weapon), (SELECT count(*) FROM raw_instance),
+    (SELECT count(*) FROM record)"""
+# From format 1: records of APIs without players, which were among the instances.
+PLAIN = """player_count IS NULL AND activity_hash IS NULL
+    AND NOT EXISTS (SELECT 1 FROM instance_player WHERE instance_player.instance_id = instance.instance_id)"""
+UPGRADE = (
+    *tables.ARRIVALS,
+    f"""INSERT INTO record (id, api, time, crawled, record)
+        SELECT instance.instance_id, api, date_completed, instance.crawled, unpacked(instance.instance_id, data)
+        FROM instance LEFT JOIN raw_instance ON raw_instance.instance_id = instance.instance_id
+        WHERE {PLAIN} ORDER BY instance.crawled, instance.instance_id""",  # noqa: S608 - ours
+    "DELETE FROM raw_instance WHERE instance_id IN (SELECT id FROM record)",
+    "DELETE FROM instance WHERE instance_id IN (SELECT id FROM record)",
+    "INSERT INTO arrival (instance_id) SELECT instance_id FROM instance ORDER BY crawled, instance_id",
+    f"PRAGMA user_version = {VERSION}",
+)
 
 
 def stats_of(dialect: Dialect) -> str:
@@ -69,9 +91,24 @@ class SqlInstances:
         if not once:
             return Kept(0, 0)
         raw: dict[int, RawRow] = {}
-        work = partial(self._keep, once=once, raw=raw)
+        plain = [RecordRow.of(rows) for rows in once if rows.plain]
+        once = [rows for rows in once if not rows.plain]
+
+        async def work(db: Transaction) -> int:
+            new = await self._keep_records(db, plain) if plain else 0
+            return new + (await self._keep(db, once, raw) if once else 0)
+
         new = await self._database.write(work, first=lambda: raw.update(packed(once)))
         return Kept(new, len(batch) - new)
+
+    async def _keep_records(self, db: Transaction, rows: Sequence[RecordRow]) -> int:
+        new = {number for (number,) in await db.insert(NEW_RECORDS, rows)}
+        apis = {row.id: row.api for row in rows if row.id not in new}
+        query = f"SELECT id, api FROM record WHERE {db.dialect.among.format('id')}"  # noqa: S608 - ours
+        for number, api in await db.fetch(query, [*apis]) if apis else []:
+            if api != apis[number]:
+                raise another_api(number, apis[number], api, self._database.place)
+        return len(new)
 
     async def _keep(self, db: Transaction, once: Sequence[Rows], raw: dict[int, RawRow]) -> int:
         ids = {number for (number,) in await db.insert(NEW, [each.instance for each in once])}
@@ -94,8 +131,8 @@ class SqlInstances:
 
     async def latest(self) -> int | None:
         """The highest id that is stored."""
-        number: int | None = (await self._one("SELECT max(instance_id) FROM instance"))[0][0]
-        return number
+        found = await self._one("SELECT (SELECT max(instance_id) FROM instance), (SELECT max(id) FROM record)")
+        return max((int(number) for number in found[0] if number is not None), default=None)
 
     async def counts(self) -> Counts:
         """How much there is."""
@@ -104,7 +141,10 @@ class SqlInstances:
     async def raw(self, instance_id: int) -> bytes | None:
         """What the API said about it; None if that is not here."""
         found = await self._one("SELECT data FROM raw_instance WHERE instance_id = ?", instance_id)
-        return unpacked(RawRow(instance_id, found[0][0], 0), self._database.place) if found else None
+        if found:
+            return unpacked(RawRow(instance_id, found[0][0], 0), self._database.place)
+        record = await self._one("SELECT record FROM record WHERE id = ?", instance_id)
+        return record[0][0].encode() if record and record[0][0] is not None else None
 
     async def _one(self, query: str, *values: object) -> list[Row]:
         return await self._database.read(lambda db: db.fetch(query, *values))
@@ -151,4 +191,24 @@ def open_sqlite_instances(path: Path) -> SqlInstances:
     """The store in that file, made where there is none. Raises InstancesError."""
     with plainly(path, raised):
         db = open_file(path, INSTANCES)
+        try:
+            _upgrade(db, path)
+        except BaseException:
+            db.close()
+            raise
     return SqlInstances(SqliteDatabase(path, db, None, raised, memory=MEMORY_BYTES))
+
+
+def _upgrade(db: sqlite3.Connection, path: Path) -> None:
+    """Bring a file of format 1 to this one, all of it or nothing."""
+    if version_of(db) >= VERSION:
+        return
+
+    def text(number: int, data: bytes | None) -> str | None:
+        return None if data is None else unpacked(RawRow(number, data, 0), path).decode()
+
+    db.create_function("unpacked", 2, text, deterministic=True)
+    with transaction(db):
+        if version_of(db) < VERSION:  # nobody was quicker
+            for statement in UPGRADE:
+                db.execute(statement)

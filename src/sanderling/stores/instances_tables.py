@@ -82,4 +82,16 @@ STATS = Table(
     ("membership_id", "activity_hash"),
 )
 RAW = Table("raw_instance", {"instance_id": ID, "data": BYTES, "crawled": TIME}, ("instance_id",))
-TABLES = (INSTANCE, PLAYER, INSTANCE_PLAYER, CHARACTER, WEAPON, STATS, RAW)
+JSON = Kind("TEXT", "json", travels="text", made="{0}::json")
+# Since format 2.
+RECORD = Table("record", {"id": ID, "api": TEXT, "time": MAYBE_TIME, "crawled": TIME, "record": JSON}, ("id",))
+TABLES = (INSTANCE, PLAYER, INSTANCE_PLAYER, CHARACTER, WEAPON, STATS, RAW, RECORD)
+
+# The same in SQLite: there the order in which records and instances came is known, for whoever reads what is new.
+NUMBER = "number INTEGER PRIMARY KEY AUTOINCREMENT"
+ARRIVALS = (
+    RECORD.sqlite.replace("(id INTEGER PRIMARY KEY", f"({NUMBER}, id INTEGER NOT NULL UNIQUE"),
+    f"CREATE TABLE arrival ({NUMBER}, instance_id INTEGER NOT NULL)",
+    """CREATE TRIGGER arrived AFTER INSERT ON instance
+        BEGIN INSERT INTO arrival (instance_id) VALUES (new.instance_id); END""",
+)

@@ -52,7 +52,7 @@ LISTED = Kind(
 FOUND = {"kind": TEXT, "source_id": TEXT, "event": TEXT, '"only"': LISTED, "seconds": NUMBER, "priority": WHOLE}
 
 
-PASSING = (Trouble.BUSY, Trouble.AWAY, Trouble.FAILED)
+PASSING = (Trouble.BUSY, Trouble.AWAY, Trouble.FULL, Trouble.FAILED)
 
 
 def raised(message: str, trouble: Trouble) -> PollingStoreError:

@@ -26,7 +26,15 @@ from sanderling.stores.database import (
     Trouble,
     Work,
 )
-from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, CROSSED, DATA, SETTINGS, Address
+from sanderling.stores.postgres_server import (
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    CROSSED,
+    DATA,
+    SETTINGS,
+    Address,
+    acquired,
+)
 from sanderling.stores.postgres_server import plainly as plainly_of_server
 
 T = TypeVar("T")
@@ -131,7 +139,7 @@ class PostgresDatabase:
     async def read(self, work: Work[T], *, together: bool = False) -> T:
         """Do what only reads; with `together`, all that it reads is of one moment."""
         with plainly(self.place, self._raised):
-            async with self._pools["read"].acquire(timeout=ANSWER_SECONDS) as db:
+            async with acquired(self._pools["read"]) as db:
                 if not together:
                     return await work(PostgresTransaction(db))
                 async with db.transaction(isolation="repeatable_read", readonly=True):
@@ -143,7 +151,7 @@ class PostgresDatabase:
             await asyncio.to_thread(first)
 
         async def written() -> T:
-            async with self._pools["write"].acquire(timeout=ANSWER_SECONDS) as db, begun(db):
+            async with acquired(self._pools["write"]) as db, begun(db):
                 return await work(PostgresTransaction(db))
 
         with plainly(self.place, self._raised):
@@ -153,7 +161,7 @@ class PostgresDatabase:
     async def claim(self, what: Claim) -> AsyncIterator[bool]:
         """Whether we have it. The server frees it when our process dies or sleeps for a minute."""
         with plainly(self.place, self._raised):
-            async with self._pools["claim"].acquire(timeout=ANSWER_SECONDS) as db, begun(db):
+            async with acquired(self._pools["claim"]) as db, begun(db):
                 yield bool(await db.fetchval(CLAIM, what.number))
 
     async def close(self) -> None:
@@ -210,7 +218,7 @@ async def open_pools(
         try:
             for pool in pools.values():
                 await pool
-            async with pools["read"].acquire() as db:
+            async with acquired(pools["read"]) as db:
                 return await prepare(db)
         except BaseException:
             for pool in pools.values():

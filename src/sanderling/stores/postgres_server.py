@@ -4,9 +4,10 @@ A URL is like postgresql://user@host:5432/database?schema=name; without `schema`
 come from PGPASSWORD or a password file, as for other programs; it is never shown.
 """
 
+import asyncio
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -69,6 +70,20 @@ async def relations(db: Any, schema: str) -> set[str]:  # noqa: ANN401 - asyncpg
     return {name for (name,) in await db.fetch(RELATIONS, schema)}
 
 
+@asynccontextmanager
+async def acquired(pool: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - asyncpg has no types
+    """A connection of the pool.
+
+    Who is cancelled ends it: else the pool waits until the server has heard of that, and one that hangs never does.
+    """
+    async with pool.acquire(timeout=ANSWER_SECONDS) as db:
+        try:
+            yield db
+        except asyncio.CancelledError:
+            db.terminate()
+            raise
+
+
 async def make_schema(db: Any, schema: str) -> None:  # noqa: ANN401 - no types
     """Make it, unless it is there."""
     # Not "if not exists": that asks for the right to make one, also where there is one.
@@ -87,12 +102,12 @@ def plainly(place: str, raised: Raised) -> Iterator[None]:
             raise raised(f"{place} refuses it: {error}", Trouble.REFUSED) from error
         if state in CROSSED:
             raise raised(f"{place} is busy: {error}", Trouble.BUSY) from error
-        trouble = Trouble.FAILED
+        trouble, found = Trouble.FAILED, "fails at it"
         if state.startswith(AMISS):
-            trouble = Trouble.AMISS
+            trouble, found = Trouble.AMISS, "cannot be used"
         elif state.startswith(AWAY) and state != LOST:
-            trouble = Trouble.AWAY
-        raise raised(f"{place} cannot be used now: {error}", trouble) from error
+            trouble, found = Trouble.AWAY, "cannot be used now"
+        raise raised(f"{place} {found}: {error}", trouble) from error
     except asyncpg.exceptions.ClientConfigurationError as error:
         raise raised(f"{place} cannot be reached: {error}", Trouble.AMISS) from error
     # The first also when there was no answer in time, the last when the server ended a connection at the wrong moment.

@@ -30,7 +30,7 @@ from sanderling.stores.database import (
 )
 from sanderling.stores.durable import FULL, FolderError, Lock
 from sanderling.stores.durable import plainly as plainly_of_disk
-from sanderling.stores.sqlite_file import BUSY_SECONDS, transaction
+from sanderling.stores.sqlite_file import BUSY_SECONDS, LogBound, transaction
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ REFUSALS = (sqlite3.IntegrityError, sqlite3.DataError, *UNWRITABLE)
 # A full disk and other programs pass by themselves, or when somebody makes room. The others may be about one page of
 # the file, or one statement.
 TROUBLES = {
-    sqlite3.SQLITE_FULL: Trouble.AWAY,
+    sqlite3.SQLITE_FULL: Trouble.FULL,
     sqlite3.SQLITE_BUSY: Trouble.AWAY,
     sqlite3.SQLITE_LOCKED: Trouble.AWAY,
     sqlite3.SQLITE_IOERR: Trouble.FAILED,
@@ -47,6 +47,7 @@ TROUBLES = {
     sqlite3.SQLITE_CORRUPT: Trouble.BROKEN,
     sqlite3.SQLITE_NOMEM: Trouble.BROKEN,
 }
+PASSING = (Trouble.AWAY, Trouble.FULL, Trouble.FAILED)
 
 
 @contextmanager
@@ -59,7 +60,9 @@ def plainly(path: Path, raised: Raised) -> Iterator[None]:
             except REFUSALS as error:
                 raise raised(f"{path} refuses it: {error}", Trouble.REFUSED) from error
     except FolderError as error:
-        raise raised(str(error), _trouble(error.__cause__)) from error
+        trouble = _trouble(error.__cause__)
+        # What passes is tried again by whoever runs, and who does not run is told what to do.
+        raise raised(error.found if trouble in PASSING else str(error), trouble) from error
 
 
 def _trouble(cause: BaseException | None) -> Trouble:
@@ -153,6 +156,7 @@ class SqliteDatabase:
         try:
             with plainly(path, raised):
                 _set_up(db, memory)
+                self._log = LogBound(db, path, memory)
                 self._reader = _open_reader(path)
         except BaseException:
             db.close()
@@ -201,6 +205,7 @@ class SqliteDatabase:
         if first:
             first()
         with self._writing, plainly(self._path, self._raised):
+            self._log.look()
             self.db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             with transaction(self.db):
                 return run(work(SqliteTransaction(self.db)))
@@ -234,11 +239,8 @@ def _locked(path: Path) -> Lock | None:
 
 
 def _set_up(db: sqlite3.Connection, memory: int) -> None:
-    ((page,),) = db.execute("PRAGMA page_size")
     db.execute("PRAGMA foreign_keys = ON")
     db.execute(f"PRAGMA cache_size = -{memory >> 10}")
-    db.execute(f"PRAGMA wal_autocheckpoint = {memory // page}")
-    db.execute(f"PRAGMA journal_size_limit = {memory}")
 
 
 def _open_reader(path: Path) -> sqlite3.Connection:

@@ -27,6 +27,7 @@ from sanderling.stores.sqlite_polling_targets import SqlitePollingDialect
 
 T = TypeVar("T")
 
+POLLER_BUSY_SECONDS = 2.0  # that whoever polls waits for another process
 PAGE_BYTES = 1024
 
 
@@ -82,6 +83,8 @@ class SqlitePollingDatabase(SqliteDatabase):
             lock.release()
             raise
         self._lock = lock
+        # What is polled waits in memory, so it is better to know soon that somebody else has the file.
+        self.db.execute(f"PRAGMA busy_timeout = {POLLER_BUSY_SECONDS * 1000:.0f}")
 
     def _close(self) -> None:
         super()._close()
