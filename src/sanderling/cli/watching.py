@@ -13,11 +13,12 @@ from sanderling.flow.desk import Desk
 from sanderling.limit import Limiter
 from sanderling.stores.control_file import Control, LiveControl, clear_ending, read_control
 from sanderling.stores.durable import FolderError
-from sanderling.stores.limiter_file import keep
+from sanderling.stores.limiter_file import add_news, keep
 
 PUBLISH_EVERY = 1.0  # seconds between two status.json
-KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash, and longer with many hosts:
-BREATH = 0.01  # seconds between two pieces of it, each a millisecond's work, so that it never takes a tenth of the time
+KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash, and longer with many hosts
+NEWS_EVERY = 0.2  # seconds that a penalty may be, however many hosts there are
+BREATH = 0.01  # seconds between two pieces of all of it, each a millisecond's work: never a tenth of the time
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -61,18 +62,30 @@ def publish_status(write: Callable[[S], object], take: Callable[[], S], executor
 
 
 def save_limiter(limiter: Limiter, folder: Path, executor: Desk) -> Beside:
-    """Keep what the limiter learned in the folder every few seconds, for the next run."""
+    """Keep what the limiter learned in the folder every few seconds, and penalties at once, for the next run."""
     clock = SystemClock()
+
+    async def add() -> list[bytes]:
+        added: list[bytes] = []
+        while news := limiter.take_news():
+            added.append(news)
+            await executor(add_news, folder, news)
+        return added
 
     async def save() -> None:
         pieces: list[bytes] = []
+        late: list[bytes] = []  # which some of the pieces lack
         for piece in limiter.saving():
             if pieces:
                 await clock.sleep(BREATH)
+                late += await add()
             pieces.append(piece)
-        await executor(keep, folder, pieces)
+        await executor(keep, folder, pieces, late)
+        for _ in range(round(KEEP_EVERY / NEWS_EVERY)):
+            await add()
+            await clock.sleep(NEWS_EVERY)
 
-    return repeat(KEEP_EVERY, save)
+    return repeat(0.0, save)
 
 
 def follow_control(

@@ -6,6 +6,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Protocol
 
 import msgspec
@@ -27,6 +28,7 @@ from sanderling.limit.sharing import SCOPES
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.status import FILE, Status, published
 from sanderling.stores import frontier_file, frontier_reading
+from sanderling.stores.control_file import read_control
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_reading import HostWaits
 from sanderling.stores.status_file import age, is_running
@@ -38,6 +40,10 @@ NEAREST = 5  # names offered for one that is not known
 
 class Knows(Protocol):
     """Whoever asks hosts, and says how each is: a crawl of pages or repos, or polling."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it was found."""
 
     @property
     def wall(self) -> float:
@@ -121,11 +127,22 @@ def why(
     if not knowing:
         raise CommandError(_unknown(name, found))
     freshest, wall = max(knowing, key=lambda each: each.wall), SystemClock().wall()
+    alone = _is_left_alone(freshest.folder, name)
     if json:
-        print(jsonlib.dumps(freshest.document(name, wall)))
+        print(jsonlib.dumps(freshest.document(name, wall) | {"left_alone": alone}))
         return
     for line in freshest.words(name, wall):
         print(printable(line))
+    if alone:
+        command = f"sanderling control {quote(str(freshest.folder))} let-go {name}"
+        print(printable(f"It is left alone, and not even probed, until somebody says: {command}"))
+
+
+def _is_left_alone(folder: Path, host: str) -> bool:
+    """Whether somebody wants the host left alone; a control that makes no sense wants nothing."""
+    with suppress(ValueError):
+        return host in read_control(folder).hosts
+    return False
 
 
 def _instead(out: Path | None) -> str:

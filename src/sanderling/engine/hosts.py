@@ -40,6 +40,7 @@ class HostState:
     failed_at: float = 0.0  # the last time
     trouble: Outcome | None = None  # the last thing it said instead of a good answer
     aside: bool = False  # without a good answer for too long: only probed
+    left_alone: bool = False  # set aside since somebody wants it left alone: not even probed
     probing: bool = False  # whether a request is out that is to tell how it is
     probed_at: float = -inf  # when the last such was sent
     bad_probes: int = 0  # in a row
@@ -67,6 +68,11 @@ class HostState:
     def is_unproven(self) -> bool:
         """Whether it has not answered for any item yet, or has failed since."""
         return not self.proven or self.silent_since is not None
+
+    @property
+    def hangs(self) -> bool:
+        """Whether it has never answered, and says nothing."""
+        return self.answered is None and self.trouble is not None and self.trouble.code is Code.TIMEOUT
 
     def is_in_doubt(self, now: float) -> bool:
         """Whether one that was good has only failed for a while: too few items, maybe, for the limiter to close it."""

@@ -44,6 +44,11 @@ class EngineRules:
         if not all(weight > 0 for weight in self.weights.values()):
             raise ValueError(f"weights are {dict(self.weights)}, expected them all above 0: no class starves")
 
+    @property
+    def gives_up(self) -> bool:
+        """Whether hosts are set aside at all, so that a run ends without them."""
+        return not self.contract and self.patience < inf
+
     def pause(self, failures: int) -> float:
         """Seconds until an item is asked again that has failed so many times in a row."""
         return self.again[min(failures, len(self.again)) - 1]

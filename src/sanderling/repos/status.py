@@ -135,7 +135,7 @@ class RepoWatch:
 
 def _host(view: HostView, host: RepoHost) -> HostStatus:
     trouble = "" if host.trouble is None else category_of(host.trouble).value
-    due = float(host.group) if host.aside else 0.0
+    due = float(host.due_at) if host.aside else 0.0
     return HostStatus(view, host.size, host.waiting, len(host.streak or ()), host.aside, trouble, due)
 
 

@@ -117,7 +117,7 @@ def _not_kept(summary: JobSummary) -> Iterator[str]:
 
 def _next(summary: JobSummary) -> Iterator[str]:
     if summary.aside:
-        yield "Hosts that did not answer:"
+        yield "Hosts that were set aside:"
         yield from _indented(*hosts_aside(summary.aside, "request"))
     yield from summary.gone_words
     if summary.waiting:

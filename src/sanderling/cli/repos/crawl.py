@@ -78,7 +78,7 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     screen.end(words(summary, place, clock.wall()), summary.as_json())
     if ran.stopped:
         sys.exit(130)
-    if summary.failed or not summary.complete:
+    if not summary.complete:
         sys.exit(UNFINISHED)
 
 
