@@ -1,4 +1,4 @@
-"""`sanderling pages verify` and `sanderling pages failed`: what the folder of a crawl says of itself."""
+"""`sanderling verify` of a crawl of pages, and `sanderling pages failed`: what the folder of a crawl says of itself."""
 
 import json as jsonlib
 import sys
@@ -32,14 +32,14 @@ EXAMPLES = 3  # URLs shown for each reason
 Folder = Annotated[Path, Parameter(help="The folder of a crawl.")]
 
 
-def prove(folder: Folder, /, *, json: AsJson = False) -> None:
+def prove_crawl(folder: Path, *, as_json: bool) -> None:
     """Compare the ledger of a crawl with its rows and files, and say what came of it."""
     check_crawl(folder)
     try:
         proof = verify(folder)
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
-    if json:
+    if as_json:
         print(jsonlib.dumps(_as_json(folder, proof)))
     else:
         for line in _table(folder, proof):

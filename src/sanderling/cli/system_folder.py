@@ -1,0 +1,39 @@
+"""Which folder is meant, and which system it is of: for the commands that are the same for every system."""
+
+from pathlib import Path
+
+from sanderling.cli.events.place import ROWS_FILE
+from sanderling.cli.home import configured, home_of
+from sanderling.cli.polling.place import DATABASE
+from sanderling.cli.repos.progress import PROGRESS
+from sanderling.cli.sequence.place import STATE
+from sanderling.jobs.folder import FRONTIER
+from sanderling.pages.earlier import LEDGER
+from sanderling.repos.segments import segments_in
+from sanderling.web.house import Reader
+
+MARKS = {
+    "pages": LEDGER,
+    "jobs": FRONTIER,
+    "sequence": STATE,
+    "repos": PROGRESS,
+    "polling": DATABASE,
+    "events": ROWS_FILE,
+}
+
+
+def find_folder(folder: Path) -> Path:
+    """The folder that is meant: the one of that name here, or else the one in the home."""
+    at_home = home_of(configured()) / folder
+    return at_home if not folder.exists() and at_home.exists() else folder
+
+
+def system_of(folder: Path) -> str:
+    """The system that keeps what it has in a folder; empty if none does."""
+    for system, file in MARKS.items():
+        if (folder / file).is_file():
+            return system
+    found = Reader(folder.absolute().parent).system(folder.absolute())
+    if found is not None and found.said is not None:
+        return found.system
+    return "repos" if folder.is_dir() and segments_in(folder) else ""
