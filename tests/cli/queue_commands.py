@@ -66,8 +66,8 @@ def in_folder(folder: Path) -> Queued:
 def at_broker(url: str, folder: Path, *, bound: bool = False) -> Iterator[Queued]:
     """One of a name that nobody else has, perhaps bound to an exchange of that name; all else is in the folder."""
     name = f"sanderling-test-{uuid.uuid4().hex}"
-    exchange = ("--exchange", name) if bound else ()
-    yield Queued(url, name, ("--queue", url, "--queue-name", name, *exchange, f"--out={folder}"))
+    exchange = ("@exchange", name) if bound else ()
+    yield Queued(url, name, ("--queue", url, "@queue-name", name, *exchange, f"--out={folder}"))
     asyncio.run(_delete(url, name))
 
 

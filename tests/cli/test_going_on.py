@@ -17,7 +17,7 @@ from sanderling.testing.scripted import ScriptedServer
 LISTS = Path(analysis.__file__).parent / "data"
 WATCHED = Watched(metrics_port=0, metrics_bind="127.0.0.2", log_format="json", log_level="error", dashboard=0)
 WATCHING = [
-    *("--metrics-port", "0", "--metrics-bind", "127.0.0.2", "--log-format", "json", "--log-level", "error"),
+    *("--metrics-port", "0", "@metrics-bind", "127.0.0.2", "@log-format", "json", "@log-level", "error"),
     *("--dashboard", "0"),
 ]
 
@@ -49,7 +49,7 @@ def test_pages_crawl_without_the_limit_that_was_reached(tmp_path: Path) -> None:
 def test_repos_crawl(tmp_path: Path) -> None:
     dids = tmp_path / "dids.txt"
     dids.write_text("did:plc:aaaaaaaaaaaaaaaaaaaaaaaa http://127.0.0.1:1\n")
-    place = ["--output-dir", str(tmp_path / "out"), "--did-file", str(dids)]
+    place = ["--out", str(tmp_path / "out"), "--did-file", str(dids)]
     given = ["repos", "crawl", *place, "--private", "--patience", "1", "--workers", "3", *WATCHING]
 
     done = called(*given)

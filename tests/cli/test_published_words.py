@@ -14,7 +14,7 @@ from statuses import STATUS as PAGES
 from sanderling.cli.published_words import document, nothing, state
 from sanderling.stores.status_file import SILENT, write_status
 
-FOLDERS = {"pages": "", "sequence": "--out", "repos": "--output-dir", "polling": "--out", "events": "--out"}
+FOLDERS = {"pages": "", "sequence": "--out", "repos": "--out", "polling": "--out", "events": "--out"}
 
 
 class Said(NamedTuple):
@@ -82,6 +82,6 @@ def test_what_a_stranger_called_a_folder_does_not_move_the_cursor() -> None:
 def test_json_is_one_object(tmp_path: Path) -> None:
     write_status(tmp_path, POLLING)
 
-    done = called("polling", "status", "--out", str(tmp_path), "--json")
+    done = called("status", str(tmp_path), "--json")
 
     assert sorted(json.loads(done.out)) == ["age", "running", "status"]

@@ -46,8 +46,8 @@ app.command(
     "sanderling.cli.verify:verify",
     name="verify",
     help="Prove that what a crawl of pages or repos, or a job, has kept is whole.\n\n"
-    "Of pages, every URL is compared with the rows and files; of a job, every request with the records; of repos, every "
-    "checksum of the archives. Works beside what is running, and changes nothing.\n\n"
+    "Of pages, every URL is compared with the rows and files; of a job, every request with the records; of repos, "
+    "every checksum of the archives. Works beside what is running, and changes nothing.\n\n"
     "Exit code 0 if all adds up, 1 if not, 2 if there is nothing to verify.",
     help_epilogue="Example:\n\n    sanderling verify posts",
 )
@@ -117,9 +117,9 @@ app.command(
     name="demo",
     help="See it work against simulated hosts; nothing leaves this machine.\n\n"
     "house: all systems together, here and in a browser, under a minute. pages: a crawl of a small, partly broken "
-    "web. sequence: ever-growing ids, a gap, a pause, a maintenance. repos: a fleet of hosts. polling: a race day, five "
-    "times a second while a race is flown. events: batches become rows and errors. limiter: it learns three hosts at "
-    "once.\n\n"
+    "web. sequence: ever-growing ids, a gap, a pause, a maintenance. repos: a fleet of hosts. polling: a race day, "
+    "five times a second while a race is flown. events: batches become rows and errors. limiter: it learns three hosts "
+    "at once.\n\n"
     "Each is the real thing, and proves at its end that nothing was lost. Ctrl-C ends it early.\n\n"
     "Exit code 0 if all went well, 1 if something is not where it should be, 2 if it was not called as it should be, "
     "130 after Ctrl-C.",

@@ -45,7 +45,7 @@ class Everywhere:
 def _refuse_settings(command: tuple[str, ...], arguments: ArgumentCollection) -> None:
     """Say of what was typed as a flag and is a setting how it is set. Raises CycloptsError."""
     for argument in arguments:
-        if argument.parameter.show is False and argument.tokens:
+        if argument.parameter.show is False and any(token.source == "cli" for token in argument.tokens):
             from sanderling.cli.config.settings import known, variable  # noqa: PLC0415 - only now
 
             key = argument.name.removeprefix("--")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from sanderling.cli.config.settings import known
 from sanderling.cli.events.place import ROWS_FILE
 from sanderling.cli.home import configured, home_of
 from sanderling.cli.polling.place import DATABASE
@@ -21,11 +22,27 @@ MARKS = {
     "events": ROWS_FILE,
 }
 
+# The command whose --out is the folder of a system.
+KEEPS = {
+    "pages": ("pages", "crawl"),
+    "sequence": ("sequence", "crawl"),
+    "repos": ("repos", "crawl"),
+    "polling": ("polling", "run"),
+    "events": ("events", "consume"),
+}
+
 
 def find_folder(folder: Path) -> Path:
-    """The folder that is meant: the one of that name here, or else the one in the home."""
-    at_home = home_of(configured()) / folder
-    return at_home if not folder.exists() and at_home.exists() else folder
+    """The folder that is meant: the one here, or in the home, or, by the name of a system, the one that is set for it."""
+    if folder.exists():
+        return folder
+    configuration = configured()
+    if (there := home_of(configuration) / folder).exists():
+        return there
+    if (command := KEEPS.get(str(folder))) is not None:
+        found = configuration.effective(command, known().commands[command]["out"]).value
+        return folder if found is None else Path(str(found)).expanduser()
+    return folder
 
 
 def system_of(folder: Path) -> str:

@@ -27,7 +27,7 @@ def verify(
         raise CommandError("no folder is given; expected that of a crawl of pages or repos, or of a job", code=2)
     found = [find_folder(each) for each in places]
     first, system = found[0], system_of(found[0])
-    if system == "repos" or first.suffix == ARCHIVE:
+    if system == "repos" or ARCHIVE in first.name:
         verify_archives(found, as_json=json)
     elif len(found) > 1:
         raise CommandError(printable(f"{first} is no archive of repos; expected one folder, or archives only"), code=2)

@@ -29,7 +29,6 @@ from sanderling.cli.config.file import (
 )
 from sanderling.cli.config.lines import Lines
 from sanderling.cli.config.settings import FOR_TESTS, OTHERS, SHARED, TOP, Setting, Table, known, variable
-from sanderling.cli.config.tokens import DEMOS
 from sanderling.cli.everywhere import Everywhere, taken
 
 ROOT = Path(__file__).parents[3]
@@ -337,7 +336,7 @@ Level = st.sampled_from(LEVELS)
 def test_flags_count_more_than_variables_and_these_more_than_the_file(given_: dict[str, str]) -> None:
     text = "".join(f'{head}log-level = "{given_[key]}"\n' for key, head in HEADS.items() if key in given_)
     Path("all.toml").write_text(text)
-    words = ["--log-level", given_["flag"]] if "flag" in given_ else []
+    words = ["@log-level", given_["flag"]] if "flag" in given_ else []
     variables = {"SANDERLING_LOG_LEVEL": given_["variable"]} if "variable" in given_ else {}
 
     with environment(**variables):
@@ -431,10 +430,10 @@ def test_all_that_nobody_named_is_in_the_home(tmp_path: Path) -> None:
     assert parsed("sequence", "crawl", home=home)["place"].out == Path(home, "sequence")
     assert parsed("polling", "status", home=home)["folder"].out == Path(home, "polling")
     assert parsed("events", "status", home=home)["folder"].out == Path(home, "events")
-    assert parsed("repos", "directory", "update", home=home)["output_dir"] == Path(home, "data/rca")
+    assert parsed("repos", "directory", home=home)["output_dir"] == Path(home, "data/rca")
     assert parsed("demo", "pages", home=home)["out"] == Path(home, "sanderling-demo-pages")
     assert parsed("pages", "crawl", home=home)["out"] == Path(home, "pages")
-    assert parsed("pages", "verify", home=home)["folder"] == Path(home, "pages")
+    assert parsed("verify", home=home)["folder"] == Path(home, "pages")
     assert parsed("why", "host.example", home=home)["out"] == Path(home, "pages")
 
 
@@ -479,29 +478,6 @@ def test_the_file_of_a_home_is_found_there() -> None:
 def test_a_folder_that_goes_with_a_flag_is_not_named_in_vain() -> None:
     assert "onward" not in parsed("pages", "crawl", home="h")
     assert parsed("pages", "crawl", "--events-job", "a-b-0", home="h")["onward"].events_out == Path("h/events")
-
-
-@pytest.mark.parametrize("command", DEMOS)
-def test_a_demo_is_not_in_the_folder_of_the_real_thing(command: str) -> None:
-    group = command.partition(".")[0]
-    text = {"polling": "database = 'sqlite:real'", "events": "batches = 9", "repos": "workers = 9"}
-    Path(NAME).write_text(f"log-level = 'error'\n[{group}]\n{text.get(group, '')}\n")
-
-    bound = parsed(*command.split("."), "--demo", home="h")
-
-    place = bound.pop("folder", None) or bound.pop("place")
-    assert Path(str(getattr(place, "out", None) or place.output_dir)) == Path("h", DEMOS[command])
-    assert getattr(place, "database", None) is None
-    assert bound.pop("options").log_level == "error"
-    assert bound == {"demo": True}
-
-
-def test_the_folders_of_demos_are_those_the_demos_have() -> None:
-    text = "".join(path.read_text() for path in (ROOT / "src/sanderling/cli/demos").glob("*.py"))
-
-    assert set(DEMOS.values()) <= set(re.findall(r'OUT = Path\("([\w-]+)"\)', text))
-    flags = {".".join(command) for command, keys in known().commands.items() if "demo" in keys}
-    assert flags == set(DEMOS)
 
 
 def test_a_crawl_that_hands_on_finds_events_where_the_file_says(monkeypatch: pytest.MonkeyPatch) -> None:

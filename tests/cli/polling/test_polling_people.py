@@ -21,7 +21,7 @@ from polling_commands import (
 from sanderling.stores.polling import Op
 
 # Nothing is asked for again by itself while a test lasts, except what it says.
-SELDOM = ("--full-interval", "1h", "--race-idle", "1h", "--results-interval", "200ms")
+SELDOM = ("--set", "fullIntervalMs=1h", "--set", "raceIdleMs=1h", "--set", "resultsMs=200ms")
 
 
 async def fresh(server: Server, admin: Admin) -> None:
@@ -38,7 +38,7 @@ def due(status: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 def test_what_is_paused_set_or_promoted_is_heard_and_discovery_does_not_undo_it(tmp_path: Path) -> None:
     async def main() -> None:
-        given = ("--full-interval", "300ms", "--race-idle", "1h", "--results-interval", "200ms")
+        given = ("--set", "fullIntervalMs=300ms", "--set", "raceIdleMs=1h", "--set", "resultsMs=200ms")
         async with served(QUIET) as server, administered(tmp_path, server, *given) as admin:
             out = ("--out", str(tmp_path / "out"))
             await fresh(server, admin)
@@ -122,7 +122,7 @@ def test_a_setting_is_in_force_without_a_restart(tmp_path: Path) -> None:
 def test_after_a_purge_everything_is_found_again_and_followers_are_told(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(QUIET) as server:
-            async with administered(tmp_path, server, "--full-interval", "500ms") as admin:
+            async with administered(tmp_path, server, "--set", "fullIntervalMs=500ms") as admin:
                 out = ("--out", str(tmp_path / "out"))
                 await fresh(server, admin)
                 async with database(tmp_path) as store:

@@ -97,7 +97,7 @@ def test_ctrl_c_lets_what_is_under_way_come_to_its_end(tmp_path: Path) -> None:
 def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(weather=RaceWeather(latency=60.0, jitter=0.0)) as server:
-            process = await start("polling", "run", *flags(tmp_path, server), "--timeout", "100")
+            process = await start("polling", "run", *flags(tmp_path, server), "@timeout", "100")
             await asked(server, "/")
             process.send_signal(signal.SIGINT)
             assert process.stderr is not None
@@ -109,7 +109,7 @@ def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
         assert done.code == 130
         assert "stopped at once; what was kept is safe. Go on with:" in done.err
         (onward,) = commands(done.err)
-        assert sorted(onward) == sorted(["polling", "run", *flags(tmp_path, server), "--timeout", "100"])
+        assert sorted(onward) == sorted(["polling", "run", *flags(tmp_path, server), "@timeout", "100"])
         assert "Traceback" not in done.err
 
     run(main)
@@ -154,10 +154,10 @@ def test_disabled_it_polls_nothing_but_serves_what_is_asked_for(tmp_path: Path) 
 def test_everything_is_fetched_once_and_that_is_said(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(QUIET) as server:
-            done = await here("polling", "full", *flags(tmp_path, server))
+            done = await here("polling", "run", "--once", *flags(tmp_path, server))
             async with database(tmp_path) as store:
                 changes = await proven(store, server)
-            again = await here("polling", "full", *flags(tmp_path, server), "--json")
+            again = await here("polling", "run", "--once", *flags(tmp_path, server), "--json")
 
         assert done.code == 0, done.err
         assert f": {len(changes)} rows changed." in done.out
@@ -182,7 +182,7 @@ def test_what_could_not_be_fetched_is_named_and_the_exit_code_is_1(tmp_path: Pat
     async def main() -> None:
         async with served(QUIET, make=Raceless) as server:
             race = server.day.heats[0].id
-            done = await here("polling", "full", *flags(tmp_path, server))
+            done = await here("polling", "run", "--once", *flags(tmp_path, server))
 
         assert done.code == 1
         assert "1 document could not be had:" in done.out
@@ -194,7 +194,7 @@ def test_what_could_not_be_fetched_is_named_and_the_exit_code_is_1(tmp_path: Pat
 def test_flags_are_written_as_settings_and_stay(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(QUIET) as server:
-            given = ("--race-active", "300ms", "--set", "channelsMs=90s", "--concurrency", "3")
+            given = ("--set", "raceActiveMs=300ms", "--set", "channelsMs=90s", "--set", "concurrency=3")
             async with administered(tmp_path, server, *given):
                 await asked(server, server.day.path("Event"))
             done = await command("settings", "--json", "--out", str(tmp_path / "out"))

@@ -57,25 +57,31 @@ def test_all_commands_are_listed() -> None:
         (["run", "--trackside", "ftp://x"], "--trackside: base of trackside: expected http://host or https://host"),
         (["run", "--trackside", "http://127.0.0.1:80"], "--private allows your own machine and network"),
         (
-            ["run", *HERE, "--race-active", "1"],
+            ["run", *HERE, "--set", "raceActiveMs=1"],
             "--race-active: scheduler.raceActiveMs is '1', expected 0, or milliseconds",
         ),
-        (["run", *HERE, "--full-interval", "often"], "--full-interval: scheduler.fullIntervalMs is 'often', expected"),
+        (
+            ["run", *HERE, "--set", "fullIntervalMs=often"],
+            "--full-interval: scheduler.fullIntervalMs is 'often', expected",
+        ),
         (["run", *HERE, "--set", "racActiveMs=300"], "--set: 'scheduler.racActiveMs' is no setting, did you mean sch"),
         (["run", *HERE, "--set", "racActiveMs"], "--set: found 'racActiveMs', expected KEY=VALUE"),
-        (["run", *HERE, "--concurrency", "0"], "--concurrency: scheduler.concurrency is '0', expected a whole number"),
-        (["run", *HERE, "--bind", ANYONE], "--bind is for the API, and nothing is served; expected --port"),
-        (["run", *HERE, "--token-file", "x"], "--token-file is for the API, and nothing is served"),
-        (["run", *HERE, "--port", "0", "--bind", ANYONE], "--bind: 0.0.0.0 can be reached from other machines and"),
+        (
+            ["run", *HERE, "--set", "concurrency=0"],
+            "--concurrency: scheduler.concurrency is '0', expected a whole number",
+        ),
+        (["run", *HERE, "@bind", ANYONE], "bind is for the API, and nothing is served; expected --port"),
+        (["run", *HERE, "@token-file", "x"], "token-file is for the API, and nothing is served"),
+        (["run", *HERE, "--port", "0", "@bind", ANYONE], "bind: 0.0.0.0 can be reached from other machines and"),
         (["run", *HERE, "--port", "70000"], "--port"),
         (["run", *HERE, "--contact", "me"], "--contact: "),
         (["run", *HERE, "--queue", "ftp://x"], "--queue: "),
-        (["run", *HERE, "--webhook-file", "none"], "--webhook-file: "),
+        (["run", *HERE, "@webhook-file", "none"], "webhook-file: "),
         (
             ["run", *HERE, "--database", "mysql://me:hush@db/x"],
             "--database: 'mysql' is no kind of store; expected sqlite",
         ),
-        (["run", *HERE, "--keep-changes", "0"], "--keep-changes"),
+        (["run", *HERE, "@keep-changes", "0"], "@keep-changes"),
         (["targets"], "nothing was polled in polling; choose another folder with --out"),
         (["status"], "nothing was polled in polling; choose another folder with --out"),
         (["settings", "--default"], "--default: expected the setting that goes back to its default"),
@@ -135,7 +141,7 @@ def test_a_file_that_is_not_there_is_named() -> None:
 def test_a_flag_for_races_is_refused_where_there_are_none() -> None:
     Path("scores.toml").write_text(SOURCE)
 
-    done = called("polling", "run", "--source", "scores.toml", "--race-active", "100ms")
+    done = called("polling", "run", "--source", "scores.toml", "--set", "raceActiveMs=100ms")
 
     assert done.code == 2
     assert done.err == "sanderling: --race-active: scores has no kind race, only match; see --set\n"
@@ -152,7 +158,7 @@ def test_a_port_that_is_taken_is_a_message() -> None:
 
 def test_a_database_of_another_source_is_left_alone() -> None:
     Path("scores.toml").write_text(SOURCE)
-    first = called("polling", "run", *HERE, "--port", "0", "--bind", ANYONE)  # ends, and has made the database
+    first = called("polling", "run", *HERE, "--port", "0", "@bind", ANYONE)  # ends, and has made the database
 
     done = called("polling", "run", "--source", "scores.toml")
 
@@ -194,5 +200,5 @@ def test_the_command_to_go_on_with_has_all_flags_and_no_secrets() -> None:
     assert said == (
         "sanderling polling run --out 'a b' "
         "--database 'postgresql://me@db/x?schema=s&password=***&sslpassword=***' --trackside http://race.example "
-        "--max-rps 5 --private --port 8090 --token-file token --webhook-file hook --queue amqp://me@broker/"
+        "--rps 5 --private --port 8090 token-file token webhook-file hook --queue amqp://me@broker/"
     )

@@ -63,7 +63,7 @@ def test_ctrl_c_finishes_what_is_in_flight_and_says_how_to_go_on(tmp_path: Path)
             assert stopped.code == 130
             assert "in flight; once more stops at once" in stopped.err
             onward = commands(stopped.out)[0]
-            status = await here("sequence", "status", "--out", str(tmp_path / "out"), "--json")
+            status = await here("status", str(tmp_path / "out"), "--json")
             cursor = json.loads(status.out)["kept"]["cursor"]
             assert cursor >= server.game.first + 5, "what was asked has its fate"
             done = await here(*onward, "--until", str(cursor + 3))
@@ -163,7 +163,7 @@ def test_a_host_that_asked_us_to_stay_away_is_left_alone_by_the_next_run(tmp_pat
 
 
 async def _status(folder: Path) -> dict[str, Any]:
-    done = await here("sequence", "status", "--out", str(folder / "out"), "--json")
+    done = await here("status", str(folder / "out"), "--json")
     shown: dict[str, Any] = json.loads(done.out) if done.code == 0 else {"running": False}
     return shown
 

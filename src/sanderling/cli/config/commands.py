@@ -17,6 +17,7 @@ from sanderling.cli.config.limits import Limits, as_tables
 from sanderling.cli.config.settings import FOR_TESTS, HOME, OTHERS, PREFIX, TOP, Known, Setting, Table, known, variable
 from sanderling.cli.config.template import template, toml
 from sanderling.cli.config.tokens import checked
+from sanderling.cli.replaced import old_variables
 from sanderling.redact import HIDDEN, is_secret, redact_url
 from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
 from sanderling.words import count, printable
@@ -159,6 +160,7 @@ def _strangers(configuration: Configuration, all_known: Known) -> Iterator[str]:
             and name not in names
             and name not in OTHERS
             and not name.startswith(FOR_TESTS)
+            and not any(old_variables({name: "set"}))
         ):
             near = get_close_matches(name, names, 1, cutoff=0.8)
             yield printable(f"{name} sets nothing" + (f"; did you mean {near[0]}?" if near else ""))

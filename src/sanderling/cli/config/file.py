@@ -189,12 +189,8 @@ class _Check:
         key, kind = name.replace("_", "-"), "table" if isinstance(value, Mapping) else "setting"
         shown = name if name.isprintable() and len(name) <= 60 else "of that name"
         said = f"{_titled(table)} has no {kind} {shown}"
-        if new := old_flag(table, key):
-            return f"{said} any more: it is now {new}"
-        if kind == "table" and (new := old_command((*table, key))):
-            return f"{said} any more: {new}"
-        if kind == "setting" and any(key == each.rpartition(".")[2] for each in ONCE):
-            return f"{said}: --{key} is for one call, and is no setting"
+        if why := _gone(table, key, kind):
+            return f"{said}{why}"
         if kind == "table":
             near = [each[-1] for each in self._known.tables if each[:-1] == table and each]
         else:
@@ -211,6 +207,17 @@ class _Check:
 
     def _wrong(self, line: int, words: str) -> None:
         self._problems.append((line, words))
+
+
+def _gone(table: Table, key: str, kind: str) -> str:
+    """What to say of what an earlier release had there; nothing if it had none."""
+    if new := old_flag(table, key):
+        return f" any more: it is now {new}"
+    if kind == "table":
+        new = old_command((*table, key))
+        return f" any more: {new}" if new else ""
+    once = any(key == each.rpartition(".")[2] for each in ONCE)
+    return f": --{key} is for one call, and is no setting" if once else ""
 
 
 def _dotted(table: Table) -> str:

@@ -10,7 +10,7 @@ from random import Random
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.loop import explain_end
 from sanderling.cli.options import Options
-from sanderling.cli.pages.crawl import CrawlFlags, Network, crawl_folder, open_folder
+from sanderling.cli.pages.crawl import RPS, CrawlFlags, Network, crawl_folder, open_folder
 from sanderling.cli.pages.ledger import ENDS
 from sanderling.cli.pages.screen import fitting
 from sanderling.cli.pages.summary import Summary, summarise
@@ -152,7 +152,7 @@ def _failing_story(host: Odd) -> Iterator[str]:
     down, failures = DOWN_UNTIL - DOWN_FROM, host.tally.answered[500]
     yield f"{host.name} says 500 to everything for {down:g} s, soon after it is first asked."
     yield f"It was sent {count(failures, 'request')} meanwhile;"
-    yield f"a pace of {NETWORK.rps:g} a second would have sent {NETWORK.rps * down:.0f}."
+    yield f"a pace of {NETWORK.most(RPS):g} a second would have sent {NETWORK.most(RPS) * down:.0f}."
     if host.tally.answered[200] >= host.pages:
         yield f"When it was well again it was asked for the rest, and all of its {host.pages} pages are here."
 

@@ -1,4 +1,4 @@
-"""`sanderling repos crawl --demo`: a real crawl, over real HTTP, of a small fleet on this machine, then proof of it."""
+"""`sanderling demo repos`: a real crawl, over real HTTP, of a small fleet on this machine, then proof of it."""
 
 import asyncio
 import shlex

@@ -12,7 +12,8 @@ app.command(
     name="run",
     help="Poll live documents: the whole every ten seconds, what is live five times a second.\n\n"
     "Run it again to go on. The first Ctrl-C lets what is under way come to its end, the second stops at once; neither "
-    "loses a change, nor does kill -9. With --once it fetches all that there is once, and ends. What happens is said in words, or, with log-format set, logged.\n\n"
+    "loses a change, nor does kill -9. With --once it fetches all that there is once, and ends. What happens is said "
+    "in words, or, with log-format set, logged.\n\n"
     "Exit code 0 if it was asked to stop or all was fetched, 1 if it failed, 2 if it was not called as it should be, "
     "130 after Ctrl-C.",
     help_epilogue="Example:\n\n    sanderling polling run --trackside http://192.168.1.7:8080 --private --port 8090",

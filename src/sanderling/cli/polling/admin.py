@@ -73,7 +73,7 @@ def change(  # noqa: PLR0913 - a flag each
     place: Place = USUAL,
 ) -> None:
     """Change how targets are polled; discovery leaves that alone."""
-    fields, said = _fields(interval, priority, pause)
+    fields, said = _fields(interval, priority, pause=pause)
     seconds = 0.0 if lasting is None else _seconds("--for", lasting, 1000, DAY)
     promotes = now or lasting is not None
     if not fields and not promotes:
@@ -82,7 +82,7 @@ def change(  # noqa: PLR0913 - a flag each
     document: dict[str, object] = {}
     if fields:
         number = _change(place, kind, source_id, fields)
-        document |= {"changed": number, **fields}
+        document |= {"changed": number, **{str(key): value for key, value in fields.items()}}
         said = [f"{count(number, 'target')}: {', '.join(said)}"]
     if promotes:
         number = _promote(place, kind, source_id, seconds)
@@ -92,7 +92,7 @@ def change(  # noqa: PLR0913 - a flag each
 
 
 def _fields(
-    interval: str | None, priority: str | None, pause: bool | None
+    interval: str | None, priority: str | None, *, pause: bool | None
 ) -> tuple[dict[Field, bool | float | int | None], list[str]]:
     """What is changed of a target, and the same in words. Raises CommandError."""
     fields: dict[Field, bool | float | int | None] = {}

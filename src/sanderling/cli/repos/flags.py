@@ -32,8 +32,9 @@ RPS = 5.0  # to a host of 100 to 999 repos at most
 LONGEST_OPEN = 60.0  # seconds that a failing host is not asked at all
 
 
-def _listed(_type: object, value: str) -> list[str]:
+def _listed(_type: object, value: str, *, delimiter: str | None = None) -> list[str]:
     """The words of a variable that holds several."""
+    del delimiter  # commas and blanks
     return [word for word in re.split(r"[\s,]+", value) if word]
 
 

@@ -1,4 +1,4 @@
-"""`sanderling status` of a crawl of repos, and `sanderling repos reset`: how far a crawl of repos is, and how to forget it."""
+"""`sanderling status` of a crawl of repos, and `sanderling repos reset`: how far it is, and how to forget it."""
 
 import re
 import sys

@@ -187,7 +187,7 @@ async def _made(objects: Buckets, bucket: str) -> None:
     try:
         await objects.make(bucket)
     except ObjectError as error:
-        raise CommandError(printable(f"--bucket: {error}"), code=2 if error.fault is Fault.UNUSABLE else 1) from None
+        raise CommandError(printable(f"bucket: {error}"), code=2 if error.fault is Fault.UNUSABLE else 1) from None
 
 
 def described(crawler: Crawler, totals: Totals) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """`sanderling world NAME`: a simulated world on this machine, to try things against."""
 
 from dataclasses import dataclass, fields
-from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,6 +19,14 @@ TAKES = {
     "race": ("port", "preset", "speed"),
     "api": ("port", "posts", "faults"),
     "social": ("preset", "rate", "batches", "out", "objects", "queue"),
+}
+SERVE = {
+    "site": "sanderling.cli.worlds.webs:site",
+    "pds": "sanderling.cli.worlds.webs:pds",
+    "game": "sanderling.cli.worlds.game:game",
+    "race": "sanderling.cli.worlds.race:race",
+    "api": "sanderling.cli.worlds.api:api",
+    "social": "sanderling.cli.worlds.social:social",
 }
 OF_DAYS = ("demo", "day", "hostile")
 PRESETS = {
@@ -99,17 +107,5 @@ def world(
     if flags.preset is not None and flags.preset not in PRESETS[name]:
         raise CommandError(f"--preset: {name} has no {flags.preset}, expected {', '.join(PRESETS[name])}", code=2)
     # Each is imported only when it is served: it needs much that the others do not.
-    match name:
-        case "site":
-            from sanderling.cli.worlds.webs import site as serve  # noqa: PLC0415
-        case "pds":
-            from sanderling.cli.worlds.webs import pds as serve  # noqa: PLC0415
-        case "game":
-            from sanderling.cli.worlds.game import game as serve  # noqa: PLC0415
-        case "race":
-            from sanderling.cli.worlds.race import race as serve  # noqa: PLC0415
-        case "api":
-            from sanderling.cli.worlds.api import api as serve  # noqa: PLC0415
-        case "social":
-            from sanderling.cli.worlds.social import social as serve  # noqa: PLC0415
-    partial(serve, **given)(seed=seed, json=json)
+    module, function = SERVE[name].split(":")
+    getattr(import_module(module), function)(seed=seed, json=json, **given)
