@@ -25,6 +25,12 @@ class Queued:
     name: str
     flags: tuple[str, ...]
 
+    def named(self, system: str) -> tuple[str, ...]:
+        """The words that say which it is, behind `dead list`: with a broker nothing need be in a folder."""
+        if self.url.startswith("sqlite:"):
+            return (self.url.removeprefix("sqlite:"),)
+        return (system, f"--queue={self.url}", f"@{system}.queue-name", self.name)
+
     def use(self, work: Callable[[WholeQueue], Awaitable[T]]) -> T:
         """What comes of some work with the queue."""
 

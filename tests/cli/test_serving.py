@@ -92,7 +92,7 @@ def test_an_address_that_is_not_ours_is_not_blamed_on_the_port(tmp_path: Path, b
 
 
 @pytest.mark.parametrize(
-    ("serving", "flag"), [(Serving(bind="::1"), "@bind"), (Serving(token_file=Path("token")), "@token-file")]
+    ("serving", "flag"), [(Serving(bind="::1"), "bind"), (Serving(token_file=Path("token")), "token-file")]
 )
 def test_no_flag_is_given_in_vain(serving: Serving, flag: str) -> None:
     with pytest.raises(CommandError, match=f"{flag} is for the API, and nothing is served; expected --port as well"):

@@ -20,5 +20,5 @@ app.command(
     "sanderling.cli.completion_scripts:show",
     name="show",
     help="Print the script, for a place of your own.\n\nExit code 0, 2 if the shell is not known.",
-    help_epilogue="Example:\n\n    sanderling completion show zsh > ~/.zfunc/_sanderling",
+    help_epilogue="Example:\n\n    sanderling completion show zsh",
 )

@@ -9,7 +9,6 @@ from sanderling.cli import CommandError, app
 from sanderling.words import printable
 
 Shell = Literal["bash", "zsh", "fish"]
-ANY = "bash, zsh or fish"
 
 
 def install(
@@ -19,7 +18,9 @@ def install(
     try:
         path = app.install_completion(shell=shell)
     except (ShellDetectionError, ValueError):
-        raise CommandError(f"the shell is not known; name it: sanderling completion install {ANY}", code=2) from None
+        raise CommandError(
+            "the shell is not known; name it, bash, zsh or fish, as in: sanderling completion install zsh", code=2
+        ) from None
     except OSError as error:
         raise CommandError(printable(f"{error.filename}: cannot be written: {error.strerror}")) from None
     print(printable(f"{path} is written; a new shell completes sanderling"))

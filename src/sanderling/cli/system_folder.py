@@ -3,23 +3,25 @@
 from pathlib import Path
 
 from sanderling.cli.config.settings import known
+from sanderling.cli.events import place as events_place
 from sanderling.cli.events.place import ROWS_FILE
 from sanderling.cli.home import configured, home_of
 from sanderling.cli.polling.place import DATABASE
 from sanderling.cli.repos.progress import PROGRESS
-from sanderling.cli.sequence.place import STATE
+from sanderling.cli.sequence import place as sequence_place
+from sanderling.cli.sequence.place import ROWS, STATE
 from sanderling.jobs.folder import FRONTIER
 from sanderling.pages.earlier import LEDGER
 from sanderling.repos.segments import segments_in
 from sanderling.web.house import Reader
 
 MARKS = {
-    "pages": LEDGER,
-    "jobs": FRONTIER,
-    "sequence": STATE,
-    "repos": PROGRESS,
-    "polling": DATABASE,
-    "events": ROWS_FILE,
+    "pages": (LEDGER,),
+    "jobs": (FRONTIER,),
+    "sequence": (STATE, ROWS, f"{sequence_place.QUEUE}.db"),
+    "repos": (PROGRESS,),
+    "polling": (DATABASE,),
+    "events": (ROWS_FILE, f"{events_place.QUEUE}.db"),
 }
 
 # The command whose --out is the folder of a system.
@@ -33,7 +35,7 @@ KEEPS = {
 
 
 def find_folder(folder: Path) -> Path:
-    """The folder that is meant: the one here, or in the home, or, by the name of a system, the one that is set for it."""
+    """The folder that is meant: here, or in the home, or, by the name of a system, the one that is set for it."""
     if folder.exists():
         return folder
     configuration = configured()
@@ -47,8 +49,8 @@ def find_folder(folder: Path) -> Path:
 
 def system_of(folder: Path) -> str:
     """The system that keeps what it has in a folder; empty if none does."""
-    for system, file in MARKS.items():
-        if (folder / file).is_file():
+    for system, files in MARKS.items():
+        if any((folder / file).is_file() for file in files):
             return system
     found = Reader(folder.absolute().parent).system(folder.absolute())
     if found is not None and found.said is not None:

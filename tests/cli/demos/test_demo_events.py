@@ -76,7 +76,7 @@ def test_what_is_proved_is_so(told: tuple[Path, Done]) -> None:
     assert events == found["batches"] == totals.fates[Fate.READ]
     status = called("status", str(out))
     assert ("which ended" in status.out, status.code) == (True, 0)
-    listed = called("events", "dead", "list", "--out", str(out), "--json")
+    listed = called("dead", "list", str(out), "--json")
     assert len(listed.out.splitlines()) == found["proof"]["unreadable"]
 
 
@@ -187,7 +187,7 @@ def test_the_commands_to_try_next_fit_a_terminal() -> None:
     said = [each for each in story.lines(demo_events.OUT) if isinstance(each, str)]
     shown = [each for each in said if each.startswith("    sanderling")]
 
-    named = [["events", "status"], ["events", "dead"], ["events", "consume"]]
+    named = [["status", str(out)], ["dead", "list"], ["events", "consume"]]
     assert [command[:2] for command in commands("\n".join(shown))] == named
     assert max(map(len, shown)) <= 80
     assert "The plots as a picture: sanderling-demo-events/report.svg" in said

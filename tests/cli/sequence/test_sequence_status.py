@@ -39,11 +39,10 @@ def said_of(place: Place, wall: float) -> str:
 
 
 def test_where_nothing_has_begun_it_says_so(tmp_path: Path) -> None:
-    for more in ((), ("--json",)):
-        done = called("status", str(tmp_path / "none"), *more)
+    done = called("status", str(tmp_path / "none"))
 
-        assert (done.code, done.out) == (2, "")
-        assert f"no crawl of ids has begun in {tmp_path / 'none'}; choose another folder with --out" in done.err
+    assert (done.code, done.out) == (2, "")
+    assert f"there is no folder {tmp_path / 'none'}" in done.err
     assert not (tmp_path / "none").exists(), "nothing is made"
 
 

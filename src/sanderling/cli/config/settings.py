@@ -23,7 +23,7 @@ CALLS = frozenset({"completion", "control", "dead", "demo", "doctor", "status", 
 # Flags that say what is wanted of this one call: to set them for every call would make no sense.
 ONCE = frozenset(
     (
-        *("all", "again", "did", "drain", "dry-run", "from", "force", "json", "limit", "no-store", "now", "once"),
+        *("all", "again", "did", "drain", "dry-run", "from", "force", "json", "limit", "now", "once"),
         *("reason", "resume", "retry", "target", "try", "until-empty", "verify", "yes"),
         *(f"polling.set.{key}" for key in ("for", "interval", "pause", "priority")),
         *(f"polling.targets.{key}" for key in ("due", "event", "gone", "kind", "live", "paused")),

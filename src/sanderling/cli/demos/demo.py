@@ -1,4 +1,4 @@
-"""`sanderling demo NAME`: a system at work against simulated hosts."""
+"""`sanderling demo`: a system at work against simulated hosts."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -21,7 +21,7 @@ TAKES = {
 
 
 def demo(  # noqa: PLR0913 - a flag each
-    name: Annotated[Demo, Parameter(help="Which; house is all systems together.")] = "house",
+    name: Annotated[Demo, Parameter(help="Which; house is all systems together.")],
     /,
     *,
     out: Annotated[

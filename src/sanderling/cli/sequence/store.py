@@ -144,7 +144,7 @@ def store(  # noqa: PLR0913 - flags, in groups
     with explain_end(again("sequence store", *ends, staff, place, keeping, onward, options), KNOWN):
         ran = run(_store(work, screen))
     letters = Letters(queue=keeping.queue, queue_name=keeping.queue_name)
-    dead = again("dead list", place.out, letters)
+    dead = again("dead list", place.out if keeping.queue is None else "sequence", letters)
     screen.end([*_words(ran.last, dead), *ran.notes], _as_json(ran.last))
     if ran.last.gave_up:
         raise CommandError(printable(ran.last.gave_up))

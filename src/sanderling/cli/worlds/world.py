@@ -1,4 +1,4 @@
-"""`sanderling world NAME`: a simulated world on this machine, to try things against."""
+"""`sanderling world`: a simulated world on this machine, to try things against."""
 
 from dataclasses import dataclass, fields
 from importlib import import_module
@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.cli import CommandError
+from sanderling.cli.command_line import AsJson
 
 World = Literal["site", "pds", "game", "race", "api", "social"]
 Preset = Literal["demo", "steady", "backlog", "gap", "pause", "slow", "bursts", "lost", "fast", "day", "hostile"]
@@ -95,7 +96,7 @@ def world(
     /,
     *,
     seed: Annotated[int, Parameter(help="Another number makes another world; the same number the same.")] = 1,
-    json: Annotated[bool, Parameter(negative=(), help="Print JSON, and nothing else.")] = False,
+    json: AsJson = False,
     flags: Flags = ALL,
 ) -> None:
     """Serve a world until Ctrl-C, or publish what a simulated crawler found."""
