@@ -121,9 +121,7 @@ def test_the_help_names_the_commands_and_has_an_example() -> None:
     assert "\n    sanderling demo sequence\n" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("group", "commands"), [("pages", ["crawl", "verify", "failed"]), ("demo", ["limiter", "pages"])]
-)
+@pytest.mark.parametrize(("group", "commands"), [("pages", ["crawl", "failed"]), ("dead", ["list", "show", "replay"])])
 def test_the_help_of_a_group_names_its_commands(group: str, commands: list[str]) -> None:
     done = called(group)
 

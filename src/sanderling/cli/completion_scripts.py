@@ -18,9 +18,8 @@ def install(
     try:
         path = app.install_completion(shell=shell)
     except (ShellDetectionError, ValueError):
-        raise CommandError(
-            "the shell is not known; name it, bash, zsh or fish, as in: sanderling completion install zsh", code=2
-        ) from None
+        known = "the shell is not known; name it, bash, zsh or fish, as in: sanderling completion install zsh"
+        raise CommandError(known, code=2) from None
     except OSError as error:
         raise CommandError(printable(f"{error.filename}: cannot be written: {error.strerror}")) from None
     print(printable(f"{path} is written; a new shell completes sanderling"))

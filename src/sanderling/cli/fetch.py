@@ -18,6 +18,7 @@ from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.observe.metrics import LimiterMetrics
+from sanderling.redact import redact_url
 from sanderling.task import Task
 
 RPS = 8.0  # to each host at most
@@ -42,7 +43,7 @@ class Line:
         """For people: the status or what there was instead, the size, the time, the address."""
         took = "" if self.seconds is None else f"{1000 * self.seconds:.0f} ms"
         words = f"  ({self.detail})" if self.detail else ""
-        return f"{self.status or '-':>3} {self.outcome:20} {self.bytes:>10,} B {took:>8}  {self.url}{words}"
+        return f"{self.status or '-':>3} {self.outcome:20} {self.bytes:>10,} B {took:>8}  {redact_url(self.url)}{words}"
 
 
 def fetch(

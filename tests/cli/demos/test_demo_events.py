@@ -187,7 +187,7 @@ def test_the_commands_to_try_next_fit_a_terminal() -> None:
     said = [each for each in story.lines(demo_events.OUT) if isinstance(each, str)]
     shown = [each for each in said if each.startswith("    sanderling")]
 
-    named = [["status", str(out)], ["dead", "list"], ["events", "consume"]]
+    named = [["status", str(demo_events.OUT)], ["dead", "list"], ["events", "consume"]]
     assert [command[:2] for command in commands("\n".join(shown))] == named
     assert max(map(len, shown)) <= 80
     assert "The plots as a picture: sanderling-demo-events/report.svg" in said

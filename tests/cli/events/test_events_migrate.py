@@ -22,7 +22,7 @@ def migrate(flags: tuple[str, ...], *command: str) -> Done:
 
 
 def applied(flags: tuple[str, ...]) -> list[str]:
-    done = migrate(flags, "status", "--json")
+    done = migrate(flags, "--json")
     found = json.loads(done.out)
     names = [each["name"] for each in found["revisions"] if each["applied"]]
     assert done.code == (0 if names == list(REVISIONS) else 1)
@@ -57,24 +57,24 @@ def embedded(tmp_path: Path) -> tuple[str, ...]:
 def test_up_down_and_up_again(flags: tuple[str, ...]) -> None:
     assert applied(flags) == []
 
-    up = migrate(flags, "up")
+    up = migrate(flags, "head")
     assert (up.code, up.err) == (0, "")
     assert up.out.count("  applied  ") == len(REVISIONS)
     assert up.out.endswith(f" is at revision {HEAD} now.\n")
     assert applied(flags) == list(REVISIONS)
 
-    down = json.loads(migrate(flags, "down", "--yes", "--json").out)
+    down = json.loads(migrate(flags, LAST_BUT_ONE, "--yes", "--json").out)
     assert down == {"before": HEAD, "now": LAST_BUT_ONE, "undone": [HEAD]}
     assert applied(flags) == list(REVISIONS[:-1])
 
-    base = json.loads(migrate(flags, "down", "--to=base", "--yes", "--json").out)
+    base = json.loads(migrate(flags, "base", "--yes", "--json").out)
     assert base == {"before": LAST_BUT_ONE, "now": None, "undone": [*REVISIONS[-2::-1]]}
     assert applied(flags) == []
 
-    some = json.loads(migrate(flags, "up", f"--to={FIRST}", "--json").out)
+    some = json.loads(migrate(flags, FIRST, "--json").out)
     assert some == {"before": None, "now": FIRST, "applied": [FIRST]}
     assert applied(flags) == [FIRST]
-    assert migrate(flags, "up").code == 0
+    assert migrate(flags, "head").code == 0
     assert applied(flags) == list(REVISIONS)
 
 

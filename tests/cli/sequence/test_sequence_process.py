@@ -13,6 +13,7 @@ from urllib.request import urlopen
 from command_line import commands, finish, here, run, running, start
 from sequence_commands import RULES, asked, begin, flags, missed, raids, served, stored
 
+from sanderling.cli.sequence.flags import Upstream
 from sanderling.clock import SystemClock
 from sanderling.ids import host_of
 from sanderling.limit import Feedback

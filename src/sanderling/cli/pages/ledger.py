@@ -20,6 +20,7 @@ from sanderling.cli.pages.summary import FAULTS, by_reason, hosts_aside, meaning
 from sanderling.clock import SystemClock
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.verify import Proof, verify
+from sanderling.redact import redact_url
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_rows import End, Failed, Fault
@@ -155,7 +156,7 @@ def _grouped(folder: Path, failures: Iterable[Failed], retry: str) -> Iterator[s
 
 def _example(failed: Failed) -> str:
     asked = count(failed.requests, "request") if failed.requests > 1 else ""
-    return printable("  ".join(part for part in (failed.url, failed.detail, asked) if part))
+    return printable("  ".join(part for part in (redact_url(failed.url), failed.detail, asked) if part))
 
 
 def _as_json(folder: Path, proof: Proof) -> dict[str, object]:
