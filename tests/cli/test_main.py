@@ -92,9 +92,10 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @contextmanager
-def running(program: list[str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def running(program: list[str], *arguments: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
     pipe = subprocess.PIPE
-    with subprocess.Popen([*program, *arguments], stdout=pipe, stderr=pipe, text=True, env=environment()) as process:  # noqa: S603
+    told = environment() | variables
+    with subprocess.Popen([*program, *arguments], stdout=pipe, stderr=pipe, text=True, env=told) as process:  # noqa: S603
         try:
             yield process
         finally:
@@ -238,7 +239,7 @@ def test_without_the_flag_nothing_is_served_and_nothing_printed() -> None:
 
 
 def test_logs_are_as_the_flags_say_and_secrets_are_not_in_them(program: list[str]) -> None:
-    with running(program, "watch", "--log-format", "text", "--log-level", "debug") as process:
+    with running(program, "watch", SANDERLING_LOG_FORMAT="text", SANDERLING_LOG_LEVEL="debug") as process:
         first_line(process)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=300)

@@ -59,7 +59,7 @@ def test_what_it_says_must_come_of_it_does(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_batches_are_in_the_bucket_that_was_named(tmp_path: Path) -> None:
-    flags = ("--out", str(tmp_path), "--batches", "10", "@bucket", "mine")
+    flags = ("--out", str(tmp_path), "--batches", "10", "@events.bucket", "mine")
     done = called("world", "social", *flags)
 
     assert (done.code, done.err) == (0, "")
@@ -130,7 +130,7 @@ def test_the_help_has_an_example() -> None:
         (["--seed", "x"], "--seed"),
         (["--queue", "redis://localhost"], "--queue"),
         (["--objects", "ftp://localhost"], "--objects"),
-        (["@bucket", "a/b"], "@bucket"),
+        (["@events.bucket", "a/b"], "@events.bucket"),
     ],
 )
 def test_bad_usage_says_what_to_do_and_exits_with_2(tmp_path: Path, arguments: list[str], says: str) -> None:
@@ -198,7 +198,16 @@ def test_real_servers_get_it_through_the_exchange(tmp_path: Path, rabbitmq: str,
     hello(f"{place}/{BUCKET}", 10)
     done = called(
         *("world", "social", "--out", str(tmp_path), "--batches", "30", "--seed", str(seed), "--json"),
-        *("--queue", rabbitmq, "@queue-name", name, "@exchange", name, "@routing-key", "test.collected"),
+        *(
+            "--queue",
+            rabbitmq,
+            "@events.queue-name",
+            name,
+            "@events.exchange",
+            name,
+            "@events.routing-key",
+            "test.collected",
+        ),
         *("--objects", f"s3+{place}"),
     )
 
