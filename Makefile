@@ -6,7 +6,7 @@ PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test soak lint lint-c fuzz docs reference bench peers clean
+.PHONY: help setup run test watch mutants soak lint lint-c fuzz docs reference bench peers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -32,6 +32,15 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY) ## run every test; says which suites it skipped and why
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null || true
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+
+watch: $(READY) ## run the tests of what changes, as it changes, those that failed last first
+	@$(BIN)/python tools/watch.py
+
+NUMBER = 60
+SEED = 1
+
+mutants: $(READY) ## break what writes by NUMBER=60 small faults, drawn by SEED=1, and see which no test notices
+	@$(BIN)/python tools/mutants.py --number $(NUMBER) --seed $(SEED) --json build/mutants.json
 
 soak: $(READY) ## kill a crawl of 2,000 repos, and a consumer of 2,000 batches, twenty times; ten minutes for each store
 	SANDERLING_SOAK=1 $(BIN)/python -m pytest --timeout 3600 tests/repos/test_kill_repos.py tests/cli/events/test_events_kills.py

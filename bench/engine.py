@@ -113,8 +113,8 @@ class Known:
         host.left += 1
 
     def leave(self, host: Place, outcome: Outcome, due: float) -> None:  # noqa: ARG002
-        """One more that was set aside."""
-        self.asides += 1
+        """One more that was set aside, unless it was."""
+        self.asides += not host.aside
 
     def welcome(self, host: Place) -> None:
         """Nobody comes back."""

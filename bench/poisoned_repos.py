@@ -19,7 +19,7 @@ from sanderling.apis.atproto import PERMANENT, Category
 ABOUT = 30  # repos of a good host
 SEEDS = 2
 WHOLE = 30.0  # minutes for a crawl
-THROTTLED = [case for case in CASES if case[0].isdigit()]
+THROTTLED = [case for case in CASES if case.startswith(("429", "503"))]
 
 
 def throttled(table: Table, folder: Path, seed: int) -> None:

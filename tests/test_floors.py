@@ -38,6 +38,8 @@ FLOORS: dict[str, float] = {
     "polling": 4,
     "events": 4,
     "jobs": 4,
+    # Above the systems, whose folders it reads, and below the package's names, of which one is its own.
+    "records": 4.2,
     ROOT: ASIDE,
     "worlds": ASIDE,
     "testing": ASIDE,

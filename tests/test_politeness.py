@@ -18,7 +18,7 @@ from sanderling.formats.repo import Collection
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.stores.frontier_rows import End, Ended, Found
-from sanderling.stores.sqlite_instances import TABLES
+from sanderling.stores.instances_tables import TABLES
 
 TEXT = (ROOT / "docs" / "politeness.md").read_text()
 OLD, AUTHOR, PLAYER, _ = re.findall(r"^```sql\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
@@ -47,8 +47,8 @@ def test_what_an_author_wrote_goes_with_its_comments_and_what_is_old_goes_too(tm
 def test_a_player_goes_from_every_table_and_the_others_stay(tmp_path: Path) -> None:
     player = 4611686018429
     with closing(sqlite3.connect(tmp_path / "rows.db")) as database:
-        for statement in TABLES:
-            database.execute(statement)
+        for table in TABLES:
+            database.execute(table.sqlite)
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         of_players = [name for name in tables if "membership_id" in columns(database, name)]
         for who, instance in ((player, 1), (7, 2)):

@@ -6,6 +6,7 @@ The map, from the ground up; imports only point down (`tests/test_floors.py` see
 - `limit`: may we call this host now?  `formats`, `flow`, `stores`, `observe`: bytes, work, disks, metrics.
 - `fetch`: ask the network, safely, and say in one word how it went.  `apis`: what answers mean.
 - `pages`, `sequence`, `repos`, `polling`, `events`, `jobs`: a system each.
+- `records`: what a system collected, read back and written elsewhere.
 - `web`, `cli`: what people touch.
 - aside: `worlds` are simulated upstreams, `testing` holds fakes and virtual time.
 
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from sanderling.limit import CircuitOpen, Limiter, LimiterRules, PaceRules
     from sanderling.outcome import Code, Outcome
     from sanderling.pages.crawling import crawl_pages
+    from sanderling.records.reading import open  # noqa: A004 - as in `sanderling.open(folder)`
     from sanderling.sequence.following import following
+    from sanderling.stores.record_source import RecordsError
     from sanderling.task import Reply, Task
 
 __all__ = [
@@ -43,6 +46,7 @@ __all__ = [
     "Outcome",
     "PaceRules",
     "RcaReader",
+    "RecordsError",
     "Reply",
     "Request",
     "Task",
@@ -50,6 +54,7 @@ __all__ = [
     "following",
     "hand_to_events",
     "host_of",
+    "open",
     "parse_repo",
     "read_batch",
     "run_job",
@@ -66,6 +71,7 @@ _HOMES = {
     "Outcome": "outcome",
     "PaceRules": "limit",
     "RcaReader": "formats.rca_reader",
+    "RecordsError": "stores.record_source",
     "Reply": "task",
     "Request": "jobs.request",
     "Task": "task",
@@ -73,6 +79,7 @@ _HOMES = {
     "following": "sequence.following",
     "hand_to_events": "events.handover",
     "host_of": "ids",
+    "open": "records.reading",
     "parse_repo": "formats.repo",
     "read_batch": "events.reading",
     "run_job": "jobs.running",

@@ -13,6 +13,7 @@ EXTRAS = {
     "asyncpg": "postgres",
     "chdb": "embedded",
     "clickhouse_connect": "clickhouse",
+    "duckdb": "duckdb",
     "greenlet": "postgres",
     "numpy": "onnx",
     "obstore": "s3",

@@ -52,7 +52,7 @@ class Walk:
             walk.pages.append(task)
             walk.replies.append(serve(task))
             paging = msgspec.json.decode(msgspec.json.encode(paging), type=Paging)
-            walk.end = paging.next(task, JsonReply(walk.replies[-1]), chain, {"b.example"})
+            walk.end = paging.next(task, JsonReply(walk.replies[-1]), chain)
             if not isinstance(walk.end, NextPage):
                 return walk
             task, chain = walk.end.task, msgspec.json.decode(msgspec.json.encode(walk.end.chain), type=Chain)
@@ -325,44 +325,43 @@ def test_a_walk_begins_where_the_request_says() -> None:
         (
             Cursor("next", param="c", items="data"),
             b"<html>",
-            "data is not there: the body is no JSON (JSON is malformed",
+            "data is not there: the body is no JSON: invalid character (byte 0)",
         ),
         (Cursor("next", body="a.b"), {"next": "x"}, "body has no place for a.b, expected an object"),
         (Offset(2), {"data": []}, "the page is an object, expected a list of items; say where it is with items"),
-        (Offset(2), b"", "the page is no JSON, expected a list of items"),
+        (Offset(2), b"", "the page is empty, expected a list of items"),
         (Offset(2, items="data"), {"data": {}}, "data is an object, expected the list of items"),
         (PageNumber(items="a", total="t"), {"a": [1], "t": "many"}, "t is 'many', expected a number"),
         (PageNumber(items="a", total="t"), {"a": [1], "t": 10**300}, "expected a number"),
         (PageNumber(), {"error": "rate limit"}, "the page is an object, expected a list of items"),
         (NextUrl("next"), {"next": 7}, "next is 7, expected an address"),
-        (NextUrl("next"), {"next": "ftp://a.example/"}, "the next page is at no address"),
-        (NextUrl("next"), {"next": "http://[::1"}, "the next page is at no address"),
-        (NextUrl("next"), {"next": "https://u:p@a.example/"}, "the next page is at no address"),
-        (NextUrl("next"), {"next": "?" + "x" * 9000}, "expected at most 8000"),
         (
             NextUrl("next"),
-            {"next": "https://evil.example/?q"},
-            "is at evil.example, expected one of a.example, b.example",
+            {"next": "ftp://a.example/"},
+            "at no http address: 'ftp://a.example/', expected one that begins with https:// or http://",
         ),
-        (NextUrl("next"), {"next": "//evil.example/"}, "is at evil.example, expected one of"),
-        (NextUrl("next"), {"next": "https://a.example:8443/"}, "is at a.example:8443, expected one of"),
+        (NextUrl("next"), {"next": "file:///etc/hosts"}, "no http address: 'file:///etc/hosts', expected one"),
+        (NextUrl("next"), {"next": "javascript:next()"}, "no http address: 'javascript:next()', expected one"),
+        (NextUrl("next"), {"next": "http://[::1"}, "the next page is at no http address"),
+        (NextUrl("next"), {"next": "https://u:p@a.example/"}, "the next page is at no http address"),
+        (NextUrl("next"), {"next": "?" + "x" * 9000}, "expected at most 8000"),
     ],
 )
 def test_a_page_that_says_nonsense_of_the_next_is_an_error(paging: Paging, document: object, why: str) -> None:
     task = Task(URL, "POST", (), b'{"a": 1}')
 
-    end = paging.next(task, JsonReply(reply(document)), Chain(), {"b.example"})
+    end = paging.next(task, JsonReply(reply(document)), Chain())
 
     assert isinstance(end, Outcome)
-    assert end.code is (Code.REFUSED if "expected one of" in why else Code.INVALID_RESPONSE)
+    assert end.code is Code.INVALID_RESPONSE
     assert why in end.detail
     assert end.detail.startswith("paging: ")
 
 
-def test_secrets_do_not_go_to_another_host_that_is_allowed() -> None:
+def test_secrets_do_not_go_to_another_host() -> None:
     task = Task(URL, headers=(("Authorization", "Bearer x"), ("X-Auth-Token", "t"), ("Accept", "a")))
 
-    there = NextUrl("next").next(task, JsonReply(reply({"next": "https://b.example/2 3#x"})), Chain(), {"b.example"})
+    there = NextUrl("next").next(task, JsonReply(reply({"next": "https://b.example/2 3#x"})), Chain())
     here = NextUrl("next").next(task, JsonReply(reply({"next": "http://a.example:80/2"})), Chain())
 
     assert isinstance(there, NextPage)

@@ -55,7 +55,10 @@ async def asked(server: GameServer, number: int) -> None:
 def stored(folder: Path) -> list[int]:
     """The ids of the rows, ascending."""
     with closing(sqlite3.connect(folder / "out" / "rows.db")) as db:
-        return [number for (number,) in db.execute("SELECT instance_id FROM instance ORDER BY instance_id")]
+        return [
+            number
+            for (number,) in db.execute("SELECT instance_id FROM instance UNION SELECT id FROM record ORDER BY 1")
+        ]
 
 
 def raids(game: Game, until: int) -> list[int]:

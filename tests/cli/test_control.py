@@ -142,7 +142,38 @@ def test_a_file_that_makes_no_sense_is_left_as_it_is(tmp_path: Path) -> None:
     folder = running(tmp_path / "one")
     (folder / FILE).write_text("{")
 
-    with pytest.raises(CommandError, match=r"it cannot be changed as it is: .*; repair the file, or remove it"):
+    with pytest.raises(
+        CommandError, match=r"it cannot be changed as it is: .*; repair the file, or forget what it says: "
+    ):
         control(folder, "pause")
 
     assert (folder / FILE).read_text() == "{"
+
+
+@pytest.mark.parametrize("text", ["{", '{"paused": true, "version": 99}', "\x00"])
+@pytest.mark.parametrize(
+    ("wish", "wanted"),
+    [
+        ("pause", Control(paused=True)),
+        ("resume", Control()),
+        ("stop", Control(paused=True, ending="stop")),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_replaced_on_purpose(
+    tmp_path: Path, text: str, wish: Wish, wanted: Control
+) -> None:
+    folder = running(tmp_path / "one")
+    (folder / FILE).write_text(text)
+
+    control(folder, wish, replace=True)
+
+    assert read_control(folder) == wanted
+
+
+def test_to_replace_a_file_that_makes_sense_changes_what_was_said_and_nothing_else(tmp_path: Path) -> None:
+    folder = running(tmp_path / "one")
+    control(folder, "leave", "a.example")
+
+    control(folder, "pause", replace=True)
+
+    assert read_control(folder) == Control(paused=True, hosts=frozenset({"a.example"}))

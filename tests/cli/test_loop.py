@@ -14,7 +14,7 @@ from command_line import Arrival, finish
 from events_commands import Place
 
 from sanderling.cli import CommandError
-from sanderling.cli.loop import explain_end
+from sanderling.cli.loop import explain_end, stop_on_signals
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import QueueError
 from sanderling.testing.scripted import ScriptedServer
@@ -25,15 +25,16 @@ KNOWN = (FolderError, QueueError)
 HOUR = 3600.0
 # Its own patience with the server is taken from it, so that it would be there for an hour.
 PATIENT = f"""
-from sanderling.cli import main
+from sanderling.cli import loop, main
 from sanderling.stores import objects_s3
+loop.TOGETHER = 0.0
 objects_s3.SILENCE = objects_s3.EXCHANGE = {HOUR}
 main()
 """
 STUCK = """
 import asyncio
 from sanderling.cli import loop
-loop.GRACE = 0.1
+loop.GRACE, loop.TOGETHER = 0.1, 0.0
 
 async def main():
     with loop.stop_on_signals(lambda: None, print, lambda: "finishing"):
@@ -159,3 +160,22 @@ def test_nor_for_a_part_that_does_not_let_go(stuck: str) -> None:
         return done.code, done.err
 
     assert asyncio.run(main()) == (130, "sanderling: stopped at once; what was kept is safe\n")
+
+
+def test_signals_that_come_together_are_one() -> None:
+    """Whoever signals a process and its group means it once."""
+    notes, at_once = list[str](), list[bool]()
+
+    async def main() -> list[int]:
+        with stop_on_signals(lambda: None, notes.append, lambda: "finishing") as came:
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+            try:
+                await asyncio.sleep(0.05)
+            except asyncio.CancelledError:
+                at_once.append(True)
+        return came
+
+    assert asyncio.run(main()) == [signal.SIGTERM, signal.SIGINT]
+    assert notes == ["finishing; once more stops at once"]
+    assert not at_once

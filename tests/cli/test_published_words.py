@@ -19,6 +19,7 @@ class Said(NamedTuple):
 
     running: bool
     pid: int = 7
+    process: None = None
     wall: float = 1000.0
     seconds: float = 100.0
 

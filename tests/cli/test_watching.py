@@ -12,6 +12,7 @@ import pytest
 from sanderling.cli.screen import Silent
 from sanderling.cli.watching import (
     KEEP_EVERY,
+    NEWS_EVERY,
     PUBLISH_EVERY,
     draw,
     follow_control,
@@ -21,10 +22,10 @@ from sanderling.cli.watching import (
     save_limiter,
 )
 from sanderling.ids import host_of
-from sanderling.limit import Feedback, Limiter
+from sanderling.limit import Feedback, Limiter, Quota
 from sanderling.stores.control_file import Control, Wish, change_control, read_control, write_control
 from sanderling.stores.durable import FolderError
-from sanderling.stores.limiter_file import FILE
+from sanderling.stores.limiter_file import FILE, NEWS, recall
 from sanderling.stores.status_file import read_status, write_status
 from sanderling.testing import LoopClock, run_virtual
 
@@ -88,12 +89,47 @@ def test_what_the_limiter_learns_is_kept_while_it_learns(tmp_path: Path) -> None
             await clock.sleep(0.1)
             before = host.encode() in (tmp_path / FILE).read_bytes()
             limiter.feedback(await limiter.acquire(host), Feedback(status=429, latency=0.1, retry_after=3600.0))
-            await clock.sleep(KEEP_EVERY)
-            return [before, host.encode() in (tmp_path / FILE).read_bytes()]
+            await clock.sleep(KEEP_EVERY + 0.1)
+            return [before, host.encode() in (tmp_path / FILE).read_bytes(), (tmp_path / NEWS).exists()]
 
         return await run_beside(ask(), save_limiter(limiter, tmp_path, desk))
 
-    assert virtually(main()) == [False, True]
+    assert virtually(main()) == [False, True, False]
+
+
+PENALTIES = {
+    "Retry-After": [Feedback(status=429, latency=0.1, retry_after=20.0)],
+    "nothing left": [Feedback(status=200, latency=0.1, quota=Quota(0, 20.0))],
+    "no connection": [Feedback(error="refused", unsent=True)] * 3,
+}
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("hosts", [1, 3000])  # to save so many takes a tenth of a second and more
+@pytest.mark.parametrize("at", [0.05, 0.1, 3.0])
+def test_a_penalty_outlives_a_process_that_is_killed_a_moment_later(
+    tmp_path: Path, penalty: str, hosts: int, at: float
+) -> None:
+    clock, shut = LoopClock(), host_of("https://shut.example/")
+
+    async def main() -> float:
+        limiter = Limiter(clock=clock)
+        for number in range(hosts):
+            limiter.try_acquire(f"h{number}.example")
+
+        async def ask() -> None:
+            await clock.sleep(at)
+            for feedback in PENALTIES[penalty]:
+                await clock.sleep(max(0.0, limiter.ready_at(shut) - clock.now()))
+                limiter.feedback(await limiter.acquire(shut), feedback)
+            await clock.sleep(NEWS_EVERY + 0.01)
+
+        await run_beside(ask(), save_limiter(limiter, tmp_path, desk))
+        after = Limiter(clock=clock)
+        recall(after, tmp_path)
+        return after.ready_at(shut) - clock.now()
+
+    assert virtually(main()) > 14
 
 
 def test_what_comes_of_the_system_comes_back_and_nobody_looks_any_more() -> None:
@@ -186,12 +222,15 @@ def test_who_is_started_beside_others_that_end_ends_as_well(tmp_path: Path) -> N
     assert notes == [f"others that run in {tmp_path} were told to drain, and so is this one"]
 
 
-def test_a_control_that_makes_no_sense_is_said_at_the_start(tmp_path: Path) -> None:
-    notes: list[str] = []
-    (tmp_path / "control.json").write_text('{"ending": "sleep"}')
+@pytest.mark.parametrize("text", ['{"ending": "sleep"}', "{", '{"paused": true, "version": 99}'])
+def test_a_control_that_makes_no_sense_at_the_start_pauses_before_anything_is_begun(tmp_path: Path, text: str) -> None:
+    told, notes = list[Control](), list[str]()
+    (tmp_path / "control.json").write_text(text)
 
-    follow_control(tmp_path, lambda _: None, notes.append).close()
+    follow_control(tmp_path, told.append, notes.append).close()
 
+    assert told == [Control(paused=True)]
     assert len(notes) == 1
-    assert notes[0].startswith("what people want is not heeded: ")
-    assert "A newer release may have written it" in notes[0]
+    assert notes[0].startswith(f"paused, since nobody knows what is wanted: {tmp_path / 'control.json'}: ")
+    assert notes[0].endswith(f": sanderling control {tmp_path} resume --replace")
+    assert (tmp_path / "control.json").read_text() == text

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from command_line import called
+from fake_events import status as events_status
 from fake_polling import VIEW
 from fake_polling import status as polling_status
 from statuses import host, status
@@ -19,6 +20,7 @@ from statuses import host, status
 from sanderling.clock import SystemClock
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.status import Status
+from sanderling.stores.control_file import change_control
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import Again, Found
 from sanderling.stores.status_file import write_status
@@ -81,6 +83,18 @@ def test_it_says_whose_fault_it_is_that_pages_wait(folder: Path) -> None:
     assert "It was set aside, by no fault of its pages: no answer in time; it is next asked in " in said()
     aside = json.loads(said("--json"))["set_aside"]
     assert (aside["code"], aside["detail"], aside["waiting"]) == ("TIMEOUT", "slow", 2)
+
+
+def test_it_says_that_somebody_wants_the_host_left_alone(folder: Path) -> None:
+    assert "left alone" not in called("why", "quota.example", "--out", str(folder)).out
+    change_control(folder, lambda control: control.after("leave", "quota.example"))
+
+    said, machine = (called("why", "quota.example", "--out", str(folder), *flags) for flags in ((), ("--json",)))
+
+    assert f"until somebody says: sanderling control {folder} let-go quota.example\n" in said.out
+    assert json.loads(machine.out)["left_alone"] is True
+    (folder / "control.json").write_text("{")
+    assert called("why", "quota.example", "--out", str(folder)).code == 0
 
 
 def test_a_crawl_that_has_ended_is_said_to_have(tmp_path: Path) -> None:
@@ -198,3 +212,12 @@ def test_bad_usage_says_what_to_do_and_exits_with_2(
 
     assert (done.code, done.out) == (2, "")
     assert says in done.err
+
+
+def test_a_folder_of_what_asks_no_hosts_is_said_to_be_one(tmp_path: Path) -> None:
+    write_status(tmp_path, events_status())
+
+    done = called("why", "a.example", "--out", str(tmp_path))
+
+    assert done.code == 2
+    assert "its status.json is of events, which has no hosts to tell of" in done.err

@@ -131,8 +131,11 @@ class Memory:
         self.failed_before.add(work.id)
         self._wait(work, failures, due)
 
-    def leave(self, host: Place, outcome: Outcome, due: float) -> None:  # noqa: ARG002
-        """A host is away."""
+    def leave(self, host: Place, outcome: Outcome, due: float) -> None:
+        """A host is away, or still is."""
+        self._world.dues.append((host.name, due))
+        if host.aside:
+            return
         self._world.asides.append((self._world.clock.now(), host.name))
         self._world.note("aside", host.name, outcome.code)
         self._add(Aside(host.name, outcome))
@@ -261,8 +264,11 @@ class Asker:
         self._limiter.feedback(permit, msgspec.structs.replace(lesson, blame=blame, unsent=unsent))
         if outcome.retry_after:
             world.quiet[work.host] = (request.ended, request.ended + outcome.retry_after)
+        flawed = request.fault is Fault.FLAWED
+        if flawed:
+            request.outcome = outcome = Outcome(Code.HTTP_ERROR, 200, "is something else")
         world.note("answer", work.host, work.name, outcome.code)
-        return Settled(outcome, work.name, size=work.size if outcome.ok else 0, of_host=of_host)
+        return Settled(outcome, work.name, size=work.size if outcome.ok else 0, flawed=flawed, of_host=of_host)
 
     def received(self, work: Item) -> int | None:
         """Bytes so far."""

@@ -23,7 +23,7 @@ CUT_SHORT = 1.0 + BreakerRules().jitter  # times its length, a pause may take
 
 
 @given(
-    st.lists(st.sampled_from(FAILURES), min_size=1, max_size=4),
+    st.lists(st.sampled_from((*FAILURES, Fault.FLAWED)), min_size=1, max_size=4),
     st.integers(10, 30),
     st.integers(0, 2**32),
 )
@@ -44,6 +44,18 @@ def test_on_a_clean_host_a_bad_item_is_asked_four_times_and_ends_with_its_own_re
         assert end.code is CODES.get(row.item.fault, Code.OK)
         if row.item.fault in CODES:
             assert len(world.asked(row.item.id)) <= 4
+
+
+@pytest.mark.parametrize("number", [1, 3, 30])
+def test_a_host_that_answers_and_never_with_what_was_asked_for_is_asked_four_times_for_each_item(number: int) -> None:
+    world = World([Plan(WELL)], [Item(WELL, f"i{n}", fault=Fault.FLAWED) for n in range(number)])
+
+    machine = play(world)
+
+    check(world, machine)
+    assert not world.asides
+    assert len(world.sent) == 4 * number
+    assert world.clock_at_end < 60
 
 
 @settings(max_examples=20)

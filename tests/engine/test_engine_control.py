@@ -1,6 +1,7 @@
 """Pause, resume, leave hosts alone, let them go, stop, drain and kill -9, in any order: nothing is lost or doubled."""
 
 import asyncio
+from math import inf
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -9,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import Machine, play
 from shapes import Shape, check_ends, make, shapes
-from worlds import Item, Key, Plan, StoreAwayError, World
+from worlds import Item, Key, Plan, Rules, StoreAwayError, World
 
+from sanderling.engine.blame import LEFT_ALONE
+from sanderling.engine.rules import EngineRules
 from sanderling.stores.control_file import Control, LiveControl, Wish, change_control, clear_ending, read_control
 from sanderling.testing import run_virtual
 
@@ -135,6 +138,46 @@ def test_a_drain_ends_what_is_known_notes_what_is_found_and_asks_for_none_of_it(
     assert known <= ended
     assert len(world.disk.rows) == 80
     assert len(ended) < 80
+
+
+@pytest.mark.parametrize("let_go", [None, 1.5, 30.0])
+def test_what_waits_for_a_host_that_is_left_alone_waits_on_disk_and_no_run_waits_for_it(let_go: float | None) -> None:
+    items = [Item(host, f"i{number}") for host in (HOST, OTHER) for number in range(40)]
+    world = World([Plan(HOST), Plan(OTHER)], items)
+
+    async def drive(machine: Machine) -> None:
+        await asyncio.sleep(1)
+        machine.engine.control(Control(hosts=frozenset({HOST})))
+        if let_go is not None:
+            await asyncio.sleep(let_go)
+            machine.engine.control(Control())
+
+    play(world, drive)
+
+    assert not world.wrong
+    assert len(world.at(OTHER)) == 40
+    asked, aside = len(world.at(HOST)), world.disk.asides.get(HOST)
+    if let_go == 1.5:
+        assert (asked, aside) == (40, None)
+    else:
+        assert asked < 15
+        assert aside == LEFT_ALONE
+        assert world.clock_at_end < 10
+
+
+def test_where_no_host_is_set_aside_one_that_is_left_alone_is_waited_for() -> None:
+    rules = Rules(EngineRules(patience=inf, first_patience=inf))
+    world = World([Plan(HOST)], [Item(HOST, f"i{number}") for number in range(40)], rules)
+
+    async def drive(machine: Machine) -> None:
+        machine.engine.control(Control(hosts=frozenset({HOST})))
+        await asyncio.sleep(1000)
+        machine.engine.control(Control())
+
+    play(world, drive)
+
+    assert not world.asides
+    assert len(world.at(HOST)) == 40
 
 
 @pytest.mark.parametrize("wish", ["drain", "stop"])

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from itertools import pairwise
+from math import inf
 
 import pytest
 from hypothesis import given, settings
@@ -102,6 +103,48 @@ def test_hosts_set_aside_are_probed_while_others_want_all_slots(fault: Fault) ->
     assert world.asides
     assert max(gaps(world, START, START + 900.0)) <= EVERY
     assert rate(world, START + 960.0) > 0
+
+
+@pytest.mark.parametrize("fault", [*OUTAGES, Fault.BUSY])
+@pytest.mark.parametrize("items", [1, 3, 40])
+@pytest.mark.parametrize("patience", [5.0, 600.0])
+def test_a_host_that_never_answered_is_set_aside_by_the_first_failure_after_its_time(
+    fault: Fault, items: int, patience: float
+) -> None:
+    """And not at its next turn, for which the pauses of the breaker are doubled by then."""
+    rules = EngineRules(patience=patience)
+    world = World([Plan(SICK, spells=(Spell(fault),))], [Item(SICK, f"i{n}") for n in range(items)], Rules(rules))
+    limit = min(patience, rules.first_patience)
+
+    play(world)
+
+    assert not world.wrong
+    ended = [each.ended for each in world.at(SICK) if each.outcome is not None]
+    if not world.asides:
+        assert not world.disk.waiting, "an item that is bad has its own end"
+        return
+    # Earlier, if it asks us to wait for longer than our patience; and what hangs may be cut for others.
+    (aside, _), first = world.asides[0], min(ended, default=TIMEOUT)
+    assert aside <= min((each for each in ended if each > first + limit), default=inf)
+    assert aside <= first + limit + PROBE_TIMEOUT + 20
+    assert world.clock_at_end <= aside + TIMEOUT + 1
+
+
+@pytest.mark.parametrize("fault", [*OUTAGES, Fault.BUSY, Fault.BUSY_FOR])
+@pytest.mark.parametrize("ever", [True, False])
+def test_a_host_that_is_set_aside_is_next_asked_when_it_was_said_to_be(fault: Fault, *, ever: bool) -> None:
+    world = world_with(fault, 1000.0) if ever else world_with(fault, START + 1000.0)
+    world.plans[SICK] = Plan(SICK, spells=(Spell(fault, START if ever else 0.0, START + 1000.0),))
+    world.rules = Rules(EngineRules(slots=16, patience=100.0), limits=limits(RATE))
+
+    play(world, stop_at(START + 900.0))
+
+    since = world.asides[0][0]
+    probes = [each.at for each in world.at(SICK) if each.at > since]
+    dues = [due for _, due in world.dues][: len(probes)]
+    assert len(probes) >= 5
+    assert probes == pytest.approx(dues, abs=0.1)
+    assert world.dues[-1][1] > START + 870
 
 
 @pytest.mark.parametrize("fault", OUTAGES)

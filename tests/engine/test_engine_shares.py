@@ -57,6 +57,18 @@ def test_new_hosts_are_met_as_fast_as_those_before_them_answer() -> None:
     assert max(times) - min(times) <= 1.2 * len(names) * latency / (slots // 2)
 
 
+def test_a_host_that_has_only_said_not_found_is_no_stranger() -> None:
+    """It answers, so it need not wait with those that hang."""
+    bad = [Plan(f"bad{n}.example", spells=(Spell(Fault.HANG),)) for n in range(20)]
+    gone = [Item(WELL, f"gone{n}", fault=Fault.MISSING) for n in range(40)]
+    rules = Rules(EngineRules(slots=8))
+
+    play(world := World([Plan(WELL), *bad], [*gone, *(Item(plan.name, "i") for plan in bad)], rules))
+
+    last = max(at for at, end in world.ends if end.id[0] == WELL)
+    assert last <= 40 / 2  # at two a second, with which a host is first asked
+
+
 @pytest.mark.parametrize("fault", [*OUTAGES, *REFUSALS])
 def test_hosts_that_go_bad_take_no_tenth_of_what_a_healthy_one_gets(fault: Fault) -> None:
     """More of them than there are slots. It takes a while to find out who is bad, and no longer."""

@@ -39,12 +39,14 @@ class Fault(Enum):
     OWN = auto()  # a document of the host's own fails, before the item is asked for
     TRICKLE = auto()
     SILENT = auto()  # a stream that is meant to be silent
+    FLAWED = auto()  # answers, and not with what was asked for
 
 
 FAILURES = (Fault.HANG, Fault.CUT, Fault.ERROR)  # which may be the item's fault
 OUTAGES = (*FAILURES, Fault.AWAY, Fault.UNREACHED, Fault.OWN)
 REFUSALS = (Fault.BUSY, Fault.BUSY_FOR)
 CODES = {Fault.HANG: Code.TIMEOUT, Fault.CUT: Code.CONNECTION_RESET, Fault.ERROR: Code.HOST_UNAVAILABLE}
+CODES[Fault.FLAWED] = Code.HTTP_ERROR
 
 Key = tuple[str, str]
 
@@ -250,6 +252,7 @@ class World:
         self.lines: list[str] = []
         self.wrong: list[str] = []
         self.asides: list[tuple[float, str]] = []  # when, and which host
+        self.dues: list[tuple[str, float]] = []  # when a host that is set aside is next asked how it is
         self.welcomes: list[tuple[float, str]] = []
         self.writes: list[tuple[float, list[Record]]] = []  # when a batch was handed over, and what was in it
         self.ends: list[tuple[float, Ended]] = []

@@ -1,5 +1,6 @@
 """The whole of `events` as it runs: what it asks of the process around it, and gives back."""
 
+import asyncio
 import gc
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import pytest
 from event_house import awaited, house
 
-from sanderling.events.system import YOUNG
+from sanderling.events.system import LOOK, YOUNG
+from sanderling.stores.control_file import Control
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_presets import demo
 
@@ -52,3 +54,21 @@ async def test_what_others_have_put_aside_stays_there(tmp_path: Path) -> None:
     await seen_while_it_runs(tmp_path)
 
     assert gc.get_freeze_count() > 10_000
+
+
+@awaited
+async def test_a_drain_waits_while_it_is_paused(tmp_path: Path) -> None:
+    waited = list[bool]()
+    async with house(tmp_path, Social(1, demo())) as here:
+
+        async def resume() -> None:
+            await asyncio.sleep(5 * LOOK)
+            waited.append(True)
+            here.system.control(Control(ending="drain"))
+            await asyncio.sleep(3600)
+
+        here.system.control(Control(paused=True, ending="drain"))
+        async with asyncio.timeout(60):
+            await here.system.run(resume())
+
+    assert waited

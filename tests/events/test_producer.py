@@ -9,6 +9,7 @@ from typing import Any
 import events_killed
 import msgspec
 import pytest
+from fake_objects import MemoryObjects
 from fake_outbox import MemoryOutbox
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -440,3 +441,48 @@ def test_who_is_killed_has_lost_nothing_that_was_safe(tmp_path: Path) -> None:
         return found
 
     assert asyncio.run(after()) >= {str(7_000_000_000_000_000_000 + number) for number in range(safe)}
+
+
+class Failing(MemoryObjects):
+    """A store that always fails so."""
+
+    def __init__(self, error: ObjectError) -> None:
+        super().__init__()
+        self.error = error
+        self.asked = 0
+
+    async def put(self, bucket: str, key: str, body: bytes, metadata: Mapping[str, str]) -> None:
+        del bucket, key, body, metadata
+        self.asked += 1
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ObjectError("status 500: out of luck", fault=Fault.FAILED),
+        ObjectError("there is no such bucket", fault=Fault.MISSING),
+        ObjectError("No space left on device", fault=Fault.DOWN, full=True),
+    ],
+)
+def test_what_a_store_always_fails_at_is_given_up_with_its_words(error: ObjectError) -> None:
+    play = Play(rules=SinkRules(tries=8))
+    play.objects = objects = Failing(error)
+    play.restart()
+
+    with pytest.raises(ObjectError, match=f"{error}; after 8 tries"):
+        play.add(1)
+
+    assert objects.asked == 8
+    assert play.outbox.rows == {}
+
+
+def test_a_store_that_cannot_be_reached_is_waited_for() -> None:
+    play = Play(rules=SinkRules(tries=8))
+    play.objects = objects = Failing(ObjectError("nobody there", fault=Fault.DOWN))
+    play.restart()
+
+    with pytest.raises(TimeoutError):
+        play.add(1)
+
+    assert objects.asked > 1000

@@ -388,14 +388,6 @@ def test_a_refusal_is_no_failure_of_the_item() -> None:
     assert [each.blame for each in told] == [Blame("item", 2), Blame("item", 2)]
 
 
-def test_a_redirect_that_is_followed_does_not_excuse_what_failed_before() -> None:
-    """Else an item that moves, and then fails for ever, would make failures usual at its host."""
-    moved = [reply(302, Location="/b"), reply(404)]
-
-    assert [each.blame for each in heard(moved, Blame("item", 2))] == [Blame("item", 0), Blame("item", 2)]
-    assert [each.blame for each in heard(moved, Blame("item", 2), follow=False)] == [Blame("item", 2)]
-
-
 @pytest.mark.parametrize(
     ("error", "unsent"),
     [

@@ -10,7 +10,7 @@ from sanderling.outcome import Code, Outcome
 from sanderling.testing.clock import FakeClock
 
 
-@pytest.mark.parametrize("status", [0, 200, 500])
+@pytest.mark.parametrize("status", [0, 200, 400, 500])
 @pytest.mark.parametrize("code", list(Code))
 def test_the_breaker_opens_for_what_blames_the_host_and_for_nothing_else(code: Code, status: int) -> None:
     clock = FakeClock()
@@ -25,7 +25,9 @@ def test_the_breaker_opens_for_what_blames_the_host_and_for_nothing_else(code: C
 
 @pytest.mark.parametrize(("status", "code"), [(200, Code.OK), *BY_STATUS.items(), (500, Code.HOST_UNAVAILABLE)])
 def test_a_status_is_passed_on(status: int, code: Code) -> None:
-    assert feedback(Outcome(code, status), 0.5) == Feedback(status=status, latency=0.5)
+    error = code if code.blames_host and status < 500 else None
+
+    assert feedback(Outcome(code, status), 0.5) == Feedback(status=status, latency=0.5, error=error)
 
 
 def test_hints_are_passed_on() -> None:

@@ -103,7 +103,7 @@ def test_pages_asks_for_the_rest_and_has_every_page_once(release: Path, tmp_path
 def test_sequence_has_every_id_once(left: Left, site: Upstream) -> None:
     done(left.commands.sequence())
 
-    stored = left.rows("sequence/rows.db", "SELECT instance_id FROM instance ORDER BY instance_id")
+    stored = left.rows("sequence/rows.db", "SELECT id FROM record ORDER BY id")
     assert [number for (number,) in stored] == list(range(1, IDS + 1))
     asked = {int(path.rpartition("/")[2]) for path in site.asked}
     assert asked & set(range(1, 2 * HALF + 1)) <= {MISSED}

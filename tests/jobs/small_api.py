@@ -105,12 +105,15 @@ def run(
     stop_after: float | None = None,
     wanted: Mapping[float, Control] | None = None,
     rps: float = 10.0,
+    retry: bool = False,
 ) -> Ran:
     """Run a job to its end under virtual time."""
 
     async def main() -> Ran:
         clock, hosts = LoopClock(1_800_000_000.0), hosts_of(job)
         with JobFolder.open(folder, job, job.arguments_with(arguments or {}), hosts, clock.wall()) as opened:
+            if retry:
+                opened.frontier.reopen(End.FAILED)
             pace = PaceRules(initial_rps=rps, max_rps=rps)
             limiter = Limiter(LimiterRules(pace=pace), clock=clock, rng=Random(1))
             tools = JobTools(of, limiter, clock, inline, Memory(2**30))

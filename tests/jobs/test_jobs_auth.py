@@ -2,12 +2,17 @@
 
 import asyncio
 import json
+from base64 import b64encode
 from pathlib import Path
+from urllib.parse import quote, quote_plus, urlsplit
 
 import pytest
+from small_api import API, Api, run
+from small_api import answer as reply
 
-from sanderling import Job, JobReply, run_job
-from sanderling.jobs import ApiKey, NextUrl, OAuth2
+from sanderling import Job, JobReply, Reply, Request, Task, run_job
+from sanderling.apis.auth import Auth
+from sanderling.jobs import Answers, ApiKey, Basic, Bearer, Login, NextUrl, OAuth2
 from sanderling.jobs.job import JobError
 from sanderling.testing.scripted import ScriptedServer, Step, answer
 
@@ -79,6 +84,68 @@ def test_a_key_that_the_host_repeats_in_its_links_is_stored_nowhere(
     assert asyncio.run(asyncio.wait_for(main(), 30)) == 2
     assert "hunter2" not in written(tmp_path / "out")
     assert "hunter2" not in caplog.text
+
+
+KEY = 'hunter2/"q" z'
+SIGNED: dict[str, Auth] = {
+    "header": ApiKey("X-Key", KEY),
+    "query": ApiKey("k", KEY, in_="query"),
+    "bearer": Bearer(KEY),
+    "basic": Basic("me", KEY),
+    "oauth": OAuth2("https://api.example/token", "me", KEY),
+    "login": Login("https://api.example/login", "token", json={"password": KEY}),
+}
+
+
+@pytest.mark.parametrize("kind", SIGNED)
+def test_a_secret_that_a_host_repeats_is_neither_stored_nor_said(kind: str, tmp_path: Path) -> None:
+    """In messages, in links, in a redirect and in what a function raises; in every spelling, and cut off."""
+    issued = "token-of/a user" if kind in ("oauth", "login") else KEY
+    pair = b64encode(f"me:{KEY}".encode()).decode() if kind in ("basic", "oauth") else KEY
+    spelled = [
+        spelling
+        for secret in (KEY, issued, pair)
+        for spelling in (secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1])
+    ]
+
+    def find(task: Task) -> Reply:
+        path = urlsplit(task.url).path
+        said = spelled[int(path.rpartition("/")[2])] if path.startswith("/said/") else ""
+        match path.split("/")[1]:
+            case "token" | "login":
+                return reply({"access_token": issued, "token": issued})
+            case "said":
+                return reply({"error": {"message": f"{'x' * (int(path[6:]) * 7)} {said} is wrong for {said}"}})
+            case "list" if "page=2" not in task.url:
+                return reply({"data": [], "next": f"/list?k={quote_plus(KEY)}&t={quote(issued)}&page=2"})
+            case "path":
+                return reply({"data": [], "next": f"/{quote(KEY, safe='')}/{quote(issued, safe='')}"})
+            case "moved":
+                return reply({}, 302, Location=f"/list?page=2&t={quote(issued)}&k={quote_plus(KEY)}")
+        return reply({"data": []})
+
+    start: list[str | Request] = [
+        *(f"{API}/said/{each}" for each in range(len(spelled))),
+        *(Request(f"{API}/{each}", paging=NextUrl("next", items="data")) for each in ("list", "path")),
+        *(Request(f"{API}/{each}", read="raises") for each in ("moved", "raised")),
+    ]
+    answers = Answers(error="error", message="error.message")
+    job = Job("echo", start=start, auth=SIGNED[kind], answers=answers)
+
+    @job.read
+    def read(found: JobReply) -> object:
+        return {"url": found.url, "request": found.request.url}
+
+    @job.read
+    def raises(found: JobReply) -> None:
+        raise ValueError(f"{found.url} {found.request} {KEY} {issued} {pair}")
+
+    ran = run(job, tmp_path / "out", Api(find))
+
+    assert len(ran.failed) == len(spelled) + 3
+    assert ran.records == [{"url": url, "request": url} for url in (f"{API}/list", f"{API}/list?page=2")]
+    shown = written(tmp_path / "out", but="tokens.json") + repr(ran.status) + repr(ran.failed)
+    assert [each for each in spelled if each[:8] in shown] == []
 
 
 def test_a_denied_token_ends_the_run_and_no_item(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from small_api import API, Api, answer, api, run
 
 from sanderling import Job, JobReply, Reply, Request, Task
 from sanderling.engine.rules import EngineRules
-from sanderling.jobs import Answers, Bearer, Cursor
+from sanderling.jobs import Answers, Bearer, Cursor, NextUrl
 from sanderling.jobs.job import JobError
 from sanderling.jobs.watchdog import Stuck, read_stuck, write_stuck
 from sanderling.stores.control_file import Control
@@ -152,22 +152,45 @@ def test_a_host_out_of_scope_is_noted_and_asked_for_once_it_is_within(tmp_path: 
             yield {"url": reply.url}
             if reply.url.endswith("/list"):
                 yield Request("https://other.example/a")
-                yield Request("/moved")
+                yield Request("/moved", priority=3)
 
         return made
 
     moved = answer({}, 302, Location="https://third.example/b")
     world = api({"/list": {}, "https://other.example/a": {}, "/moved": moved, "https://third.example/b": {}})
     first = run(job(), tmp_path / "out", world)
-    second = run(job("other.example", "third.example"), tmp_path / "out", world)
+    again = run(job(), tmp_path / "out", world)
+    assert len(world.urls) == 2  # the list, and what leads elsewhere
+    second = run(job("other.example"), tmp_path / "out", world)
+    third = run(job("other.example", "third.example"), tmp_path / "out", world)
 
-    assert {each["url"]: each["end"] for each in first.failed} == {
-        "https://other.example/a": "left_out",
-        f"{API}/moved": "failed",
-    }
+    for ran in (first, again):
+        assert {each["url"]: (each["end"], each["requests"]) for each in ran.failed} == {
+            "https://other.example/a": ("left_out", 0),
+            f"{API}/moved": ("left_out", 1),
+        }
+    assert "third.example is out of scope; hosts of the job: api.example" in first.reasons[f"{API}/moved"]
     assert "other.example is out of scope; hosts of the job: api.example" in first.reasons["https://other.example/a"]
     assert [each["url"] for each in second.records] == [f"{API}/list", "https://other.example/a"]
-    assert "https://third.example/b" not in world.urls
+    assert [each["url"] for each in third.records[2:]] == ["https://third.example/b"]
+    assert (third.failed, third.complete, len(world.urls)) == ([], True, 5)
+
+
+def test_only_2xx_is_read(tmp_path: Path) -> None:
+    """Nobody asked on a condition, so a 304 is no answer to read."""
+    statuses = (200, 201, 204, 206, 299, 300, 304, 305, 400, 418)
+    job = Job("statuses", start=[f"{API}/{each}" for each in statuses])
+
+    @job.read
+    def read(reply: JobReply) -> object:
+        return {"status": reply.status}
+
+    ran = run(job, tmp_path / "out", api({f"/{each}": answer({}, each) for each in statuses}))
+
+    assert {each["status"] for each in ran.records} == {each for each in statuses if each < 300}
+    assert {each["status"]: each["outcome"] for each in ran.failed} == dict.fromkeys(
+        (each for each in statuses if each >= 300), "HTTP_ERROR"
+    )
 
 
 def test_a_reader_that_is_gone_keeps_its_requests_waiting(tmp_path: Path) -> None:
@@ -273,8 +296,7 @@ def test_a_folder_is_of_one_job_with_one_set_of_arguments(tmp_path: Path) -> Non
         run(job(), tmp_path / "new", world)
 
 
-def test_declared_pages_are_walked_and_a_walk_that_cannot_go_on_is_noted(tmp_path: Path) -> None:
-    """The page itself is kept; where its host goes round in circles, that is a failure of its own."""
+def test_declared_pages_are_walked_and_a_page_that_goes_round_in_circles_fails(tmp_path: Path) -> None:
     job = Job("paged", start=[f"{API}/a?n=2", f"{API}/b"], paging=Cursor(path="next", param="cursor", items="ids"))
 
     @job.read
@@ -300,12 +322,72 @@ def test_declared_pages_are_walked_and_a_walk_that_cannot_go_on_is_noted(tmp_pat
     run(job, tmp_path / "out", world, stop_after=0.25)
     ran = run(job, tmp_path / "out", world)
 
-    assert sorted(each["id"] for each in ran.records) == ["a", "ax", "ay", "b", "bx", "c1", "c2", "cNone"]
+    assert sorted(each["id"] for each in ran.records) == ["a", "ax", "ay", "b", "c1", "c2", "cNone"]
     assert f"{API}/a?n=2&cursor=x" in world.urls
     (failed,) = ran.failed
     assert "go round in circles" in failed["detail"]
-    assert failed["url"] == f"{API}/b?cursor=x"
+    assert (failed["url"], failed["requests"]) == (f"{API}/b?cursor=x", 1)
     assert len(world.asked) == 8
+
+
+WALK = 6  # pages
+FAILING: dict[str, Reply | dict[str, object]] = {
+    "no list": {"error": "oops"},
+    "in circles": {"ids": [30], "next": "/posts?page=2"},
+    "the page before": {"ids": [20], "next": "/posts?page=4"},
+    "no address": {"ids": [30], "next": 7},
+    "no http": {"ids": [30], "next": "file:///etc/hosts"},
+    "a mistake": {"ids": [{}], "next": "/posts?page=4"},
+    "not there": answer({}, 404),
+}
+
+
+@pytest.mark.parametrize("failing", FAILING)
+def test_a_walk_that_failed_goes_on_from_the_page_that_failed(failing: str, tmp_path: Path) -> None:
+    """With what the walk remembers and what its requests carry; nothing of the page was kept before."""
+    pages: dict[str, object] = {
+        f"/posts?page={page}": {"ids": [10 * page], "next": f"/posts?page={page + 1}" if page < WALK else None}
+        for page in range(1, WALK + 1)
+    }
+    start = Request(f"{API}/posts?page=1", data={"walk": 1}, priority=5)
+    job = Job("walk", start=start, paging=NextUrl("next", items="ids"))
+
+    @job.read
+    def read(reply: JobReply) -> Iterator[object]:
+        yield from ({"id": int(each), **reply.data} for each in reply.json()["ids"])
+
+    world, folder = (
+        api(pages | {"/posts?page=3": [FAILING[failing], FAILING[failing], pages["/posts?page=3"]]}),
+        tmp_path / "out",
+    )
+    first = run(job, folder, world)
+    again = run(job, folder, world, retry=True)
+    last = run(job, folder, world, retry=True)
+
+    for ran in (first, again):
+        assert ran.records == [{"id": 10, "walk": 1}, {"id": 20, "walk": 1}]
+        assert [(each["url"], each["requests"]) for each in ran.failed] == [(f"{API}/posts?page=3", 1)]
+    assert last.records == [{"id": 10 * page, "walk": 1} for page in range(1, WALK + 1)]
+    assert (last.failed, last.complete, len(world.asked)) == ([], True, WALK + 2)
+
+
+def test_a_next_page_out_of_scope_is_left_out_until_its_host_is_allowed(tmp_path: Path) -> None:
+    world = api({"/posts": {"ids": [1], "next": "https://other.example/"}, "https://other.example/": {"ids": [2]}})
+
+    def walk(*hosts: str) -> Job:
+        job = Job("scope", start=f"{API}/posts", paging=NextUrl("next", items="ids"), hosts=hosts)
+        job.read(ids)
+        return job
+
+    def ids(reply: JobReply) -> object:
+        return {"ids": reply.json()["ids"]}
+
+    first = run(walk("api.example"), tmp_path / "out", world)
+    assert [(each["url"], each["end"]) for each in first.failed] == [("https://other.example/", "left_out")]
+    second = run(walk("api.example", "other.example"), tmp_path / "out", world)
+
+    assert first.records == [{"ids": [1]}]
+    assert (second.records, second.failed) == ([{"ids": [1]}, {"ids": [2]}], [])
 
 
 def test_declared_answers_and_credentials_are_used(tmp_path: Path) -> None:
@@ -330,6 +412,21 @@ def test_declared_answers_and_credentials_are_used(tmp_path: Path) -> None:
     }
     assert {dict(task.headers)["Authorization"] for task in world.asked} == {"Bearer hunter2"}
     assert b"hunter2" not in b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("status", [200, 400, 404, 500])
+def test_a_request_that_is_always_an_error_ends_after_some_tries(status: int, tmp_path: Path) -> None:
+    """Whatever status the host gives its errors; also where nothing else is left to ask for."""
+    job = Job("errors", start=[f"{API}/{each}" for each in ("bad", "good", "better")], answers=Answers(error="error"))
+
+    @job.read
+    def read(reply: JobReply) -> object:
+        return reply.json()
+
+    ran = run(job, tmp_path / "out", api({"/bad": answer({"error": 1}, status), "/good": {}, "/better": {}}))
+
+    assert [(each["url"], each["requests"]) for each in ran.failed] == [(f"{API}/bad", 4)]
+    assert (ran.complete, len(ran.records)) == (True, 2)
 
 
 def test_what_was_stuck_is_asked_for_last_and_ended_the_second_time(tmp_path: Path) -> None:

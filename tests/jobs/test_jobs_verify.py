@@ -9,6 +9,7 @@ import pytest
 from small_api import API, answer, api, run
 
 from sanderling import Job, JobReply
+from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.verify import verify_job
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
@@ -36,6 +37,26 @@ def swap(folder: Path) -> None:
     path.write_bytes(b"".join(reversed(path.read_bytes().splitlines(keepends=True))))
 
 
+def add_a_record(folder: Path) -> None:
+    with (folder / "records.jsonl").open("ab") as file:
+        file.write(b'{"url":"made up"}\n')
+
+
+def repeat_the_last(folder: Path) -> None:
+    path = folder / "records.jsonl"
+    path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[-1])
+
+
+def repeat_the_first(folder: Path) -> None:
+    path = folder / "records.jsonl"
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0] + path.read_bytes())
+
+
+def add_half_a_line(folder: Path) -> None:
+    with (folder / "records.jsonl").open("ab") as file:
+        file.write(b"{")
+
+
 def break_line(folder: Path) -> None:
     path = folder / "records.jsonl"
     path.write_bytes(path.read_bytes().replace(b"{", b"[", 1))
@@ -52,6 +73,10 @@ def change_failures(folder: Path) -> None:
 
 DAMAGE: dict[Callable[[Path], None], str] = {
     cut: "records.jsonl has 20 bytes, expected 96",
+    add_a_record: "records.jsonl has 18 bytes behind the 96 that frontier.db knows of",
+    repeat_the_last: "records.jsonl has 32 bytes behind the 96",
+    repeat_the_first: "records.jsonl has 32 bytes behind the 96",
+    add_half_a_line: "records.jsonl has 1 bytes behind the 96",
     swap: "records.jsonl: its checksum is",
     break_line: "records.jsonl line 1 (byte 0): no JSON",
     forget: "frontier.db has 3 requests, expected 4",
@@ -94,3 +119,14 @@ def test_records_behind_the_watermark_are_cut_off_and_missing_ones_refused(tmp_p
 def test_a_folder_without_a_job_is_no_job(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="there is no job in"):
         verify_job(tmp_path)
+
+
+def test_a_job_that_is_gone_on_with_is_not_finished_until_it_ends_again(tmp_path: Path) -> None:
+    job = make(tmp_path / "out")
+    assert verify_job(tmp_path / "out").finished
+
+    with JobFolder.open(tmp_path / "out", job, {}, [], wall=0.0):
+        pass  # as one that is killed: it never says that it has ended
+
+    proof = verify_job(tmp_path / "out")
+    assert (proof.ok, proof.finished) == (True, False), proof.problems

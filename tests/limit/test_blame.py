@@ -40,6 +40,8 @@ class Items:
         self.failures[item] = 0 if good else blame.failures + 1
         self.driven.clock.advance(0.05)
         error = None if good else "cut"
+        if good:
+            self.limiter.excuse(HOST, blame.failures)
         self.limiter.feedback(permit, Feedback(200 if good else 0, 0.05, error, blame=blame, unsent=unsent))
 
     def fail(self, *items: int, unsent: bool = False, of_host: bool = False) -> None:
@@ -145,12 +147,13 @@ def test_it_is_the_least_number_that_is_improbable(excused: int, delivered: int)
     assert most == 4 or (most - 1) * log(share) >= log(1e-6) - 1e-9
 
 
-def test_what_still_fails_excuses_nothing() -> None:
+def test_what_still_fails_excuses_nothing_nor_does_an_answer_that_was_none() -> None:
     items = Items()
 
     for number in range(200):
         items.fail(*range(10_000, 10_004))
         items.ask(number, good=True)
+        items.limiter.feedback(items.driven.next(), Feedback(200, 0.05, blame=Blame(20_000, number)))
 
     assert items.limiter.most_failures(HOST) == 4
 

@@ -29,6 +29,7 @@ from sanderling.worlds.race_network import ORIGIN, RaceNetwork
 
 T = TypeVar("T")
 RPS = 200.0
+ROUNDING = 1e-6  # seconds by which two times may be closer than they were meant to be
 
 
 async def at_once(work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - whatever `work` takes
@@ -68,7 +69,7 @@ class WatchedNetwork(RaceNetwork):
         self.most_at_once = max(self.most_at_once, sum(map(len, self.flying.values())))
         if path != self.day.path("Event"):  # which discovery asks for, too
             # What is live is asked for once more beside a request that hangs.
-            self.most_of_one = max(self.most_of_one, sum(left - each < ENGINE.hangs for each in flying))
+            self.most_of_one = max(self.most_of_one, sum(left - each < ENGINE.hangs - ROUNDING for each in flying))
         try:
             if (failing := self.outage(path, self._now())) is not None:
                 return await failing

@@ -377,7 +377,7 @@ def test_an_upstream_that_hangs_holds_one_slot_per_target_and_no_more(tmp_path: 
     polling = polled(tmp_path, lambda polling: polling.clock.sleep(120.0), rules)
 
     assert polling.network.most_of_one == 1
-    assert polling.network.most_at_once <= 4
+    assert polling.network.most_at_once <= 10  # two slots, and four times as many that hang and hold none
 
 
 def test_to_allow_fewer_at_once_counts_those_that_are_under_way(tmp_path: Path) -> None:

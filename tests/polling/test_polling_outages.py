@@ -1,16 +1,19 @@
 """An outage is over for us when it is over: while something is live, whatever the outage is like."""
 
+import asyncio
+from collections.abc import Coroutine
 from itertools import pairwise
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from live_polling import Absent, Live, Outage, during, refused_connection, reset, saying, silence
+from live_polling import Absent, Live, Outage, answer, during, refused_connection, reset, saying, silence
 from race_polling import play
 
 from sanderling.stores.polling import PollingStore
+from sanderling.task import Reply
 
 KINDS = [refused_connection, saying(503), saying(500), reset, silence]
 BEGIN = 20.0
@@ -220,3 +223,125 @@ def test_whatever_comes_without_a_refusal_the_cadence_is_there_whenever_the_host
             assert min(polling.upstream.rates(begin + 2.0, end)) >= 4.9 - 1 / (end - begin - 2.0)
         else:
             assert polling.upstream.longest_gap(begin, end) <= 2.0
+
+
+# What is not live.
+
+
+async def maintenance() -> Reply:
+    """The same page for whatever is asked."""
+    return answer(200, b"<html>Back soon</html>", Content_Type="text/html")
+
+
+def late_after(polling: Live, back: float) -> float:
+    """Seconds after `back` until the last of the documents was asked for."""
+    return max(min(at for at in times if at >= back) - back for times in polling.upstream.times.values())
+
+
+@pytest.mark.parametrize("seconds", [10.0, 61.3])
+@pytest.mark.parametrize("outage", [maintenance, saying(404), saying(500), silence])
+def test_an_outage_of_the_host_makes_no_target_pause(tmp_path: Path, outage: Outage, seconds: float) -> None:
+    polling, back = Live(tmp_path, live=0, idle=20), BEGIN + seconds
+    polling.settings = {"scheduler.matchIdleMs": "2000"}
+    polling.upstream.outage = during(BEGIN, seconds, outage)
+
+    polling.poll(back + 30.0)
+
+    del polling.upstream.times["/list"]
+    assert late_after(polling, back) <= 2.0 + 2.0
+
+
+def test_a_document_that_is_wrong_beside_good_ones_is_asked_for_less_often(tmp_path: Path) -> None:
+    polling = Live(tmp_path, live=0, idle=5)
+    polling.settings = {"scheduler.matchIdleMs": "2000"}
+    polling.upstream.outage = during(BEGIN, 1e9, maintenance, "idle3")
+
+    polling.poll(220.0)
+
+    assert polling.upstream.rate(BEGIN, 220.0, "idle3") <= 0.1
+    assert polling.upstream.rate(BEGIN, 220.0, "idle2") >= 0.48
+
+
+def test_the_only_document_of_a_host_that_is_wrong_is_asked_for_less_often(tmp_path: Path) -> None:
+    polling = Live(tmp_path, live=0, idle=1)
+    polling.settings = {"scheduler.matchIdleMs": "2000"}
+    polling.upstream.outage = during(BEGIN, 1e9, maintenance, "idle0")
+
+    polling.poll(220.0)
+
+    assert polling.upstream.rate(BEGIN, 220.0, "idle0") <= 0.1
+
+
+@pytest.mark.parametrize("seconds", [0.7, 1.0, 2.0, 3.0])
+def test_a_short_hang_costs_others_no_timeout(tmp_path: Path, seconds: float) -> None:
+    polling, back = Live(tmp_path, live=0, idle=20), BEGIN + seconds
+    polling.settings = {"scheduler.matchIdleMs": "2000"}
+    polling.upstream.outage = during(BEGIN, seconds, silence)
+
+    polling.poll(back + 30.0)
+
+    del polling.upstream.times["/list"]
+    assert late_after(polling, back) <= 2.0 + 1.2
+
+
+def test_a_host_that_is_slow_is_asked_for_no_more_at_once_than_was_set(tmp_path: Path) -> None:
+    polling = Live(tmp_path, live=0, idle=20)
+    polling.upstream.latency = lambda _: 2.5
+
+    polling.poll(BEGIN)
+    polling.upstream.most_at_once = 0
+    play(polling.run(100.0))
+
+    assert polling.upstream.most_at_once <= 3  # and the list
+
+
+def test_a_document_that_became_slow_is_had_all_the_same(tmp_path: Path) -> None:
+    polling = Live(tmp_path, live=0, idle=10)
+    polling.settings = {"scheduler.matchIdleMs": "2000"}
+    polling.upstream.outage = during(BEGIN, 1e9, slowly, "idle0")
+
+    polling.poll(BEGIN + 60.0)
+
+    entry = next(each for each in polling.system.schedule.entries.values() if each.source_id == "idle0")
+    assert entry.status == "ok"
+    assert entry.failures == 0
+
+
+async def slowly() -> Reply:
+    """The document, after a while."""
+    await asyncio.sleep(3.0)
+    return answer(200, b'{"id": "idle0", "state": "over", "version": 1}')
+
+
+def test_what_is_found_while_the_database_is_away_is_asked_for_when_it_is_back(tmp_path: Path) -> None:
+    polling, back = Live(tmp_path, live=0, idle=1), BEGIN + 64.0
+    polling.settings = {"scheduler.fullIntervalMs": "30000"}
+    without_store(polling, BEGIN, back, 0.0)
+
+    async def add() -> None:
+        await asyncio.sleep(BEGIN + 5.0)
+        polling.upstream.ids["late"] = "over"
+
+    play(beside(polling.run(back + 30.0), add()))
+
+    assert polling.upstream.times["/match/late"][0] <= back + 2.5
+    assert len(polling.upstream.times["/list"]) <= 5, "the host is asked no more often for that"
+
+
+def test_a_database_that_hangs_is_said_within_seconds(tmp_path: Path) -> None:
+    polling, said = Live(tmp_path), list[str]()
+    without_store(polling, BEGIN, 1000.0, 60.0)
+
+    async def look() -> None:
+        await asyncio.sleep(BEGIN + 8.0)
+        said.append(polling.system.trouble)
+
+    play(beside(polling.run(BEGIN + 10.0), look()))
+
+    assert said == ["the database has not answered for 8 s"]
+
+
+async def beside(polls: Coroutine[Any, Any, None], looks: Coroutine[Any, Any, None]) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(polls)
+        group.create_task(looks)

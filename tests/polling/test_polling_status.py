@@ -145,7 +145,7 @@ LIVE = TargetCounts(all=50, accelerated=2)
         ({"targets": LIVE}, "polling, 2 of them live"),
         ({"targets": TargetCounts(all=3, paused=3)}, "all targets are paused"),
         ({"targets": TargetCounts(gone=9)}, "looking for what to poll"),
-        ({"enabled": False, "targets": LIVE}, "switched off by the settings"),
+        ({"enabled": False, "targets": LIVE}, "paused: nothing is polled until somebody resumes it"),
         ({"enabled": False, "store_trouble": "no database"}, "waiting for the database"),
     ],
 )

@@ -77,7 +77,9 @@ async def test_a_file_that_makes_no_sense_leaves_it_as_it_was_and_is_not_written
         (tmp_path / FILE).write_text("{")
 
         assert not (await live.read()).enabled
-        with pytest.raises(SettingError, match=r"control\.json.*repair the file, or remove it"):
+        with pytest.raises(
+            SettingError, match=r"control\.json.*repair the file, or: sanderling control FOLDER resume --replace"
+        ):
             await live.set(ENABLED, "on")
         assert (tmp_path / FILE).read_text() == "{"
 

@@ -34,13 +34,18 @@ def test_there_is_a_floor_and_a_usual_rate_below_it_is_kept(usual: float, rps: f
 
 
 @pytest.mark.parametrize(
-    ("code", "after", "hopeless"),
-    [(Code.RATE_LIMITED, 599, 0), (Code.RATE_LIMITED, 601, 1), (Code.TIMEOUT, 14, 0), (Code.TIMEOUT, 16, 1)],
+    ("said", "after", "hopeless"),
+    [
+        *((Outcome(Code.RATE_LIMITED), 599, 0), (Outcome(Code.RATE_LIMITED), 601, 1)),
+        *((Outcome(Code.HOST_UNAVAILABLE, 503), 599, 0), (Outcome(Code.HOST_UNAVAILABLE, 503), 601, 1)),
+        *((Outcome(Code.HOST_UNAVAILABLE, 500), 14, 0), (Outcome(Code.HOST_UNAVAILABLE, 500), 16, 1)),
+        *((Outcome(Code.TIMEOUT), 14, 0), (Outcome(Code.TIMEOUT), 16, 1)),
+    ],
 )
-def test_a_host_that_never_answered_is_waited_for_if_it_refuses_us(code: Code, after: float, hopeless: int) -> None:
+def test_a_host_that_never_answered_is_waited_for_if_it_refuses_us(said: Outcome, after: float, hopeless: int) -> None:
     made = host()
     for now in (0.0, after):
-        made.note_failure(Outcome(code), now)
+        made.note_failure(said, now)
 
     assert made.is_hopeless(0.0, 600.0, 15.0, 0.0) == hopeless
 

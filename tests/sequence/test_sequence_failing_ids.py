@@ -86,7 +86,7 @@ def test_a_host_that_fails_altogether_is_left_alone_and_asked_for_everything_whe
                 await crawled.true.sleep(600.0)
                 asked.append(crawled.game.tally.kinds[Kind.TROUBLED])
 
-        await crawled.run(2400.0, count())
+        await crawled.run(1900.0, count())
 
     crawled = play(tmp_path, game(schedule=schedule(rate=1.0), weather=weather), script)
 

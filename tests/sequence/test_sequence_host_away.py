@@ -51,8 +51,12 @@ class Away(CountingNetwork):
 KINDS = ("503", "500", "reset", "refused", "silence")
 
 
-# A bare 503 for less than a minute may be a quota, which is not for the breaker to say.
-@pytest.mark.parametrize(("kind", "lasts"), [*product(KINDS[1:], [40.0]), *product(KINDS, [100.0, 600.0])])
+# A bare 503 for less than a minute may be a quota, which is not for the breaker to say. Ten minutes of the others are
+# as ten minutes of silence: what differs is seen in the first hundred seconds.
+LASTS = [*product(KINDS[1:], [40.0]), *product(KINDS, [100.0]), ("503", 600.0), ("silence", 600.0)]
+
+
+@pytest.mark.parametrize(("kind", "lasts"), LASTS)
 def test_it_is_probed_and_the_lag_falls_from_its_return_on(tmp_path: Path, kind: str, lasts: float) -> None:
     behind: list[float] = []
 

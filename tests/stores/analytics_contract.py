@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 from analytics_contract_history import HistoryContract
+from analytics_contract_killed import KilledContract
 from analytics_contract_random import RandomContract
 from analytics_contract_reading import ReadingContract
 from analytics_contract_refusals import RefusalsContract
@@ -377,5 +378,6 @@ class AnalyticsContract(
     OutboxContract,
     ReadingContract,
     RandomContract,
+    KilledContract,
 ):
     """All of it."""

@@ -8,7 +8,7 @@ import pytest
 from analytics_play import NOW, PROJECT, Place, all_posts, batch, comment, error, post
 from looping import in_loop
 
-from sanderling.stores import analytics_questions, analytics_reading
+from sanderling.stores import analytics_questions, analytics_store
 from sanderling.stores.analytics import (
     AnalyticsError,
     AnalyticsStore,
@@ -133,7 +133,7 @@ class PostsContract:
     async def test_an_answer_that_does_not_fit_into_memory_is_refused(
         self, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(analytics_reading, "MOST_BYTES", 5 << 20)
+        monkeypatch.setattr(analytics_store, "MOST_BYTES", 5 << 20)
         async with place.opens() as store:
             await store.keep(batch(posts=[post(str(n), content_text="x" * (2 << 20)) for n in range(3)]))
 

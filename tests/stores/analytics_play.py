@@ -1,6 +1,6 @@
 """Where a database of `events` is played with, and small batches to do so."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, TypeVar
 
@@ -31,6 +31,8 @@ class Place(NamedTuple):
     opens: Callable[[], AbstractAsyncContextManager[AnalyticsStore]]
     sql: Callable[[str], Awaitable[list[tuple[Any, ...]]]]
     wipe: Callable[[], Awaitable[None]]
+    url: str
+    until_idle: Callable[[], Coroutine[Any, Any, None]]  # until whoever was killed is gone for others, too
 
 
 USUAL: dict[str, Any] = {

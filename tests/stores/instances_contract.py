@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from killed import killed
 from looping import in_loop
+from msgspec import Raw
 from raids import ACTIVITY, EPOCH, SOME_RAIDS, letter, member, players_of, raid, rows, stats_of, usual
 from storing import BATCH, store_letters
 
@@ -56,6 +57,7 @@ class Place(NamedTuple):
     opens: Callable[[], AbstractAsyncContextManager[Instances]]
     tables: Callable[[], Awaitable[Tables]]
     wipe: Callable[[], Awaitable[None]]
+    sql: Callable[[str], Awaitable[None]]  # somebody who writes SQL by hand
     url: str
 
 
@@ -145,16 +147,20 @@ class InstancesContract:
             assert (await store.counts()).instances == 1
 
     @in_loop
-    async def test_an_api_without_players_has_rows_of_instances_only(self, place: Place) -> None:
-        plain = Message("7", "json_ids", EPOCH, Instance(instance_id="7"), raid(7).raw)
-        async with place.opens() as store:
-            await store.keep(rows(plain))
+    async def test_an_api_without_players_has_rows_of_records_only(self, place: Place) -> None:
+        def plain(api: str) -> Message:
+            return Message("7", api, EPOCH + 9, Instance(instance_id="7", date_completed=EPOCH), Raw(b'{"a": [1.50]}'))
 
-        found = await place.tables()
-        assert found.instance == [
-            InstanceRow(7, "json_ids", None, None, None, None, None, None, None, None, None, None, (), EPOCH)
-        ]
-        assert found._replace(instance=[], raw_instance=[]) == NOTHING
+        async with place.opens() as store:
+            assert await store.keep(rows(plain("json_ids"))) == Kept(1, 0)
+            assert await store.keep(rows(plain("json_ids"), raid(6))) == Kept(1, 1)
+            with pytest.raises(InstancesError, match="Give each API a store of its own"):
+                await store.keep(rows(plain("another")))
+
+            assert await store.raw(7) == b'{"a": [1.50]}'
+            assert await store.latest() == 7
+            assert (await store.counts()).records == 1
+        await assert_holds(place, rows(raid(6)))
 
     @pytest.mark.parametrize("known", [True, False, None])
     @in_loop
@@ -385,3 +391,14 @@ class InstancesContract:
 
             before, stored = stored, asyncio.run(batches())
             assert stored >= before + after
+
+    @in_loop
+    async def test_a_table_that_is_gone_is_not_the_letters_fault(self, place: Place) -> None:
+        """Or all of them would be buried, one after the other."""
+        async with place.opens() as store:
+            await place.sql("DROP TABLE player_stats")
+
+            with pytest.raises(InstancesError, match="player_stats") as told:
+                await store.keep(rows(*usual(1)))
+            assert told.value.fault is Fault.DOWN
+            assert (await store.counts()).instances == 0

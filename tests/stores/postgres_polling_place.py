@@ -12,7 +12,9 @@ import msgspec
 from polling_play import SCHEMA, WALL, Place
 
 from sanderling.stores.documents import Schema
-from sanderling.stores.postgres_polling import PostgresPolling, open_postgres_polling
+from sanderling.stores.polling_store import SqlPolling
+from sanderling.stores.postgres_polling import open_postgres_polling
+from sanderling.stores.postgres_polling_link import Link
 from sanderling.stores.postgres_polling_tables import OWN
 
 EMPTIED = [name for name in OWN if name != "polling_meta"] + [table.name for table in SCHEMA.tables]
@@ -25,7 +27,7 @@ def at(url: str, schema: str) -> str:
 
 
 @asynccontextmanager
-async def opened(url: str, schema: Schema | None = SCHEMA, source: str = "race") -> AsyncIterator[PostgresPolling]:
+async def opened(url: str, schema: Schema | None = SCHEMA, source: str = "race") -> AsyncIterator[SqlPolling]:
     store = await open_postgres_polling(url, schema, source)
     try:
         yield store
@@ -33,13 +35,18 @@ async def opened(url: str, schema: Schema | None = SCHEMA, source: str = "race")
         await store.close()
 
 
-def process_of(store: PostgresPolling) -> int:
+def link_of(store: SqlPolling) -> Link:
+    assert isinstance(store._database, Link)
+    return store._database
+
+
+def process_of(store: SqlPolling) -> int:
     """The server's process behind whoever polls."""
-    return int(store._link._db.get_server_pid())
+    return int(link_of(store)._db.get_server_pid())
 
 
 @asynccontextmanager
-async def polling(url: str) -> AsyncIterator[PostgresPolling]:
+async def polling(url: str) -> AsyncIterator[SqlPolling]:
     async with opened(url) as store:
         await store.claim(WALL)
         yield store

@@ -4,7 +4,6 @@ from contextlib import asynccontextmanager
 from itertools import product
 from typing import Any, get_args
 
-import analytics_killed
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 import pytest
 from analytics_contract import AnalyticsContract
@@ -14,12 +13,15 @@ from looping import in_loop
 from postgres_polling_place import at, connected, fresh_schema
 from wire import Wire
 
-from sanderling.stores import analytics_postgres, analytics_postgres_writing
+from sanderling.stores import analytics_postgres_tables, analytics_writing
 from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, ErrorFilter, Kept, PostFilter, Sort
 from sanderling.stores.analytics_migrate import migrate
-from sanderling.stores.analytics_postgres import BY_INDEX, DIALECT, PostgresAnalytics, open_postgres_analytics
-from sanderling.stores.analytics_postgres_writing import FORGET_EVENTS, OLD_ERRORS, OTHERS
+from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_postgres_tables import BY_INDEX
 from sanderling.stores.analytics_questions import Condition, Question, counted_events, next_to_replay, page_of_posts
+from sanderling.stores.analytics_writing import OF_EVENT, OLD_ERRORS, old_events
+from sanderling.stores.database import POSTGRES
+from sanderling.stores.postgres_database import PostgresTransaction, numbered
 
 WHOLE = batch(posts=[post("a"), post("b")], comments=[comment(0)], errors=[error(2)], outbox=[message()])
 KEPT = Kept(new=True, posts=2, errors=1)
@@ -46,9 +48,13 @@ async def wipe(postgres: str, schema: str) -> None:
         await db.execute("; ".join(f"DELETE FROM {name}" for name in TABLES))  # noqa: S608 - ours
 
 
+async def opens(url: str) -> AnalyticsStore:
+    return await open_analytics(url, asyncio.to_thread)
+
+
 @asynccontextmanager
-async def opened(url: str, **sizes: int) -> AsyncIterator[PostgresAnalytics]:
-    store = await open_postgres_analytics(url, **sizes)
+async def opened(url: str, **sizes: int) -> AsyncIterator[AnalyticsStore]:
+    store = await open_analytics(url, asyncio.to_thread, **sizes)
     try:
         yield store
     finally:
@@ -63,7 +69,15 @@ def place(postgres: str, schema: str) -> Place:
 
     # What a crash of the server may undo is not what is tested.
     url = f"{at(postgres, schema)}&synchronous_commit=off"
-    return Place(lambda: opened(url), sql, lambda: wipe(postgres, schema))
+
+    async def until_idle() -> None:
+        """The server takes its time to notice that somebody was killed, and ends what it was told to end."""
+        held = "SELECT pid FROM pg_locks WHERE relation = 'processed_events'::regclass"
+        async with asyncio.timeout(300):
+            while await sql(held):  # noqa: ASYNC110 - the server tells nobody
+                await asyncio.sleep(0.01)
+
+    return Place(lambda: opened(url), sql, lambda: wipe(postgres, schema), at(postgres, schema), until_idle)
 
 
 class TestPostgresAnalytics(AnalyticsContract):
@@ -232,7 +246,7 @@ async def test_all_lock_posts_in_one_order_whatever_the_order_of_the_batch(
     postgres: str, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise each of the two would have what the other one wants, once they have the post in the middle."""
-    monkeypatch.setattr(analytics_postgres, "TRIES", 1)
+    monkeypatch.setattr(analytics_postgres_tables, "TRIES", 1)
     names = ["a", "m", "z"]
     async with opened(at(postgres, schema)) as store, connected(postgres, search_path=schema) as db:
         await store.keep(batch("evt_0", [post(name, crawled_at=1.0) for name in names]))
@@ -255,7 +269,7 @@ async def test_messages_become_visible_in_the_order_of_their_numbers(place: Plac
     async with place.opens() as store, connected(postgres, search_path=schema) as db:
         transaction = db.transaction()
         await transaction.start()
-        await analytics_postgres_writing.add(db, [message(b"first")])
+        await analytics_writing.add(PostgresTransaction(db), [message(b"first")])
         async with asyncio.TaskGroup() as group:
             group.create_task(store.keep(batch(posts=[post("a")], outbox=[message(b"second")])))
             await waiting(db)
@@ -263,35 +277,6 @@ async def test_messages_become_visible_in_the_order_of_their_numbers(place: Plac
             await transaction.commit()
 
         assert [each.body for each in await store.waiting(0, 9)] == [b"first", b"second"]
-
-
-@pytest.mark.parametrize(("after", "crowd"), [(1, 1), (12, 1), (6, 3)])
-def test_kill_9_leaves_whole_batches(place: Place, postgres: str, schema: str, after: int, crowd: int) -> None:
-    for _ in range(2):
-        analytics_killed.kill(at(postgres, schema), after=after, crowd=crowd)
-        asyncio.run(until_idle(place))
-        asyncio.run(analytics_killed.check(place, after))
-
-
-def test_kill_9_in_the_middle_of_a_replay_leaves_whole_events(place: Place, postgres: str, schema: str) -> None:
-    asyncio.run(analytics_killed.fill(place))
-    for after in (1, 14):
-        analytics_killed.kill(at(postgres, schema), after=after, crowd=1, what="replay")
-        asyncio.run(until_idle(place))
-        asyncio.run(analytics_killed.check_replays(place, after))
-
-
-def test_whoever_is_killed_with_the_claim_leaves_it_to_others(place: Place, postgres: str, schema: str) -> None:
-    analytics_killed.kill(at(postgres, schema), after=1, crowd=1, what="claim")
-    asyncio.run(analytics_killed.check_claim(place))
-
-
-async def until_idle(place: Place) -> None:
-    """The server takes its time to notice that somebody was killed, and ends what it was told to end."""
-    held = "SELECT pid FROM pg_locks WHERE relation = 'processed_events'::regclass"
-    async with asyncio.timeout(300):
-        while await place.sql(held):  # noqa: ASYNC110 - the server tells nobody
-            await asyncio.sleep(0.01)
 
 
 @in_loop
@@ -361,8 +346,8 @@ async def test_an_index_gives_a_page_in_order(postgres: str, schema: str) -> Non
     async with connected(postgres, search_path=schema, synchronous_commit="off") as db:
         await db.execute(FILL)
         for sort, (descending, way) in product(get_args(Sort), [(False, ""), (True, " Backward")]):
-            asked = page_of_posts(Condition("project_id = ?", ("p1",)), sort, (descending, 0, 20), DIALECT)
-            rows = await db.fetch(f"EXPLAIN {DIALECT.numbered(asked.sql)}", *asked.values)
+            asked = page_of_posts(Condition("project_id = ?", ("p1",)), sort, (descending, 0, 20), POSTGRES)
+            rows = await db.fetch(f"EXPLAIN {numbered(asked.sql)}", *asked.values)
             plan = "\n".join(row[0] for row in rows)
 
             assert f"Index Scan{way} using idx_post_analytics_by_{sort} on post_analytics" in plan
@@ -380,9 +365,9 @@ FOUND_BY: list[tuple[Question, str]] = [
     (next_to_replay(SOME, 9), "Index Only Scan using idx_processed_events_replayable"),
     (counted_events(SOME)[0], " idx_processed_events_replayable"),
     (counted_events(SOME)[1], " idx_processed_events_without_message"),
-    (Question(FORGET_EVENTS[0], (9.0, 9)), "Index Scan using idx_processed_events_without_message"),
-    (Question(FORGET_EVENTS[1], (9.0, 9)), "Index Scan using idx_processed_events_replayable"),
-    (Question(OTHERS, ("e", "j", ["p"], ["t"], ["x"])), "Index Scan using idx_post_analytics_job_id"),
+    (Question(old_events(POSTGRES)[0], (9.0, 9)), "Index Scan using idx_processed_events_without_message"),
+    (Question(old_events(POSTGRES)[1], (9.0, 9)), "Index Scan using idx_processed_events_replayable"),
+    (Question(OF_EVENT, ("j", "e")), "Index Scan using idx_post_analytics_job_id"),
     (Question(OLD_ERRORS, ("e",)), "Index Scan using uq_crawl_errors_item"),
 ]
 
@@ -392,7 +377,7 @@ async def test_what_is_replayed_or_forgotten_is_found_by_an_index(postgres: str,
     async with connected(postgres, search_path=schema, synchronous_commit="off", **BY_INDEX) as db:
         await db.execute(EVENTS)
         for asked, by in FOUND_BY:
-            rows = await db.fetch(f"EXPLAIN {DIALECT.numbered(asked.sql)}", *asked.values)
+            rows = await db.fetch(f"EXPLAIN {numbered(asked.sql)}", *asked.values)
 
             assert by in "\n".join(row[0] for row in rows)
 
@@ -417,7 +402,7 @@ def fresh(postgres: str) -> Iterator[str]:
 async def test_a_table_that_is_not_ours_is_left_alone(postgres: str, fresh: str) -> None:
     async with connected(postgres, search_path=fresh) as db:
         await db.execute(f"CREATE SCHEMA {fresh}; CREATE TABLE outbox (x integer)")
-        for call in (open_postgres_analytics, migrate):
+        for call in (opens, migrate):
             with pytest.raises(
                 AnalyticsError, match="has a table outbox that is not ours; choose another with"
             ) as told:
@@ -429,7 +414,7 @@ async def test_a_table_that_is_not_ours_is_left_alone(postgres: str, fresh: str)
 @in_loop
 async def test_an_empty_database_has_its_tables_at_once_also_for_many(postgres: str, fresh: str) -> None:
     async with asyncio.TaskGroup() as group:
-        opening = [group.create_task(open_postgres_analytics(at(postgres, fresh))) for _ in range(3)]
+        opening = [group.create_task(opens(at(postgres, fresh))) for _ in range(3)]
     stores = [task.result() for task in opening]
     assert await stores[0].keep(WHOLE) == KEPT
     assert await stores[2].processed("evt_1")
@@ -458,7 +443,7 @@ async def test_what_was_closed_stays_closed(place: Place) -> None:
 )
 @in_loop
 async def test_what_cannot_be_reached_is_said_without_the_password(url: str, said: str) -> None:
-    for call in (open_postgres_analytics, migrate):
+    for call in (opens, migrate):
         with pytest.raises(AnalyticsError, match=said) as told:
             await call(url)
         assert "secret" not in str(told.value)
@@ -469,7 +454,7 @@ async def test_a_database_that_is_not_there_is_no_passing_trouble(postgres: str)
     url = postgres.rpartition("/")[0] + "/no_such_database"
 
     with pytest.raises(AnalyticsError, match='database "no_such_database" does not exist') as told:
-        await open_postgres_analytics(url)
+        await opens(url)
     assert not told.value.transient
     with pytest.raises(asyncpg.PostgresError):
         await asyncpg.connect(url)

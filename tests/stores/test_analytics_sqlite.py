@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import analytics_killed
 import pytest
 from analytics_contract import AnalyticsContract
 from analytics_play import NOW, TABLES, Place, all_posts, batch, comment, error, message, post
@@ -21,8 +20,10 @@ from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, Kept, Po
 from sanderling.stores.analytics_migrate import migrate
 from sanderling.stores.analytics_open import open_analytics
 from sanderling.stores.analytics_questions import Condition, counted_events, next_to_replay, page_of_posts
-from sanderling.stores.analytics_sqlite import DIALECT, SqliteAnalytics, open_sqlite_analytics
-from sanderling.stores.analytics_sqlite_writing import FORGET_EVENTS, OF_EVENT, OLD_ERRORS
+from sanderling.stores.analytics_store import SqlAnalytics
+from sanderling.stores.analytics_writing import OF_EVENT, OLD_ERRORS, old_events
+from sanderling.stores.database import SQLITE
+from sanderling.stores.sqlite_database import SqliteDatabase
 
 MEANT = Condition("project_id = ? AND processed_at >= ?", ())
 
@@ -46,7 +47,7 @@ def place(path: Path) -> Place:
     @asynccontextmanager
     async def opens() -> AsyncIterator[AnalyticsStore]:
         with ThreadPoolExecutor(3) as threads:
-            store = await open_sqlite_analytics(path, desk_in(threads))
+            store = await open_analytics(f"sqlite:{path}", desk_in(threads))
             try:
                 yield store
             finally:
@@ -64,7 +65,10 @@ def place(path: Path) -> Place:
             for name in TABLES:
                 db.execute(f"DELETE FROM {name}")  # noqa: S608 - ours
 
-    return Place(opens, sql, wipe)
+    async def until_idle() -> None:
+        """The system takes the locks of whoever it ends."""
+
+    return Place(opens, sql, wipe, f"sqlite:{path}", until_idle)
 
 
 class TestSqliteAnalytics(AnalyticsContract):
@@ -107,13 +111,14 @@ async def test_a_file_that_another_program_holds_is_transient(
 @in_loop
 async def test_a_batch_is_on_disk_when_it_was_kept(place: Place) -> None:
     async with place.opens() as store:
-        assert isinstance(store, SqliteAnalytics)
+        assert isinstance(store, SqlAnalytics)
+        assert isinstance(store._database, SqliteDatabase)
         await store.sent([1])
         await store.keep(batch())
 
-        assert store._db.execute("PRAGMA synchronous").fetchone() == (2,), "FULL"
-        assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert store._db.execute("PRAGMA foreign_keys").fetchone() == (1,)
+        assert store._database.db.execute("PRAGMA synchronous").fetchone() == (2,), "FULL"
+        assert store._database.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert store._database.db.execute("PRAGMA foreign_keys").fetchone() == (1,)
 
 
 @in_loop
@@ -141,30 +146,11 @@ async def test_a_table_that_is_gone_is_not_the_batchs_fault(place: Place) -> Non
 @pytest.mark.parametrize("sort", ["analyzed_at", "published_at", "impact_score", "view_count", "like_count"])
 @pytest.mark.parametrize("descending", [False, True])
 def test_an_index_gives_a_page_in_order(path: Path, sort: Sort, *, descending: bool) -> None:
-    asked = page_of_posts(Condition("project_id = ?", ("p",)), sort, (descending, 0, 20), DIALECT)
+    asked = page_of_posts(Condition("project_id = ?", ("p",)), sort, (descending, 0, 20), SQLITE)
     with closing(sqlite3.connect(path)) as db:
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {asked.sql}", asked.values)]
 
     assert plan == [f"SEARCH post_analytics USING INDEX idx_post_analytics_by_{sort} (project_id=?)"]
-
-
-@pytest.mark.parametrize(("after", "crowd"), [(1, 1), (12, 1), (6, 3)])
-def test_kill_9_leaves_whole_batches(place: Place, path: Path, after: int, crowd: int) -> None:
-    for _ in range(2):
-        analytics_killed.kill(f"sqlite:{path}", after=after, crowd=crowd)
-        asyncio.run(analytics_killed.check(place, after))
-
-
-def test_kill_9_in_the_middle_of_a_replay_leaves_whole_events(place: Place, path: Path) -> None:
-    asyncio.run(analytics_killed.fill(place))
-    for after in (1, 14):
-        analytics_killed.kill(f"sqlite:{path}", after=after, crowd=1, what="replay")
-        asyncio.run(analytics_killed.check_replays(place, after))
-
-
-def test_whoever_is_killed_with_the_claim_leaves_it_to_others(place: Place, path: Path) -> None:
-    analytics_killed.kill(f"sqlite:{path}", after=1, crowd=1, what="claim")
-    asyncio.run(analytics_killed.check_claim(place))
 
 
 @pytest.mark.parametrize(
@@ -177,8 +163,8 @@ def test_whoever_is_killed_with_the_claim_leaves_it_to_others(place: Place, path
             ("p", 0.0),
             "INDEX idx_processed_events_without_message (processed_at>?)",
         ),
-        (FORGET_EVENTS[0], (0.0, 9), "INDEX idx_processed_events_without_message (processed_at<?)"),
-        (FORGET_EVENTS[1], (0.0, 9), "INDEX idx_processed_events_replayable (processed_at<?)"),
+        (old_events(SQLITE)[0], (0.0, 9), "INDEX idx_processed_events_without_message (processed_at<?)"),
+        (old_events(SQLITE)[1], (0.0, 9), "INDEX idx_processed_events_replayable (processed_at<?)"),
         (OF_EVENT, ("j", "e"), "INDEX idx_post_analytics_job_id (job_id=?)"),
         (OLD_ERRORS, ("e",), "INDEX sqlite_autoindex_crawl_errors_1 (event_id=?)"),
     ],
@@ -214,7 +200,7 @@ def test_the_database_of_something_else_is_refused_and_left_alone(tmp_path: Path
     before = path.read_bytes()
 
     with pytest.raises(AnalyticsError, match=r"other.db is no store of analytics; choose another") as told:
-        asyncio.run(open_sqlite_analytics(path, at_once))
+        asyncio.run(open_analytics(f"sqlite:{path}", at_once))
     assert path.read_bytes() == before
     assert not told.value.transient
 
@@ -228,7 +214,7 @@ def test_a_new_file_has_its_tables_at_once_also_for_many(tmp_path: Path) -> None
 
     async def use() -> list[AnalyticsStore]:
         async with asyncio.TaskGroup() as group:
-            opening = [group.create_task(open_sqlite_analytics(path, asyncio.to_thread)) for _ in range(3)]
+            opening = [group.create_task(open_analytics(f"sqlite:{path}", asyncio.to_thread)) for _ in range(3)]
         stores: list[AnalyticsStore] = [task.result() for task in opening]
         assert (await stores[0].keep(batch(posts=[post("a")]))).new
         return stores
@@ -277,4 +263,4 @@ def test_a_sqlite_that_is_too_old_is_said_to_be(path: Path, monkeypatch: pytest.
         version_of_sqlite((3, 34, 1), monkeypatch),
         pytest.raises(AnalyticsError, match=r"SQLite here is .*, expected 3.35.0 or later"),
     ):
-        asyncio.run(open_sqlite_analytics(path, at_once))
+        asyncio.run(open_analytics(f"sqlite:{path}", at_once))

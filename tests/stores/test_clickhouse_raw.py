@@ -14,7 +14,7 @@ from sanderling.clock import SystemClock
 from sanderling.stores.clickhouse import open_clickhouse
 from sanderling.stores.clickhouse_raw import ClickhouseRaw
 from sanderling.stores.instances import Fault, InstancesError, RawRow
-from sanderling.stores.sqlite_instances import SqliteInstances
+from sanderling.stores.instances_store import open_sqlite_instances
 from sanderling.stores.sqlite_queue import SqliteQueue
 
 Opens = Callable[[], AbstractAsyncContextManager[ClickhouseRaw]]
@@ -122,7 +122,7 @@ async def test_workers_store_there_what_the_api_said_and_the_rows_elsewhere(open
         assert tally.stored == 50
         assert [await store.raw(number) for number in (1, 50)] == [bytes(raids[0].raw), bytes(raids[49].raw)]
     await queue.close()
-    rows = SqliteInstances(tmp_path / "rows.db")
+    rows = open_sqlite_instances(tmp_path / "rows.db")
     counts = await rows.counts()
     await rows.close()
     assert (counts.instances, counts.raw) == (50, 0)

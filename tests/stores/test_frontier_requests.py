@@ -25,15 +25,14 @@ from sanderling.stores.frontier_rows import Again, End
 READERS = ("listing", "detail")
 HOSTS = ("a.example", "b.example")
 FINE, LATE = Outcome(Code.OK, 200), Outcome(Code.TIMEOUT, detail="late")
-CUT = Outcome(Code.INVALID_RESPONSE, 200, "paging: in circles")
 
 
-def request(number: int, priority: int = 0, host: int = 0, outcome: Outcome | None = None) -> FoundRequest:
+def request(number: int, priority: int = 0, host: int = 0) -> FoundRequest:
     """One of some requests, which are known by their number."""
     key = blake2b(b"%d" % number, digest_size=16).digest()
     data = b'{"data":%d}' % number if number % 2 else None
     url = f"https://{HOSTS[host]}/search"  # the same for all: what tells them apart is the key
-    return FoundRequest(url, HOSTS[host], number % 3, key, READERS[number % 2], priority, data, outcome)
+    return FoundRequest(url, HOSTS[host], number % 3, key, READERS[number % 2], priority, data)
 
 
 def ended(queued: QueuedRequest, end: End = End.FETCHED, *found: FoundRequest) -> EndedRequest:
@@ -53,9 +52,8 @@ class Twin:
         new: Counter[tuple[str, int]] = Counter()
         for each in found:
             if not any((row.host, row.key) == (each.host, each.key) for row, _ in self.rows):
-                self.rows.append((each, End.WAITING if each.outcome is None else End.FAILED))
-                if each.outcome is None:
-                    new[each.host, each.priority] += 1
+                self.rows.append((each, End.WAITING))
+                new[each.host, each.priority] += 1
         return new
 
     def waiting(self, host: str, priority: int) -> list[int]:
@@ -70,8 +68,7 @@ class Twin:
 
 
 PRIORITIES = st.sampled_from((0, 0, 0, 5, -5))
-OUTCOMES = st.sampled_from((None, None, None, CUT))
-FOUND = st.lists(st.builds(request, st.integers(0, 40), PRIORITIES, st.integers(0, 1), OUTCOMES), max_size=8)
+FOUND = st.lists(st.builds(request, st.integers(0, 40), PRIORITIES, st.integers(0, 1)), max_size=8)
 STEPS = st.lists(st.tuples(FOUND, st.integers(0, 5), st.sampled_from((End.FETCHED, End.FAILED, End.LEFT_OUT))))
 
 
@@ -93,7 +90,8 @@ def test_a_frontier_does_what_its_twin_does(steps: list[tuple[list[FoundRequest]
                 meta = frontier.meta
                 assert (meta.watermark, meta.records, meta.checksum, meta.requests) == progress
                 if step % 3 == 2:
-                    frontier.reopen(End.LEFT_OUT)
+                    assert frontier.reopen_at({"early"}) == 0
+                    frontier.reopen_at({"early", LATE.detail})
                     twin.rows = [(row, End.WAITING if was is End.LEFT_OUT else was) for row, was in twin.rows]
                     assert_same(frontier, twin)
 

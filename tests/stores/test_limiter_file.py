@@ -9,7 +9,7 @@ import pytest
 from sanderling.ids import host_of
 from sanderling.limit import Feedback, Limiter
 from sanderling.stores.durable import FolderError
-from sanderling.stores.limiter_file import FILE, keep, recall
+from sanderling.stores.limiter_file import FILE, add_news, keep, recall
 from sanderling.testing import FakeClock
 
 HOST = host_of("https://shut.example/")
@@ -59,6 +59,25 @@ def test_what_cannot_be_read_is_learned_again(tmp_path: Path, found: bytes | Non
     recall(limiter, tmp_path)
 
     assert limiter.try_acquire(HOST) is not None
+
+
+@pytest.mark.parametrize("before", [b"", b"torn\n"])
+@pytest.mark.parametrize("after", [b"", SAVED[:-9]])
+def test_news_are_taken_up_as_far_as_they_can_be_read_until_all_is_kept_again(
+    tmp_path: Path, before: bytes, after: bytes
+) -> None:
+    nothing, clock = Limiter(clock=FakeClock()).save(), FakeClock()
+    keep(tmp_path, [nothing], [before] if before else [])
+    add_news(tmp_path, SAVED)
+    add_news(tmp_path, after)
+    limiter = Limiter(clock=clock)
+
+    recall(limiter, tmp_path)
+    assert waits(limiter) == pytest.approx(3600, abs=1)
+    keep(tmp_path, [nothing])
+
+    recall(forgetful := Limiter(clock=clock), tmp_path)
+    assert forgetful.ready_at(HOST) <= clock.now()
 
 
 def test_a_folder_in_its_place_is_no_reason_not_to_begin(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from postgres_polling_place import at, fresh_schema
 
 from sanderling.stores.polling import PollingStore, PollingStoreError
 from sanderling.stores.polling_open import open_polling
-from sanderling.stores.postgres_polling import PostgresPolling
-from sanderling.stores.sqlite_polling import SqlitePolling
+from sanderling.stores.polling_store import SqlPolling
 
 T = TypeVar("T")
 
@@ -34,7 +33,7 @@ async def use(url: str) -> PollingStore:
 
 @in_loop
 async def test_a_path_is_a_file(tmp_path: Path) -> None:
-    assert isinstance(await use(f"sqlite:{tmp_path / 'polling.db'}"), SqlitePolling)
+    assert isinstance(await use(f"sqlite:{tmp_path / 'polling.db'}"), SqlPolling)
     assert (tmp_path / "polling.db").exists()
 
 
@@ -42,7 +41,7 @@ async def test_a_path_is_a_file(tmp_path: Path) -> None:
 def test_a_url_of_a_server_is_that(postgres: str, scheme: str) -> None:
     with fresh_schema(postgres) as schema:
         url = at(scheme + postgres[postgres.index(":") :], schema)
-        assert isinstance(asyncio.run(use(url)), PostgresPolling)
+        assert isinstance(asyncio.run(use(url)), SqlPolling)
 
 
 @pytest.mark.parametrize("url", ["", "sqlite:", "sqlite", "mysql://reader:hunter2@host/x", "polling.db", "x" * 500])

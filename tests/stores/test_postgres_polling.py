@@ -9,7 +9,7 @@ import pytest
 from looping import in_loop
 from polling_contract import PollingContract
 from polling_play import SCHEMA, WALL, Place, add, all_rows, event, found, keep, note, race, taken, told
-from postgres_polling_place import at, connected, fresh_schema, opened, place_in, wipe
+from postgres_polling_place import at, connected, fresh_schema, link_of, opened, place_in, wipe
 
 from sanderling.outcome import Code
 from sanderling.stores.documents import Column, Row, Schema, SourceError, Table
@@ -77,9 +77,10 @@ async def test_connections_are_set_up_for_what_they_do(postgres: str, schema: st
     usual = BY_INDEX | {"synchronous_commit": "on", "lock_timeout": "2000", "search_path": schema}
     query = "SELECT name, setting FROM pg_settings WHERE name = ANY($1)"
     async with opened(at(postgres, schema)) as store:
-        read = dict(await store._link.read(query, asked))
-        hasty = dict(await store._link.write(lambda db: db.fetch(query, asked), durable=False))
-        written = dict(await store._link.write(lambda db: db.fetch(query, asked)))
+        link = link_of(store)
+        read = dict(map(tuple, await link.read(lambda db: db.fetch(query, asked))))
+        hasty = dict(map(tuple, await link.write(lambda db: db.fetch(query, asked), durable=False)))
+        written = dict(map(tuple, await link.write(lambda db: db.fetch(query, asked))))
 
     assert usual.items() <= read.items()
     assert written.items() >= (usual | KEEP_ALIVE).items()
@@ -348,7 +349,7 @@ async def test_nobody_there_is_transient_and_said_without_the_password() -> None
 @in_loop
 async def test_who_is_not_let_in_is_told_without_the_password(postgres: str) -> None:
     url = re.sub("//[^@/]*@", "//nobody_of_that_name:hunter2@", postgres)
-    with pytest.raises(PollingStoreError, match=r"cannot be used now: .*nobody_of_that_name") as error:
+    with pytest.raises(PollingStoreError, match=r"cannot be used: .*nobody_of_that_name") as error:
         await open_postgres_polling(url, SCHEMA, "race")
 
     assert not error.value.transient
@@ -361,7 +362,7 @@ async def test_nothing_shows_the_password(place: Place, postgres: str, schema: s
     assert "hunter2" in url
     async with opened(url) as store:
         assert schema in repr(store)
-        assert "hunter2" not in repr(store) + repr(store._link) + repr(store._link._address)
+        assert "hunter2" not in repr(store) + repr(link_of(store)) + repr(link_of(store)._address)
         await store.claim(WALL)
         async with place.opens() as other:
             with pytest.raises(PollingStoreError, match="another process polls") as error:

@@ -25,12 +25,22 @@ from polling_play import (
     ran,
     replayed,
 )
-from postgres_polling_place import at, connected, fresh_schema, place_in, polling, process_of, until_waiting, wipe
+from postgres_polling_place import (
+    at,
+    connected,
+    fresh_schema,
+    link_of,
+    place_in,
+    polling,
+    process_of,
+    until_waiting,
+    wipe,
+)
 from wire import Wire
 
 from sanderling.stores import postgres_polling_link
 from sanderling.stores.polling import PollingStoreError
-from sanderling.stores.postgres_polling import PostgresPolling
+from sanderling.stores.polling_store import SqlPolling
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +67,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def stuck(db: Any, store: PostgresPolling) -> AsyncIterator[asyncio.Task[Any]]:  # noqa: ANN401 - no types
+async def stuck(db: Any, store: SqlPolling) -> AsyncIterator[asyncio.Task[Any]]:  # noqa: ANN401 - no types
     """A document that is being kept, and waits for the number of the last change."""
     transaction = db.transaction()
     await transaction.start()
@@ -207,7 +217,8 @@ async def test_who_lost_the_connection_and_finds_another_one_polling_is_told(
 async def test_our_own_old_connection_is_no_other_process(place: Place, postgres: str, schema: str) -> None:
     """The server may not have noticed that it broke."""
     async with polling(at(postgres, schema)) as store:
-        old, store._link._db = store._link._db, None
+        link = link_of(store)
+        old, link._db = link._db, None
 
         assert brief(await keep(store, event())) == ["insert events e"]
 

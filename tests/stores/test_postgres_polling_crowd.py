@@ -23,6 +23,7 @@ from postgres_polling_place import (
 
 from sanderling.stores import postgres_polling_link
 from sanderling.stores.polling import Edits, PollingStoreError, Query, Reconciliation
+from sanderling.stores.postgres_polling_targets import PostgresPollingDialect
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +123,8 @@ async def test_nothing_is_owed_to_a_target_that_is_no_more(postgres: str, schema
 
         await store.write([])
 
-        assert store._owed == {}
+        assert isinstance(store._dialect, PostgresPollingDialect)
+        assert store._dialect._owed == {}
         assert await taken(store) == ((), (a.id,))
 
 

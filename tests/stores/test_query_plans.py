@@ -16,8 +16,8 @@ from postgres_polling_place import at, connected, fresh_schema, opened
 
 from sanderling.clock import SystemClock
 from sanderling.outcome import Code, Outcome
-from sanderling.stores.analytics_reading import COUNTED
-from sanderling.stores.analytics_sqlite import open_sqlite_analytics
+from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_store import COUNTED
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import Again, End, Ended, Found
 from sanderling.stores.postgres_server import relations
@@ -126,7 +126,7 @@ async def test_a_store_of_polling_without_the_newest_index_gets_it_when_it_is_op
 
 @in_loop
 async def test_an_outbox_that_has_grown_says_how_many_numbers_it_spans(tmp_path: Path) -> None:
-    store = await open_sqlite_analytics(tmp_path / "events.db", asyncio.to_thread)
+    store = await open_analytics(f"sqlite:{tmp_path / 'events.db'}", asyncio.to_thread)
     await store.add([message(b"")] * (COUNTED + 3))
     assert await store.depth() == COUNTED + 3
 

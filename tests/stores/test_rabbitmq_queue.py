@@ -24,6 +24,7 @@ from sanderling.stores import rabbitmq as rabbitmq_module
 from sanderling.stores import rabbitmq_messages, rabbitmq_wire
 from sanderling.stores.analytics import OutboxMessage
 from sanderling.stores.queue import (
+    MOST_PREFETCH,
     Binding,
     Delivery,
     Depth,
@@ -659,3 +660,11 @@ def test_a_message_over_the_limit_of_the_server_is_told_from_those_beside_it(rab
         return await queue.depth()
 
     assert played(lambda: SmallServerQueue(rabbitmq, name, SystemClock(), delays=SHORT), play) == Depth(2, 0, 0, 0)
+
+
+@pytest.mark.parametrize("prefetch", [0, MOST_PREFETCH + 1])
+def test_letters_are_handed_out_one_at_a_time_at_least_and_not_without_end(prefetch: int) -> None:
+    assert [Intake(prefetch=each).prefetch for each in (1, MOST_PREFETCH)] == [1, MOST_PREFETCH]
+
+    with pytest.raises(ValueError, match=f"prefetch is {prefetch}, expected 1 to"):
+        Intake(prefetch=prefetch)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sanderling.stores.durable import FolderError
-from sanderling.stores.sqlite_file import Kind, open_file
+from sanderling.stores.sqlite_file import SHORTEST_LOG, Kind, LogBound, open_file, transaction
 
 KIND = Kind("file of a test", 0x54455354, 1, ("CREATE TABLE thing (number INTEGER)", "INSERT INTO thing VALUES (1)"))
 OPEN = """
@@ -65,3 +65,19 @@ def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
 
     with pytest.raises(FolderError, match="is of format 7, this version reads 1"):
         open_file(tmp_path / "a.db", KIND)
+
+
+def test_the_log_of_a_small_file_stays_small_and_that_of_a_large_one_may_be_longer(tmp_path: Path) -> None:
+    path, longest, peaks = tmp_path / "some.db", 12 << 20, list[int]()
+    db = open_file(path, KIND)
+    db.execute("PRAGMA synchronous = OFF")
+    log = LogBound(db, path, longest)
+    for _ in range(1500):
+        log.look()
+        with transaction(db):
+            db.execute("INSERT INTO thing VALUES (randomblob(20000))")
+        peaks.append(path.with_name("some.db-wal").stat().st_size)
+    db.close()
+
+    assert max(peaks[:350]) <= 1.1 * SHORTEST_LOG
+    assert 1.9 * SHORTEST_LOG < max(peaks) <= 1.1 * longest

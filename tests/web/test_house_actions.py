@@ -263,7 +263,7 @@ async def test_a_control_file_that_makes_no_sense_is_not_overwritten(tmp_path: P
         answer = await house.act("pause", "pages")
 
     assert answer.status == 409
-    assert "repair the file, or remove it" in answer.data["detail"]
+    assert "repair the file, or forget what it says: sanderling control " in answer.data["detail"]
     assert (folder / "control.json").read_text() == "{ by hand"
 
 

@@ -55,7 +55,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if self._holds(self.error, reply):
             return self._failed(general, self._why(reply, self.error))
         if self.error and general.ok and _condition(self.error).reads_body and not reply.is_json:
-            return self._failed(general, f"the body is no JSON: {reply.error}")
+            return self._failed(general, f"the body {reply.error}")
         return general
 
     def _holds(self, text: str, reply: JsonReply) -> bool:

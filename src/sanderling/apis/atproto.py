@@ -39,6 +39,7 @@ class Category(StrEnum):
     UNAVAILABLE = "unavailable"
     CONNECTION_ERROR = "connection_error"
     TIMEOUT = "timeout"
+    LEFT_ALONE = "left_alone"  # its host, by `sanderling control`
     UNKNOWN = "unknown"
 
     @property
@@ -102,6 +103,7 @@ BY_CODE = {
     Code.REFUSED: Category.REFUSED,
     Code.INVALID_URL: Category.REFUSED,
     Code.BAD_ENCODING: Category.HTTP_ERROR,
+    Code.CANCELLED: Category.LEFT_ALONE,  # the one reason of our own for which a host is set aside
     Code.INVALID_RESPONSE: Category.HTTP_ERROR,
     Code.REDIRECT_LOOP: Category.HTTP_ERROR,
     Code.HTTP_ERROR: Category.HTTP_ERROR,

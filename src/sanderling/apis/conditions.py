@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from sanderling.apis.json_bodies import decode_body
 from sanderling.apis.json_paths import UNREADABLE, Path, is_number, show_value, unexpected
 from sanderling.task import Reply
 
@@ -43,7 +44,6 @@ _NOT = re.compile(r"not(?=\s*\(|\s+(?![=!<>)]|(?:and|or|contains|exists|empty)(?
 _JOIN = re.compile(r"\s*\b(and|or)(?=[\s(])")
 _SPACE = re.compile(r"\s*")
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,20})?")
-_DOCUMENT = msgspec.json.Decoder()
 _UNREAD = object()
 
 
@@ -54,7 +54,7 @@ class JsonReply:
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
-        self.error = ""  # why the body is no JSON, once it was looked at
+        self.error = ""  # why it cannot be read, once it was looked at: what goes on after `the body`
         self._document: object = _UNREAD
 
     @property
@@ -62,9 +62,9 @@ class JsonReply:
         """Whether the body is JSON. NaN, an unpaired surrogate and numbers beyond all ranges are not."""
         if self._document is _UNREAD:
             try:
-                self._document = _DOCUMENT.decode(self.reply.body.removeprefix(b"\xef\xbb\xbf"))
-            except UNREADABLE as error:
-                self._document, self.error = None, str(error)[:200]
+                self._document = decode_body(self.reply)
+            except ValueError as error:
+                self._document, self.error = None, str(error)
         return not self.error
 
     @property

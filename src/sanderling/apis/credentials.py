@@ -17,6 +17,7 @@ from sanderling.apis.auth import Auth, Login, OAuth2, reveal
 from sanderling.apis.conditions import Condition, JsonReply, parse_subject
 from sanderling.apis.json_paths import show_value
 from sanderling.apis.request_parts import drop_param
+from sanderling.apis.secrets import Secrets, secrets_of
 from sanderling.clock import Clock
 from sanderling.flow.memory import Memory
 from sanderling.limit import Permit
@@ -102,12 +103,14 @@ class Credentials:
         self._trouble: Outcome | None = None  # why there is no token
         self._asked_again = 0.0  # when a host that gave no token may be asked again
         self._expired: Condition | None = None
+        self._secrets = Secrets()
         if isinstance(auth, OAuth2 | Login):
             self._expired = Condition.parse_of_reply(auth.expired)
             self._ask()  # raises for a secret that is not there
         else:
             self._token = _Token(auth.secret(environment), float("inf"))
             self._placement.put(Task("http://host.example/"), self._token.text)  # raises for one that cannot be sent
+        self._secrets.add(*secrets_of(auth, environment))
 
     @property
     def trouble(self) -> Outcome | None:
@@ -120,11 +123,21 @@ class Credentials:
     @property
     def denied(self) -> str:
         """Why a token was denied; "" if none was."""
-        return self._trouble.detail if self._trouble is not None and self._trouble.code is Code.AUTH_FAILED else ""
+        denied = self._trouble is not None and self._trouble.code is Code.AUTH_FAILED
+        return self.mask(self._trouble.detail) if self._trouble is not None and denied else ""
+
+    def mask(self, text: str) -> str:
+        """A text without the secrets: hosts repeat them in messages, and messages are stored."""
+        return self._secrets.mask(text)
 
     def clean(self, url: str) -> str:
-        """An address without the secret: hosts repeat it in links, and links are stored."""
-        return drop_param(url, self._placement.name) if self._placement.in_ == "query" else url
+        """An address without the secrets: hosts repeat them in links, and links are stored.
+
+        Parameters that hold one are removed: it is sent where it belongs. Elsewhere it is ***.
+        """
+        url = drop_param(url, self._placement.name) if self._placement.in_ == "query" else url
+        url = self._secrets.drop(url)
+        return self._secrets.mask(url) if self._secrets.are_in(url) else url
 
     async def fetch(self, fetcher: Fetches, task: Task, permit: Permit, read: Read | None = None) -> Answered:
         """What came of a task: signed if it goes to a host of the job, and once more if its token has expired."""
@@ -229,6 +242,7 @@ class Credentials:
             return ""
         given = reveal("refresh_token of OAuth2", auth.refresh_token, self._environment)
         kept = self._store.load(_owner(auth, given)) if self._store is not None else self._rotated
+        self._secrets.add(kept or given)
         return kept or given
 
     def _read(self, task: Task, fetched: Fetched) -> _Token | Outcome:
@@ -267,6 +281,7 @@ class Credentials:
         if not auth.refresh_token or not usable:
             return
         self._rotated = str(rotated)
+        self._secrets.add(self._rotated)
         if self._store is not None:
             given = reveal("refresh_token of OAuth2", auth.refresh_token, self._environment)
             self._store.save(_owner(auth, given), self._rotated)
@@ -281,6 +296,7 @@ class Credentials:
             self._placement.put(task, text)
         except ValueError as error:
             return _deny(task, outcome, f"{where}: {error}")
+        self._secrets.add(text)
         return _Token(text, self._clock.now() + lasts - min(MARGIN, lasts / 10))
 
 

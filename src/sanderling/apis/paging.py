@@ -1,14 +1,15 @@
 """Paging: which request follows a page. Each kind is a value that can be stored as JSON, and pure.
 
     task, chain = paging.begin(Task("https://a.example/posts")), Chain()
-    following = paging.next(task, JsonReply(reply), chain, hosts)     # a NextPage, None at the end, or an Outcome
+    following = paging.next(task, JsonReply(reply), chain)     # a NextPage, None at the end, or an Outcome
 
-`Chain` is what a walk remembers from page to page; it is stored with the next request. An Outcome says why the walk
-cannot go on; the page itself is good. A walk never goes round in circles: a token or address that came before ends it
-with an error, and so does the same page twice in a row or a hundred empty ones.
+`Chain` is what a walk remembers from page to page; it is stored with the next request. An Outcome says why nobody knows
+what follows the page: then the page has failed, and can be asked for again with the same chain. A walk never goes round
+in circles: a token or address that came before is such an Outcome, and so is the same page twice in a row or a hundred
+empty ones.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -62,14 +63,15 @@ class _Kind(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbi
         """The request for the first page. Raises ValueError for one that does not fit."""
         return task
 
-    def next(self, task: Task, reply: JsonReply, chain: Chain, hosts: Collection[str] = ()) -> Following:
-        """What follows the page that `task` brought: at the same host, or at one of `hosts`. Never raises."""
+    def next(self, task: Task, reply: JsonReply, chain: Chain) -> Following:
+        """What follows the page that `task` brought, at whatever host. Never raises."""
         try:
-            return self._next(task, reply, chain.see(self._items(reply), reply.reply.body), hosts)
+            return self._next(task, reply, chain.see(self._items(reply), reply.reply.body))
         except ValueError as error:
-            return _error(Code.INVALID_RESPONSE, reply, str(error))
+            status = reply.reply.status if reply.reply.status <= 599 else 0
+            return Outcome(Code.INVALID_RESPONSE, status, f"paging: {error}"[:LONGEST_DETAIL])
 
-    def _next(self, task: Task, reply: JsonReply, chain: Chain, hosts: Collection[str]) -> Following:
+    def _next(self, task: Task, reply: JsonReply, chain: Chain) -> Following:
         raise NotImplementedError
 
     def _items(self, reply: JsonReply) -> list[object] | None:
@@ -88,7 +90,7 @@ class _Kind(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbi
 class Single(_Kind, frozen=True, tag="single"):
     """There is one page."""
 
-    def _next(self, task: Task, reply: JsonReply, chain: Chain, hosts: Collection[str]) -> Following:  # noqa: ARG002
+    def _next(self, task: Task, reply: JsonReply, chain: Chain) -> Following:  # noqa: ARG002
         return None
 
 
@@ -114,7 +116,7 @@ class Cursor(_Kind, frozen=True, tag="cursor"):
         _checked("body", self.body or "a", _body_path)
         _checked("has_more", self.has_more or ".", _condition)
 
-    def _next(self, task: Task, reply: JsonReply, chain: Chain, hosts: Collection[str]) -> Following:  # noqa: ARG002
+    def _next(self, task: Task, reply: JsonReply, chain: Chain) -> Following:
         token = _value(self.path, reply)
         if self.has_more and not _condition(self.has_more).holds(reply):
             return None
@@ -206,11 +208,11 @@ class Offset(_Counted, frozen=True, tag="offset"):
             task = put_param(task, self.limit_param, str(self.limit))
         return _begin(task, self.offset_param, self.offset_body, self.first)
 
-    def _next(self, task: Task, reply: JsonReply, chain: Chain, hosts: Collection[str]) -> Following:  # noqa: ARG002
+    def _next(self, task: Task, reply: JsonReply, chain: Chain) -> Following:
         items = self._items(reply)
         if items is None:
-            found = "an object" if reply.is_json else "no JSON"
-            raise ValueError(f"the page is {found}, expected a list of items; say where it is with items")
+            found = "is an object" if reply.is_json else reply.error
+            raise ValueError(f"the page {found}, expected a list of items; say where it is with items")
         at = _position(task, self.offset_param, self.offset_body, self.first)
         chain = self._count(reply, chain)
         following = at + (len(items) or self.limit)
@@ -242,10 +244,10 @@ class PageNumber(_Counted, frozen=True, tag="page_number"):
         """The request for the first page, with a number where it has none of its own. Raises ValueError."""
         return _begin(task, self.param, self.body, self.first)
 
-    def _next(self, task: Task, reply: JsonReply, chain: Chain, hosts: Collection[str]) -> Following:  # noqa: ARG002
+    def _next(self, task: Task, reply: JsonReply, chain: Chain) -> Following:
         if not (self.total or self.has_more) and self._items(reply) is None:
-            found = "an object" if reply.is_json else "no JSON"
-            raise ValueError(f"the page is {found}, expected a list of items; say where it is with items")
+            found = "is an object" if reply.is_json else reply.error
+            raise ValueError(f"the page {found}, expected a list of items; say where it is with items")
         following = _position(task, self.param, self.body, self.first) + 1
         chain = self._count(reply, chain)
         if self._ends(reply, chain, following) or (chain.total and following - self.first >= chain.total):
@@ -263,13 +265,13 @@ class NextUrl(_Kind, frozen=True, tag="next_url"):
         _Kind.__post_init__(self)
         _checked("path", self.path, _subject)
 
-    def _next(self, task: Task, reply: JsonReply, chain: Chain, hosts: Collection[str]) -> Following:
+    def _next(self, task: Task, reply: JsonReply, chain: Chain) -> Following:
         link = _value(self.path, reply)
         if link is None or link is False or link == "":
             return None
         if not isinstance(link, str):
             raise ValueError(f"{self.path} is {_shown(link, reply)}, expected an address")  # noqa: TRY004 - a value
-        return _go(task, reply, chain, link, hosts)
+        return _go(task, reply, chain, link)
 
 
 class LinkHeader(_Kind, frozen=True, tag="link_header"):
@@ -277,36 +279,28 @@ class LinkHeader(_Kind, frozen=True, tag="link_header"):
 
     rel: str = "next"
 
-    def _next(self, task: Task, reply: JsonReply, chain: Chain, hosts: Collection[str]) -> Following:
+    def _next(self, task: Task, reply: JsonReply, chain: Chain) -> Following:
         link = find_link(reply.reply.headers, self.rel)
-        return None if link is None else _go(task, reply, chain, link, hosts)
+        return None if link is None else _go(task, reply, chain, link)
 
 
 Paging = Single | Cursor | Offset | PageNumber | NextUrl | LinkHeader
 
 
-def _go(task: Task, reply: JsonReply, chain: Chain, link: str, hosts: Collection[str]) -> Following:
+def _go(task: Task, reply: JsonReply, chain: Chain, link: str) -> Following:
     """The next page by its address."""
     if not chain.recent:
         chain = msgspec.structs.replace(chain, recent=digest_of(task.url.encode()))
     try:
         following = resolve(task, reply.reply.url, link)
     except ValueError as error:
-        raise ValueError(f"the next page is at no address: {error}") from None
-    if following.host != task.host and following.host not in hosts:
-        allowed = ", ".join(sorted({task.host, *hosts})[:5])
-        return _error(Code.REFUSED, reply, f"the next page is at {following.host}, expected one of {allowed}")
+        raise ValueError(f"the next page is at no http address: {error}") from None
     return NextPage(following, chain.follow(following.url))
-
-
-def _error(code: Code, reply: JsonReply, detail: str) -> Outcome:
-    status = reply.reply.status if reply.reply.status <= 599 else 0
-    return Outcome(code, status, f"paging: {detail}"[:LONGEST_DETAIL])
 
 
 def _shown(value: object, reply: JsonReply) -> str:
     """A value in few words; that the body is no JSON says more than that there is none."""
-    return show_value(value) if reply.is_json else f"not there: the body is no JSON ({reply.error})"
+    return show_value(value) if reply.is_json else f"not there: the body {reply.error}"
 
 
 def _value(path: str, reply: JsonReply) -> object:

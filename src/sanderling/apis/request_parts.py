@@ -13,7 +13,7 @@ import msgspec
 
 from sanderling.apis.json_paths import UNREADABLE, Path
 from sanderling.ids import host_of
-from sanderling.redact import is_secret
+from sanderling.redact import is_secret, redact_url
 from sanderling.task import Headers, Task
 
 LONGEST_URL = 8000  # characters; servers take about as many
@@ -121,6 +121,8 @@ def resolve(task: Task, base: str, link: str) -> Task:
     if len(url) > LONGEST_URL:
         raise ValueError(f"an address of {len(url)} characters, expected at most {LONGEST_URL}")
     parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"{redact_url(url)[:80]!r}, expected one that begins with https:// or http://")
     host = host_of(url)
     if host != task.host:
         kept = tuple(pair for pair in task.headers if not is_secret(pair[0]))

@@ -52,6 +52,24 @@ app.command(
     help_epilogue="Example:\n\n    sanderling verify posts",
 )
 app.command(
+    "sanderling.cli.records.export:export_command",
+    name="export",
+    help="Write the records of a folder to a file, a database or a bucket: of any system, or of a job.\n\n"
+    "Works beside a crawl that is running, and changes nothing of it. Killed in between, the same command goes on; "
+    "each record is there once. With --new it adds what has come since. Numbers keep all their digits.\n\n"
+    "Exit code 0, 1 if it could not be read or written, 2 if it was not called as it should be, 130 after Ctrl-C.",
+    help_epilogue="Example:\n\n    sanderling export posts --to parquet --where 'likes > 10' --fields id,author.name",
+)
+app.command(
+    "sanderling.cli.records.show:show_command",
+    name="show",
+    help="Show one record of a folder, with what it was before; or say why it is not there.\n\n"
+    "The key is a URL (pages, jobs), an id (sequence, polling, events), a DID or an at:// URI (repos), or what stands "
+    "in any field of a job's record.\n\n"
+    "Exit code 0, 1 if it is not there, 2 if the folder holds no records.",
+    help_epilogue="Example:\n\n    sanderling show example https://example.org/",
+)
+app.command(
     "sanderling.cli.status:status",
     name="status",
     help="Say how all systems of a home stand, or one: what each is at, how much it moves, what is wrong.\n\n"

@@ -34,12 +34,20 @@ def control(
     host: Annotated[str | None, Parameter(help="The host to leave or to let go, as in slow.example.")] = None,
     /,
     *,
+    replace: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            help="Replace a control.json that cannot be read. What it says is forgotten: no host is left alone any "
+            "more, and all is paused unless the wish is resume.",
+        ),
+    ] = False,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, and nothing else.")] = False,
 ) -> None:
     """Write down what is wanted of the system in a folder."""
     found, wall = system_in(folder), SystemClock().wall()
     try:
-        said = None if wish is None else want(found, wish, wall, _host(found, wish, host))
+        said = None if wish is None else want(found, wish, wall, _host(found, wish, host), anew=replace)
         wanted = read_control(folder)
     except FolderError as error:
         raise CommandError(printable(str(error))) from None

@@ -67,7 +67,7 @@ class DeadLetters:
             print(printable(f"{count(number, 'dead letter')} in {self._where}{':' if number else '.'}"))
             async for dead in _letters(queue, limit or SHOWN):
                 listed += 1
-                about = f"{size(len(dead.body)):>9}  {_when(dead, wall)}, {dead.tries:,} failed before"
+                about = f"{size(len(dead.body)):>9}  {_when(dead, wall)}{_before(dead)}"
                 print(printable(f"  {dead.key:<20} {about}: {dead.why}"))
             if listed < number:
                 print(f"and {number - listed:,} more: see --limit")
@@ -162,7 +162,8 @@ def _says(read: Said | str) -> dict[str, object]:
 def _words(dead: Dead, read: Said | str, wall: float) -> Iterator[str]:
     yield line("key", dead.key)
     yield line("why", dead.why or "it was not said")
-    yield line("tries", f"{dead.tries:,} failed before")
+    if dead.tries:
+        yield line("tries", f"{dead.tries:,} failed before")
     yield line("given up", f"{written(dead.at)}, {_when(dead, wall)}" if dead.at > 0 else _when(dead, wall))
     yield line("size", size(len(dead.body)))
     yield ""
@@ -175,6 +176,11 @@ def _words(dead: Dead, read: Said | str, wall: float) -> Iterator[str]:
         yield line(name.removesuffix("_id"), value or "not said")
     for note in read.notes:
         yield line("note", note)
+
+
+def _before(dead: Dead) -> str:
+    """How many tries the queue has counted. Those at a store are not its business: `why` says how many they were."""
+    return f", {dead.tries:,} failed before" if dead.tries else ""
 
 
 def pretty(body: bytes) -> list[str]:

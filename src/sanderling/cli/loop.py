@@ -7,16 +7,20 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Any, TypeVar
 
 import uvloop
 
 from sanderling.cli import INTERRUPTED, CommandError
+from sanderling.clock import SystemClock
 from sanderling.words import count, printable
 
 T = TypeVar("T")
 
 GRACE = 5.0  # seconds that a process may take to let go of everything, once it was told to stop at once
+# Seconds in which signals count as one: `timeout` and some supervisors signal the process, and then its group.
+TOGETHER = 0.5
 SHOW_CURSOR = "\x1b[?25h"
 
 
@@ -41,15 +45,18 @@ def stop_on_signals(
 
     `note` is told what `ends` says is coming to its end.
     """
-    loop, main = asyncio.get_running_loop(), asyncio.current_task()
+    loop, main, clock = asyncio.get_running_loop(), asyncio.current_task(), SystemClock()
     came: list[int] = []
+    first = -inf
 
     def heard(number: int) -> None:
+        nonlocal first
         came.append(number)
         if len(came) == 1:
+            first = clock.now()
             note(f"{ends()}; once more stops at once")
             stop()
-        elif main is not None:
+        elif main is not None and clock.now() >= first + TOGETHER:
             main.cancel()
             _leave_after(GRACE)
 

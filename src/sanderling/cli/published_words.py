@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from sanderling.cli import CommandError
+from sanderling.stores.process_identity import has_ended
 from sanderling.stores.status_file import Published, age, is_running
 from sanderling.words import clock_face, duration, printable
 
@@ -52,4 +53,6 @@ def state(found: Published, wall: float) -> str:
         return f"running for {clock_face(found.seconds)} as process {found.pid}, as of {then}"
     if not found.running:
         return f"which ended {duration(since)} ago" if since >= 2 else "which ended just now"
+    if has_ended(found.pid, found.process):
+        return f"which was killed; it last said something {duration(since)} ago"
     return f"which has said nothing for {duration(since)} and is not running"

@@ -113,7 +113,7 @@ async def run_system(
         complete = await run_beside(
             (run or system.run)(),
             draw(screen, shell.frame),
-            publish_status(write, shell.status, executor),
+            publish_status(write, shell.status),
             follow_control(folder, system.control, note, alone=file is None or file.alone),
             *savers,
         )

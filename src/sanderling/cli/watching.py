@@ -13,11 +13,12 @@ from sanderling.flow.desk import Desk
 from sanderling.limit import Limiter
 from sanderling.stores.control_file import Control, LiveControl, clear_ending, read_control
 from sanderling.stores.durable import FolderError
-from sanderling.stores.limiter_file import keep
+from sanderling.stores.limiter_file import add_news, keep
 
 PUBLISH_EVERY = 1.0  # seconds between two status.json
-KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash, and longer with many hosts:
-BREATH = 0.01  # seconds between two pieces of it, each a millisecond's work, so that it never takes a tenth of the time
+KEEP_EVERY = 5.0  # seconds that what the limiter learned may be old after a crash, and longer with many hosts
+NEWS_EVERY = 0.2  # seconds that a penalty may be, however many hosts there are
+BREATH = 0.01  # seconds between two pieces of all of it, each a millisecond's work: never a tenth of the time
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -52,24 +53,39 @@ def draw(screen: ScreenOf[S, Any], take: Callable[[], S]) -> Beside:
     return repeat(screen.every, show)
 
 
-def publish_status(write: Callable[[S], object], take: Callable[[], S], executor: Desk) -> Beside:
-    """Have what `take` says written every second, for other processes."""
+def publish_status(write: Callable[[S], object], take: Callable[[], S], executor: Desk = asyncio.to_thread) -> Beside:
+    """Have what `take` says written every second, for other processes.
+
+    Not by the executor of the system, which may wait for a database that somebody has locked.
+    """
     return repeat(PUBLISH_EVERY, lambda: executor(write, take()))
 
 
 def save_limiter(limiter: Limiter, folder: Path, executor: Desk) -> Beside:
-    """Keep what the limiter learned in the folder every few seconds, for the next run."""
+    """Keep what the limiter learned in the folder every few seconds, and penalties at once, for the next run."""
     clock = SystemClock()
+
+    async def add() -> list[bytes]:
+        added: list[bytes] = []
+        while news := limiter.take_news():
+            added.append(news)
+            await executor(add_news, folder, news)
+        return added
 
     async def save() -> None:
         pieces: list[bytes] = []
+        late: list[bytes] = []  # which some of the pieces lack
         for piece in limiter.saving():
             if pieces:
                 await clock.sleep(BREATH)
+                late += await add()
             pieces.append(piece)
-        await executor(keep, folder, pieces)
+        await executor(keep, folder, pieces, late)
+        for _ in range(round(KEEP_EVERY / NEWS_EVERY)):
+            await add()
+            await clock.sleep(NEWS_EVERY)
 
-    return repeat(KEEP_EVERY, save)
+    return repeat(0.0, save)
 
 
 def follow_control(
@@ -90,7 +106,15 @@ def follow_control(
             stopping = True  # a second signal would end it at once
             signal.raise_signal(signal.SIGTERM)
 
-    return LiveControl(folder, heard, SystemClock()).run()
+    live = LiveControl(folder, heard, SystemClock())
+    live.look()  # before anything is begun
+    return live.run()
+
+
+def rewriting(folder: Path) -> str:
+    """What to do about a control.json that makes no sense."""
+    resume = f"sanderling control {quote(str(folder))} resume --replace"
+    return f"Repair the file, or forget what it says and go on: {resume}"
 
 
 def _begin(folder: Path, note: Callable[[str], object], *, alone: bool) -> None:
@@ -98,8 +122,11 @@ def _begin(folder: Path, note: Callable[[str], object], *, alone: bool) -> None:
     try:
         ending = clear_ending(folder) if alone else ""
         wanted = read_control(folder)
-    except (FolderError, ValueError) as error:
+    except FolderError as error:
         note(f"what people want is not heeded: {error}")
+        return
+    except ValueError as error:
+        note(f"paused, since nobody knows what is wanted: {error}. {rewriting(folder)}")
         return
     if ending:
         note(f"an earlier process was told to {ending}; that is over, and this one goes on")

@@ -6,6 +6,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Protocol
 
 import msgspec
@@ -27,9 +28,11 @@ from sanderling.limit.sharing import SCOPES
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.status import FILE, Status, published
 from sanderling.stores import frontier_file, frontier_reading
+from sanderling.stores.control_file import read_control
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_reading import HostWaits
 from sanderling.stores.status_file import age, is_running
+from sanderling.web.house import Reader
 from sanderling.words import count, duration, printable
 
 NEAREST = 5  # names offered for one that is not known
@@ -37,6 +40,10 @@ NEAREST = 5  # names offered for one that is not known
 
 class Knows(Protocol):
     """Whoever asks hosts, and says how each is: a crawl of pages or repos, or polling."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it was found."""
 
     @property
     def wall(self) -> float:
@@ -114,17 +121,36 @@ def why(
     found: list[Knows] = [*crawls_in(out), *repos_in(out), *polled_in(out)]
     if not found:
         where = f"in {out}" if out else "here or in the folders directly below; say --out DIR"
-        raise CommandError(f"nothing was crawled or polled {where}: there is no {FILE}", code=2)
+        raise CommandError(printable(f"nothing was crawled or polled {where}: {_instead(out)}"), code=2)
     name = _spelled(host)
     knowing = [each for each in found if name in each.hosts]
     if not knowing:
         raise CommandError(_unknown(name, found))
     freshest, wall = max(knowing, key=lambda each: each.wall), SystemClock().wall()
+    alone = _is_left_alone(freshest.folder, name)
     if json:
-        print(jsonlib.dumps(freshest.document(name, wall)))
+        print(jsonlib.dumps(freshest.document(name, wall) | {"left_alone": alone}))
         return
     for line in freshest.words(name, wall):
         print(printable(line))
+    if alone:
+        command = f"sanderling control {quote(str(freshest.folder))} let-go {name}"
+        print(printable(f"It is left alone, and not even probed, until somebody says: {command}"))
+
+
+def _is_left_alone(folder: Path, host: str) -> bool:
+    """Whether somebody wants the host left alone; a control that makes no sense wants nothing."""
+    with suppress(ValueError):
+        return host in read_control(folder).hosts
+    return False
+
+
+def _instead(out: Path | None) -> str:
+    """What there is in a folder that asks no hosts, or none that are told of here."""
+    there = None if out is None else Reader(out.absolute().parent).system(out.absolute())
+    if there is None:
+        return f"there is no {FILE}"
+    return there.trouble or f"its {FILE} is of {there.system}, which has no hosts to tell of"
 
 
 def crawls_in(out: Path | None) -> Iterator[Published]:

@@ -253,7 +253,7 @@ class Backlog(Generic[H, Q]):
 
     def leave(self, host: H, outcome: Outcome, due: float) -> None:
         """The host does not answer: its items go on waiting, with its reason."""
-        self.set_aside += host.waiting - host.withheld
+        self.set_aside += 0 if host.aside else host.waiting - host.withheld
         self._note(HostNote(host.name, outcome, self._clock.wall() + due - self._clock.now()))
 
     def welcome(self, host: H) -> None:

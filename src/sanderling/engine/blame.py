@@ -21,6 +21,7 @@ W = TypeVar("W", bound=Work)
 R = TypeVar("R")
 
 BIG = 2**20  # bytes of an answer; larger ones are no probe
+LEFT_ALONE = Outcome(Code.CANCELLED, detail="left alone, as sanderling control says")
 ASKED_FOR_QUIET = Outcome(Code.RATE_LIMITED, detail="asked to be left alone, in an earlier run")
 
 
@@ -68,6 +69,8 @@ class Judge(Generic[H, W, R]):
                 self._postpone(host, work, settled, now, wait=self._refusal(host, work, now), dropped=dropped)
             case Standing.UNASKED:
                 self._postpone(host, work, settled, now, wait=settled.outcome.retry_after or 0.0, dropped=dropped)
+        if host.aside and not host.left_alone and host.failed_at == now:
+            self._source.leave(host, host.trouble or ASKED_FOR_QUIET, self.probe_due(host))
 
     def _settle_on_contract(self, host: H, work: W, settled: Settled[R], now: float) -> None:
         """The source says when the item is next due, whatever came of it; of the host is kept how it answers."""
@@ -97,13 +100,14 @@ class Judge(Generic[H, W, R]):
 
     def _answered(self, host: H, work: W, settled: Settled[R], now: float, *, dropped: bool) -> None:
         if not dropped and not settled.flawed:
+            if failures := host.failures(work.key):
+                self._limiter.excuse(host.name, failures)
             self._source.settled(host, work, settled, now)
             host.forget(work.key)
         if settled.outcome.ok or settled.outcome.status:  # a 404 is an answer; our own guard's refusal is none
             host.answer(now)
-            if host.aside:
-                host.aside = False
-                self._source.welcome(host)
+            if host.aside and not host.left_alone:
+                self._welcome(host)
             if not settled.of_host:
                 self._proved_well(host, work, settled)
         if settled.flawed and not dropped:
@@ -111,6 +115,7 @@ class Judge(Generic[H, W, R]):
 
     def _proved_well(self, host: H, work: W, settled: Settled[R]) -> None:
         """The host answers for items: who was accused is to blame."""
+        host.proven = True
         if settled.outcome.ok and settled.size <= BIG:
             host.good, host.doubted = work, None
         for each, outcome in self._take_accused(host):
@@ -182,15 +187,45 @@ class Judge(Generic[H, W, R]):
         wait = self._limiter.ready_at(host.name) - now
         return host.is_hopeless(wait, rules.patience, rules.first_patience, rules.longest_pace)
 
+    def is_overdue(self, host: H) -> bool:
+        """The same of one that has failed for too long already, whatever it wants us to wait."""
+        rules = self._rules
+        if rules.contract or host.silent_since is None:
+            return False
+        return host.is_hopeless(0.0, rules.patience, rules.first_patience, rules.longest_pace)
+
+    def probe_due(self, host: H) -> float:
+        """When the host may be probed: at the limiter's pace where it is closed, and at once to clear the accused."""
+        ready = self._limiter.ready_at(host.name)
+        if host.accused is not None or self._limiter.is_down(host.name):
+            return ready
+        return max(ready, host.rests_until)
+
     def may_vouch(self, host: H, now: float) -> bool:
         """Whether what the host has answered before can be asked for first: all that is left may be bad items."""
         if host.good is None or host.doubted == host.failed_at:
             return False
         return self._limiter.ready_at(host.name) - now <= self._rules.patience
 
-    def set_aside(self, host: H, now: float) -> None:
+    def set_aside(self, host: H, now: float, why: Outcome | None = None) -> None:
         """Leave what waits for the host on disk, with its reason."""
         host.forgive()
+        self._source.leave(host, why or host.trouble or ASKED_FOR_QUIET, self.probe_due(host))
         host.aside = True
         self.release(host, now)
-        self._source.leave(host, host.trouble or ASKED_FOR_QUIET, self._limiter.ready_at(host.name))
+
+    def leave_alone(self, host: H, now: float) -> None:
+        """Somebody wants it left alone: set it aside, so that no run waits for it, where hosts may be."""
+        if self._rules.gives_up and not host.aside:
+            host.left_alone = True
+            self.set_aside(host, now, LEFT_ALONE)
+
+    def let_go(self, host: H) -> None:
+        """Nobody wants it left alone any more."""
+        if host.left_alone:
+            host.left_alone = False
+            self._welcome(host)
+
+    def _welcome(self, host: H) -> None:
+        host.aside = False
+        self._source.welcome(host)

@@ -31,6 +31,7 @@ class HostState:
     name: str
     turn: float | None = None  # when its turn is, if it has a place among them
     inflight: int = 0  # requests that hold a slot
+    hanging: set[Hashable] | None = None  # items whose requests have let go of theirs
     flights: dict[Hashable, Flight] | None = None  # by item, the last of each
     look_at: float = 0.0  # when those that are slow are looked at again
     shares: Shares | None = None  # made when two classes want the same permit
@@ -39,9 +40,11 @@ class HostState:
     failed_at: float = 0.0  # the last time
     trouble: Outcome | None = None  # the last thing it said instead of a good answer
     aside: bool = False  # without a good answer for too long: only probed
+    left_alone: bool = False  # set aside since somebody wants it left alone: not even probed
     probing: bool = False  # whether a request is out that is to tell how it is
     probed_at: float = -inf  # when the last such was sent
     bad_probes: int = 0  # in a row
+    proven: bool = False  # whether it has answered for an item, be it that there is none: robots.txt proves little
     good: Any = None  # work that it has answered well: by it the host is probed
     doubted: float | None = None  # when that failed since: it may have gone bad itself
     failing: dict[Hashable, Failing] | None = None  # by item
@@ -57,10 +60,19 @@ class HostState:
         """When work is due here that needs no slot; infinity if there is none."""
         return inf
 
+    def hangs_after(self, work: Any) -> float:  # noqa: ANN401, ARG002 - for those who know
+        """Seconds after which a request for it hangs, and lets go of its slot; infinity where it keeps that."""
+        return inf
+
     @property
     def is_unproven(self) -> bool:
-        """Whether it has not answered anything yet, or has failed since."""
-        return self.good is None or self.silent_since is not None
+        """Whether it has not answered for any item yet, or has failed since."""
+        return not self.proven or self.silent_since is not None
+
+    @property
+    def hangs(self) -> bool:
+        """Whether it has never answered, and says nothing."""
+        return self.answered is None and self.trouble is not None and self.trouble.code is Code.TIMEOUT
 
     def is_in_doubt(self, now: float) -> bool:
         """Whether one that was good has only failed for a while: too few items, maybe, for the limiter to close it."""

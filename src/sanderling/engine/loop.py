@@ -70,7 +70,7 @@ class Engine(Generic[H, W, R]):
     async def run(self, *beside: Coroutine[Any, Any, object]) -> None:
         """Run until nothing is left to ask for, or until it is stopped; `beside` run with it, and end with it."""
         async with asyncio.TaskGroup() as writing:
-            writing.create_task(self.writer.run(self._wrote))
+            writing.create_task(self.writer.run(lambda result: self.wake(self._source.written(result))))
             async with self._group:
                 await self._run_until_over(beside)
             self._judge.release_all(self.clock.now())
@@ -101,7 +101,9 @@ class Engine(Generic[H, W, R]):
         """Pause, or go on; leave some hosts alone, and only those; stop; drain. What is in flight comes to its end."""
         self.wanted = wanted
         for name in [name for name in self._left_alone if name not in wanted.hosts]:
-            self._line_up(self._left_alone.pop(name), self.clock.now())
+            host = self._left_alone.pop(name)
+            self._judge.let_go(host)
+            self._line_up(host, self.clock.now())
         if wanted.ending == "drain":
             self._source.drain()
         elif wanted.ending == "stop":
@@ -140,9 +142,6 @@ class Engine(Generic[H, W, R]):
     def given_by_name(self) -> dict[str, int]:
         """Requests that each class was given, for people."""
         return {of.name.lower(): number for of, number in self.given.items() if number}
-
-    def _wrote(self, result: object) -> None:
-        self.wake(self._source.written(result))
 
     # Giving out work.
 
@@ -203,7 +202,8 @@ class Engine(Generic[H, W, R]):
     @property
     def _waits(self) -> bool:
         """Whether something may be asked for later."""
-        left_alone = self._left_alone and self.wanted.ending != "drain"  # else nobody may let them go in time
+        # Where hosts are set aside, those that are left alone are; and who drains ends before somebody lets them go.
+        left_alone = self._left_alone and not self.rules.gives_up and self.wanted.ending != "drain"
         return bool(self._queues or left_alone or self._source.loading)
 
     def _may_probe_aside(self) -> bool:
@@ -218,6 +218,7 @@ class Engine(Generic[H, W, R]):
         """It is this host's turn: ask for one item of it, if one may be asked for."""
         if host.name in self.wanted.hosts:
             self._left_alone[host.name] = host
+            self._judge.leave_alone(host, now)
             return
         hopeless = host.silent_since is not None and not host.aside and self._judge.is_hopeless(host, now)
         if hopeless and not self._judge.may_vouch(host, now):
@@ -247,7 +248,7 @@ class Engine(Generic[H, W, R]):
         full = not self.room.has_room(host) and not host.aside and host.accused is None
         if full:
             self._line_up(host, now)
-        elif (due := self._probe_due(host)) > now:
+        elif (due := self._judge.probe_due(host)) > now:
             self._queues.add(host, due, probed=True)
         return full or due > now
 
@@ -291,6 +292,7 @@ class Engine(Generic[H, W, R]):
         if work is None:
             permit.release()
         else:
+            permit.probe |= host.hangs  # which is not waited for as long as the first time
             if host.shares is not None:
                 host.shares.charge(of, self.rules.weights)
             down = self.rules.contract and self.limiter.is_down(host.name)
@@ -332,7 +334,7 @@ class Engine(Generic[H, W, R]):
             return
         if host.aside or host.accused is not None:
             if not host.probing:  # else its answer says what comes next
-                self._queues.add(host, max(now, self._probe_due(host)), probed=True)
+                self._queues.add(host, max(now, self._judge.probe_due(host)), probed=True)
         elif self.room.has_room(host):
             probed = self._queues.is_probed(host, now)
             if (due := self._due(host, now, probed=probed)) is not None:
@@ -345,20 +347,16 @@ class Engine(Generic[H, W, R]):
 
     def _due(self, host: H, now: float, *, probed: bool) -> float | None:
         """When the host has something to ask for: an item that is due, or how it is."""
-        due = self._source.due(host, now)
-        if due is None or probed:
-            return None if due is None else self._probe_due(host)
+        if (due := self._source.due(host, now)) is None:
+            return None
+        if self._judge.is_overdue(host):
+            return now  # to be set aside, and not when its next probe is due
+        if probed:
+            return self._judge.probe_due(host)
         if host.silent_since is None:
             return due
         doubt = host.silent_since + DOUBT
         return min(due, doubt) if host.is_in_doubt(doubt) else due
-
-    def _probe_due(self, host: H) -> float:
-        """When the host may be probed: at the limiter's pace where it is closed, and at once to clear the accused."""
-        ready = self.limiter.ready_at(host.name)
-        if host.accused is not None or self.limiter.is_down(host.name):
-            return ready
-        return max(ready, host.rests_until)
 
     def _pass_over(self, host: H, now: float) -> None:
         """Its turn came, and nothing may be taken: not before it is due, or before others let go of their slots."""
@@ -370,12 +368,14 @@ class Engine(Generic[H, W, R]):
         else:
             self._queues.add(host, now + LOOK, probed=False)
 
-    # Asking.
-
-    def _let_go(self, host: H, work: W) -> None:
-        """A request hangs: its item may be asked for again beside it."""
-        self._source.later(host, work, UNANSWERED, self.clock.now())
+    def _let_go(self, host: H, sent: Dispatch) -> bool:
+        """A request hangs: its item may be asked for again beside it, or others in its slot. Whether it may go on."""
+        if sent.slotless:
+            self._source.later(host, sent.work, UNANSWERED, self.clock.now())
+        elif not self.room.let_go(host, sent):
+            return False
         self.wake((host,))
+        return True
 
     async def _ask(self, host: H, sent: Dispatch) -> None:
         settled = await self._sender.send(host, sent)

@@ -86,7 +86,10 @@ class Source(Protocol[H, W, R]):
         """The item has failed so many times in a row. It is due again then; without a time, this is its end."""
 
     def leave(self, host: H, outcome: Outcome, due: float) -> None:
-        """The host does not answer: what waits for it stays on disk, with this reason, until the host answers."""
+        """The host does not answer: what waits for it stays on disk, with this reason, until the host answers.
+
+        It is next asked how it is when that is `due`. If it is set aside already (`host.aside`), only that is new.
+        """
 
     def welcome(self, host: H) -> None:
         """A host that was set aside has answered: nothing of it is set aside any more."""
@@ -115,6 +118,9 @@ class Permits(Protocol):
 
     def most_failures(self, host: str, /) -> int:
         """How many failures in a row of one item are improbable there."""
+
+    def excuse(self, host: str, failures: int, /) -> None:
+        """An item was answered well after so many failures in a row."""
 
     def probe_now(self, host: str, /) -> bool:
         """Let the first probe of a circuit that has just opened leave at once; whether that was done."""

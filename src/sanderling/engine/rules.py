@@ -31,7 +31,7 @@ class EngineRules:
     contract: bool = False
     slotless: frozenset[Class] = frozenset()  # classes that need no slot, so that no crowd makes them late
     hangs: float = inf  # after which a request without a slot does not keep its item from being asked for again
-    most_hanging: int = 4  # such requests for one item; one more is cut off
+    most_hanging: int = 4  # such requests for one item, and for each slot of a host; one more is cut off
 
     def __post_init__(self) -> None:
         if self.slots < 1 or self.per_host < 1:
@@ -43,6 +43,11 @@ class EngineRules:
             raise ValueError(f"again is {self.again}, expected pauses that do not shrink")
         if not all(weight > 0 for weight in self.weights.values()):
             raise ValueError(f"weights are {dict(self.weights)}, expected them all above 0: no class starves")
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether hosts are set aside at all, so that a run ends without them."""
+        return not self.contract and self.patience < inf
 
     def pause(self, failures: int) -> float:
         """Seconds until an item is asked again that has failed so many times in a row."""

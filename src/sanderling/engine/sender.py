@@ -21,7 +21,7 @@ H = TypeVar("H", bound=HostState)
 
 
 class Sender(Generic[H, W, R]):
-    """All requests that are in flight. `let_go` is told of those that hang, and keep nobody from asking again."""
+    """All requests that are in flight. `let_go` is told of those that hang, and says whether they may go on."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Sender(Generic[H, W, R]):
         limiter: Permits,
         clock: Clock,
         rules: EngineRules,
-        let_go: Callable[[H, W], object],
+        let_go: Callable[[H, Dispatch], bool],
     ) -> None:
         self.flights: dict[Flight, None] = {}  # the oldest first
         self.stopped: float | None = None  # when we stopped
@@ -66,7 +66,7 @@ class Sender(Generic[H, W, R]):
                 hangs.cancel()
             self._end(host, flight)
             permit.release(sent=True)
-        if settled.outcome.ok and (flight.older is not None or sent.down):
+        if settled.outcome.ok and (flight.older is not None or sent.down or host.hanging):
             self._end_older(host, flight)
         return settled
 
@@ -78,9 +78,8 @@ class Sender(Generic[H, W, R]):
         self.flights[flight] = None
         if self._timer is None:
             self._timer = self._clock.call_later(LOOK_EVERY, self._look)
-        if not flight.sent.slotless or self._rules.hangs == inf:
-            return None
-        return self._clock.call_later(self._rules.hangs, partial(self._hangs, host, flight))
+        hangs = self._rules.hangs if flight.sent.slotless else host.hangs_after(flight.sent.work)
+        return None if hangs == inf else self._clock.call_later(hangs, partial(self._hangs, host, flight))
 
     def _end(self, host: H, flight: Flight) -> None:
         self.flights.pop(flight, None)
@@ -94,19 +93,24 @@ class Sender(Generic[H, W, R]):
             flights[flight.key] = flight.older
 
     def _hangs(self, host: H, flight: Flight) -> None:
-        """It takes long: let its item be asked for again beside it, unless many hang already."""
+        """It takes long: let others be asked for meanwhile, unless many hang already."""
         if sum(each.let_go for each in _chain(flight.older)) >= self._rules.most_hanging:
             flight.end(SUPERSEDED)
-        else:
-            flight.let_go = True
-            self._let_go(host, flight.sent.work)
+            return
+        flight.let_go = True
+        if not self._let_go(host, flight.sent):
+            flight.end(SUPERSEDED)
 
     def _end_older(self, host: H, flight: Flight) -> None:
-        """A good answer: what was asked for earlier would be old. At a host that was down, that is all there is."""
+        """A good answer: what was asked for earlier would be old, and what hung then hangs for good.
+
+        At a host that was down, that is all there is.
+        """
         older = list(_chain(flight.older))
-        if flight.sent.down:
-            chains = (host.flights or {}).values()
-            older += [each for last in chains for each in _chain(last) if each.began < flight.began]
+        for each in (each for last in (host.flights or {}).values() for each in _chain(last)):
+            hangs = each.let_go and not each.sent.slotless
+            if each.began < flight.began and (flight.sent.down or hangs):
+                older.append(each)
         for each in older:
             each.end(SUPERSEDED)
 

@@ -30,7 +30,21 @@ class Slots:
 
     def end(self, host: HostState, sent: Dispatch) -> None:
         """One has come to its end."""
-        self._count(host, sent, -1)
+        if not sent.slotless and host.hanging and sent.work.key in host.hanging:
+            host.hanging.remove(sent.work.key)
+            self._count(host, sent._replace(slotless=True), -1)
+        else:
+            self._count(host, sent, -1)
+
+    def let_go(self, host: HostState, sent: Dispatch) -> bool:
+        """One hangs: let it go on without its slot, unless many do. Whether it may."""
+        host.hanging = host.hanging or set()
+        if len(host.hanging) >= self._rules.most_hanging * self.per_host:
+            return False
+        host.hanging.add(sent.work.key)
+        host.inflight -= 1
+        self._slotless += 1
+        return True
 
     def _count(self, host: HostState, sent: Dispatch, one: int) -> None:
         self.inflight += one

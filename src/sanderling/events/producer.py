@@ -21,7 +21,8 @@ Tricky bits:
   write a first batch in the same instant are not told apart; give each a job of its own.
 - An item is safe once `flush` has returned; until then a crawler must be ready to hand it again. An item that is handed
   twice ends in one row.
-- While the object store or the database is away, `add` and `flush` do not return. What they raise is final.
+- While the object store or the database is away, `add` and `flush` do not return. What they raise is final. If the
+  rules have `tries`, a store that answers and fails each time is final as well.
 """
 
 import asyncio
@@ -107,6 +108,8 @@ class SinkRules:
     size: int = 8 << 20  # bytes of a batch once unpacked
     wait: float = 10.0  # seconds
     backoff: BackoffRules = field(default_factory=lambda: BackoffRules(base=0.5, longest=60.0))
+    # Failures of a store that can be reached, or has no room, after which a batch is given up; None waits for ever.
+    tries: int | None = None
 
     def __post_init__(self) -> None:
         if (self.items is not None and self.items < 1) or self.size < LARGEST_ITEM or not self.wait > 0:
@@ -278,7 +281,7 @@ class BatchSink:
 
     async def _had(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What is asked for, as soon as it can be had."""
-        failed = 0
+        failed = stayed = 0
         while True:
             try:
                 found = await ask()
@@ -286,15 +289,18 @@ class BatchSink:
                 if not error.transient:
                     raise
                 failed += 1
-                self._note(str(error))
+                stayed += error.stays
+                if self._rules.tries is not None and stayed >= self._rules.tries:
+                    raise error.given_up(stayed) from error
+                self._note(str(error), failed)
             else:
                 self.tally.trouble = ""
                 return found
             await self._clock.sleep(delay(self._rules.backoff, failed, self._rng))
 
-    def _note(self, why: str) -> None:
-        if not self.tally.trouble:
-            log.warning("batch_waits", job=self._source.job_id, why=why)
+    def _note(self, why: str, failed: int) -> None:
+        if failed.bit_count() == 1:  # the first, and then ever more rarely
+            log.warning("batch_waits", job=self._source.job_id, why=why, failures=failed)
         self.tally.failures += 1
         self.tally.trouble = why
 

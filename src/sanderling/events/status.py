@@ -10,8 +10,9 @@ from sanderling.events.lately import Lately, Minute, ShortError
 from sanderling.events.measures import ERROR, MINUTES, MOST_RECENT, SUCCESS, Measures
 from sanderling.events.modes import Modes
 from sanderling.observe.metrics_events import EventsCounts, EventsReadings
+from sanderling.stores.process_identity import Process
 from sanderling.stores.queue import Depth
-from sanderling.stores.status_file import SILENT, read_statuses
+from sanderling.stores.status_file import is_running, read_statuses
 
 # What is added up where several processes consume in one folder, by how it is.
 SUMS = (
@@ -119,6 +120,7 @@ class EventsStatus(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False  # whether somebody wants it to rest
     stations: tuple[StationStatus, ...] = ()
     classes: dict[str, int] = {}  # questions to stations, by class
+    process: Process | None = None  # by which its end is known at once, on the same machine
     system: str = "events"
 
     @property
@@ -237,7 +239,7 @@ def together(found: Sequence[EventsStatus]) -> EventsStatus:
     """One status for several processes: the sum of those that run, or, if none does, of those that have ended."""
     # By the time of the newest: whoever asks may have no clock, and knows from that one whether any of them runs.
     newest = max(each.wall for each in found)
-    living = [each for each in found if each.running and newest - each.wall < SILENT]
+    living = [each for each in found if is_running(each, newest)]
     if len(found) == 1:
         return found[0]
     counted = living or found
@@ -249,6 +251,7 @@ def together(found: Sequence[EventsStatus]) -> EventsStatus:
         last,
         running=bool(living),
         pid=counted[0].pid,
+        process=counted[0].process,
         started=min(each.started for each in counted),
         paused=all(each.paused for each in counted),
         queue=next((each.queue for each in (last, *counted) if each.queue is not None), None),

@@ -110,7 +110,7 @@ class EventsSystem:
     def _is_busy(self) -> bool:
         """Whether something in hand can still come to its end, as long as it may be waited for."""
         if not self._stopping:
-            return bool(self.source.hand)
+            return bool(self.source.hand) or self.wanted.paused
         up = (each for each in self.source.stations.values() if not self.is_down(each))
         return self.engine.inflight > 0 or any(each.ready for each in up)
 

@@ -20,7 +20,7 @@ from sanderling.ids import HostError
 from sanderling.limit import CircuitOpen, Feedback, Limiter, Permit, hints
 from sanderling.outcome import Code, Outcome
 from sanderling.redact import is_secret
-from sanderling.task import SECRET_BODY, Blame, Reply, Task
+from sanderling.task import SECRET_BODY, Reply, Task
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_HOPS = 10  # as browsers have it, halved
@@ -137,7 +137,7 @@ class Fetcher:
                 return await self._acquire(task, permit)
             return await self._acquire_soon(task, permit)
         except CircuitOpen as closed:
-            return self._defer("circuit open", closed.until)
+            return self._defer("its host does not answer, and is probed until it does", closed.until)
         except TimeoutError:
             return self._defer("its host is not ready", self._limiter.ready_at(task.host))
 
@@ -188,15 +188,9 @@ class Fetcher:
         lesson = self._lesson(outcome, reply, self._clock.now() - started)
         unsent = outcome.unsent
         if unsent or (task.blame is not None and (task.blame.failures or not outcome.ok)):  # else it says nothing
-            blame = self._blame(task, reply)
-            lesson = msgspec.structs.replace(lesson, blame=blame, unsent=unsent)
+            lesson = msgspec.structs.replace(lesson, blame=task.blame, unsent=unsent)
         self._limiter.feedback(permit, lesson)
         return outcome, reply
-
-    def _blame(self, task: Task, reply: Reply | None) -> Blame | None:
-        """The task's; but a redirect that is followed is no answer yet that would excuse earlier failures."""
-        followed = self._follow and reply is not None and moves(reply)
-        return task.blame._replace(failures=0) if task.blame is not None and followed else task.blame
 
     def _lesson(self, outcome: Outcome, reply: Reply | None, took: float) -> Feedback:
         if reply is None:

@@ -157,8 +157,9 @@ def feedback(outcome: Outcome, latency: float, quota: Quota | None = None) -> Fe
     """
     if outcome.code in UNANSWERED:
         return Feedback()
-    # A 4xx or 5xx speaks for itself. A body that was cut came with a 200.
-    error = outcome.code if outcome.blames_host and outcome.status < 400 else None
+    # A 5xx speaks for itself. A body that was cut came with a 200, and an API may say its errors with a 400: an item
+    # that fails so for ever must not be taken for one that was answered in the end.
+    error = outcome.code if outcome.blames_host and outcome.status < 500 else None
     return Feedback(_lesson(outcome), latency, error, outcome.retry_after, quota)
 
 

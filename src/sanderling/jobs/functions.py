@@ -7,12 +7,15 @@ from typing import Any
 import msgspec
 
 from sanderling.apis.credentials import Credentials
+from sanderling.apis.paging import NextPage
 from sanderling.ids import host_of
+from sanderling.jobs import json_values
 from sanderling.jobs.calls import Mistake, UserFunction, Watches
 from sanderling.jobs.job import Job
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import Request, Stored, key_of, own_key, pack, resolve
-from sanderling.outcome import Outcome
+from sanderling.outcome import Code, Outcome
+from sanderling.redact import HIDDEN
 from sanderling.stores.frontier_requests import FoundRequest, QueuedRequest
 from sanderling.task import Task
 
@@ -28,7 +31,6 @@ class JobFunctions:
         self,
         job: Job,
         arguments: Mapping[str, Any],
-        hosts: Collection[str],
         credentials: Credentials | None,
         watch: Watches,
     ) -> None:
@@ -45,7 +47,6 @@ class JobFunctions:
         }
         self._key = None if job.key is None else UserFunction(job.key, watch)
         self._paging = job.paging
-        self._hosts = hosts
 
     async def prepare(self, key: str, request: Request) -> Request:
         """The request as the functions before it want it."""
@@ -77,6 +78,7 @@ class JobFunctions:
         try:
             task = Task(self._clean(resolve(request.url, base)), request.method, request.pairs, request.content)
             task = task if paging is None else paging.begin(task)
+            json_values.encode(request.data)  # raises for what would be changed
             walks = request.paging or (starts and self._paging is not None)
             data = pack(Stored(task.method, task.headers, task.body, request.data, walks))
         except (ValueError, TypeError, RecursionError) as error:
@@ -87,33 +89,35 @@ class JobFunctions:
         known = key_of(task.method, task.url, task.body) if own is None else own_key(str(own))
         return FoundRequest(task.url, task.host, depth, known, name, request.priority, data)
 
-    def next_page(self, work: QueuedRequest, stored: Stored, reply: JobReply) -> FoundRequest | None:
-        """The request for the page behind this one; one that has failed if the walk cannot go on."""
+    def next_page(self, work: QueuedRequest, stored: Stored, reply: JobReply) -> FoundRequest | Outcome | None:
+        """The request for the page behind this one; an Outcome if this page does not say what follows it."""
         paging = self._paging if stored.paging is True else stored.paging
         if not paging:
             return None
         task = Task(work.url, stored.method, stored.headers, stored.body)
-        following = paging.next(task, reply.parsed, stored.chain, self._hosts)
-        if following is None:
-            return None
-        where = work.depth + 1, work.reader, work.priority
-        if isinstance(following, Outcome):
-            return _found(task, own_key(f"after {work.id}"), where, None)._replace(outcome=following)
-        page = replace(following.task, url=self._clean(following.task.url))
+        following = paging.next(task, reply.parsed, stored.chain)
+        if not isinstance(following, NextPage):
+            return following
+        try:
+            page = replace(following.task, url=self._clean(following.task.url))
+        except ValueError as error:
+            return Outcome(Code.INVALID_RESPONSE, reply.status, f"paging: {error}")
         known = key_of(page.method, page.url, page.body)
         if (page.url, page.body) == (task.url, task.body):  # what tells it from this page is in a header
             known = key_of(page.method, page.url, msgspec.json.encode((page.headers, page.body)))
         data = pack(Stored(page.method, page.headers, page.body, stored.data, stored.paging, following.chain))
-        return _found(page, known, where, data)
+        return FoundRequest(page.url, page.host, work.depth + 1, known, work.reader, work.priority, data)
+
+    def mask(self, text: str) -> str:
+        """A text without the secrets of the job."""
+        return text if self.credentials is None else self.credentials.mask(text)
 
     def _clean(self, url: str) -> str:
-        """The address without the secret of the job, which hosts repeat in links."""
-        return url if self.credentials is None else self.credentials.clean(url)
-
-
-def _found(task: Task, key: bytes, where: tuple[int, str, int], data: bytes | None) -> FoundRequest:
-    depth, reader, priority = where
-    return FoundRequest(task.url, task.host, depth, key, reader, priority, data)
+        """The address without the secrets of the job, which hosts repeat in links. Raises ValueError."""
+        cleaned = url if self.credentials is None else self.credentials.clean(url)
+        if HIDDEN in cleaned and HIDDEN not in url:
+            raise ValueError(f"{cleaned[:200]} holds a secret of the job, expected it in the query or nowhere")
+        return cleaned
 
 
 class Collected:
@@ -142,8 +146,8 @@ class Collected:
             raise Mistake(f"{value!r:.60} is no record, expected a dict, a list, a struct, a dataclass or a Request")
         number = len(self.records) + 1
         try:
-            record = msgspec.json.encode(value)
-        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+            record = json_values.encode(value)
+        except ValueError as error:
             raise Mistake(f"record {number} is no JSON: {error}") from None
         if self._check is not None:
             try:

@@ -1,6 +1,7 @@
 """Sends one request of a job and has its reply read by the function that the job names. Nothing here decides when."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from sanderling.apis.credentials import Answered
@@ -13,25 +14,31 @@ from sanderling.jobs.calls import Mistake
 from sanderling.jobs.functions import Collected, JobFunctions
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import MOST_PRIORITY, Request, Stored, unpack
-from sanderling.jobs.source import Spent, Understood
+from sanderling.jobs.source import Spent, Understood, out_of_scope
 from sanderling.limit import Permit
 from sanderling.outcome import Code, Outcome
 from sanderling.stores.frontier_requests import QueuedRequest
+from sanderling.stores.frontier_rows import End
 from sanderling.task import Blame, Reply, Task
 
 
 class ScopedSender:
-    """A client that sends to the hosts of a job and to no other, wherever a redirect leads; it counts requests."""
+    """A client that sends to the hosts of a job and to no other, wherever a redirect leads; it counts requests.
+
+    `strays` has the holders of tasks that led elsewhere.
+    """
 
     def __init__(self, http: Sends, hosts: frozenset[str], spent: Spent) -> None:
         self._http = http
         self._hosts = hosts
         self._spent = spent
+        self.strays: set[str] = set()
 
     async def send(self, task: Task) -> Reply:
         """The reply. Raises Refused, or what the client raises."""
         if task.host not in self._hosts:
-            raise Refused(f"{task.host} is out of scope; hosts of the job: {', '.join(sorted(self._hosts)[:5])}")
+            self.strays.add(task.holder)
+            raise Refused(out_of_scope(task.host, self._hosts))
         try:
             return await self._http.send(task)
         finally:
@@ -42,8 +49,15 @@ class JobHandler:
     """Sends requests for which there is leave."""
 
     def __init__(
-        self, fetcher: Fetcher, functions: JobFunctions, memory: Memory, clock: Clock, stop: Callable[[], None]
+        self,
+        fetcher: Fetcher,
+        strays: set[str],
+        functions: JobFunctions,
+        memory: Memory,
+        clock: Clock,
+        stop: Callable[[], None],
     ) -> None:
+        self._strays = strays
         self._stop = stop  # called where nothing can be asked: a token was denied
         self._fetcher = fetcher
         self._functions = functions
@@ -51,8 +65,18 @@ class JobHandler:
         self._clock = clock
         self._reading: set[int] = set()
 
-    async def __call__(self, work: QueuedRequest, permit: Permit, blame: Blame) -> Settled[Understood | Outcome]:
-        """What came of it."""
+    async def __call__(self, work: QueuedRequest, permit: Permit, blame: Blame) -> Settled[Understood | Outcome | End]:
+        """What came of it. No secret is in what is said of it, whoever says it."""
+        settled = await self._settle(work, permit, blame)
+        settled.outcome = self._masked(settled.outcome)
+        if isinstance(settled.result, Outcome):
+            settled.result = self._masked(settled.result)
+        return settled
+
+    def _masked(self, outcome: Outcome) -> Outcome:
+        return replace(outcome, detail=self._functions.mask(outcome.detail)) if outcome.detail else outcome
+
+    async def _settle(self, work: QueuedRequest, permit: Permit, blame: Blame) -> Settled[Understood | Outcome | End]:
         key, stored = f"{work.id} {work.url}", unpack(work.data)
         request = Request(
             work.url,
@@ -73,6 +97,12 @@ class JobHandler:
             return Settled(Outcome(Code.PARSE_ERROR, detail=said))
         try:
             fetched = await self._fetch(task, permit, self._judging(key, request))
+            if str(work.id) in self._strays:
+                return Settled(fetched.outcome, End.LEFT_OUT)
+            if fetched.outcome.code is Code.NOT_MODIFIED:
+                return Settled(
+                    replace(fetched.outcome, code=Code.HTTP_ERROR, detail="304 Not Modified: it has no body")
+                )
             if fetched.reply is None or not fetched.outcome.ok:
                 return Settled(fetched.outcome)
             self._reading.add(work.id)
@@ -80,6 +110,7 @@ class JobHandler:
             return Settled(fetched.outcome, understood, size=len(fetched.reply.body))
         finally:
             self._reading.discard(work.id)
+            self._strays.discard(str(work.id))
             self._memory.release(str(work.id))
 
     async def _fetch(self, task: Task, permit: Permit, read: Read | None) -> Fetched | Answered:
@@ -115,6 +146,8 @@ class JobHandler:
         reply = JobReply(raw, request, self._functions.arguments)
         collected = Collected(self._functions, work, raw.url)
         following = self._functions.next_page(work, stored, reply)  # first: readers may change the document
+        if isinstance(following, Outcome):
+            return following
         try:
             await self._functions.readers[work.reader].each(key, collected.add, reply)
         except Mistake as mistake:

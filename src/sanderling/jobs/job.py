@@ -157,6 +157,10 @@ class Job:
                     f"{self.name} has no argument {name!r}; expected {f'one of: {known}' if known else 'none'}"
                 )
             found[name] = _argument(name, value, self.arguments[name])
+        for name, value in found.items():
+            if not _is_kept(value):
+                kind = _KINDS.get(type(self.arguments[name]), "a value")
+                raise JobError(f"argument {name} is {value!r:.100}, expected {kind} that can be written as JSON")
         return found
 
     def __repr__(self) -> str:
@@ -178,6 +182,14 @@ def _argument(name: str, value: object, default: Argument) -> Argument:
         return msgspec.convert(value, kind, strict=not isinstance(value, str))
     except msgspec.ValidationError:
         raise JobError(f"argument {name} is {value!r}, expected {_KINDS[kind]} like {default!r}") from None
+
+
+def _is_kept(value: Argument) -> bool:
+    """Whether the folder of a job can keep it, and know it again: no NaN, no infinity, no half of a character."""
+    try:
+        return bool(msgspec.json.decode(msgspec.json.encode(value)) == value)
+    except (ValueError, msgspec.MsgspecError):
+        return False
 
 
 _KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}

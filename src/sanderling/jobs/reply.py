@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from sanderling.apis.conditions import JsonReply
+from sanderling.apis.json_bodies import charset_of
 from sanderling.jobs.request import Request, resolve
 from sanderling.task import Headers, Reply
 
 SHOWN = 60  # bytes of a body that an error quotes
 
 _BYTE = re.compile(r"\(byte (\d+)\)")
-_CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
 
 
 class JobReply:
@@ -57,14 +57,13 @@ class JobReply:
     def json(self) -> Any:  # noqa: ANN401 - whatever JSON the host has sent
         """The body as JSON, decoded once. Raises ValueError, with the place and the bytes there, if it is none."""
         if not self.parsed.is_json:
-            raise ValueError(f"the body is no JSON: {self.parsed.error}; it has {self._show(self.parsed.error)}")
+            raise ValueError(f"the body {self.parsed.error}; it has {self._show(self.parsed.error)}")
         return self.parsed.document
 
     def text(self) -> str:
         """The body as text, in the charset that it is said to have, or in UTF-8."""
-        named = _CHARSET.search(self.header("Content-Type") or "")
         try:
-            return self.body.decode(named[1] if named else "utf-8", errors="replace")
+            return self.body.decode(charset_of(self.raw), errors="replace")
         except LookupError:
             return self.body.decode(errors="replace")
 

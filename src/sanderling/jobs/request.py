@@ -11,6 +11,7 @@ import msgspec
 
 from sanderling.apis.paging import Paging
 from sanderling.apis.paging_chain import Chain
+from sanderling.jobs import json_values
 from sanderling.redact import redact_url
 from sanderling.stores.frontier_file import KEY
 from sanderling.task import Headers
@@ -62,7 +63,7 @@ class Request:
     def _encode(self, json: object) -> None:
         if self.body is not None:
             raise ValueError("both json and body are given, expected one of them")
-        self.body = msgspec.json.encode(json)
+        self.body = json_values.encode(json)
         if not any(name.lower() == "content-type" for name, _ in self.pairs):
             self.headers = (*self.pairs, ("Content-Type", "application/json"))
 

@@ -68,9 +68,9 @@ class JobRun:
         self._first_reader = job.first_reader
         meta = folder.frontier.meta
         self._spent = Spent(meta.requests, meta.records)
-        scope = frozenset(hosts)
+        self._scope = scope = frozenset(hosts)
         self._credentials = make_credentials(job, folder, scope, tools)
-        self._functions = JobFunctions(job, folder.arguments, scope, self._credentials, tools.watch)
+        self._functions = JobFunctions(job, folder.arguments, self._credentials, tools.watch)
         self._start = start_function(job, tools.watch)
         writer: JobWriter = Writer(JobSink(folder, tools.desk), lambda: self._spent.requests, tools.clock)
         self._loader: Loader[JobHost] = Loader(folder.frontier.take_requests, tools.desk, tools.clock, rules.again[-1])
@@ -80,7 +80,12 @@ class JobRun:
         tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login) else set()
         within = ScopedSender(tools.http, scope | tokens, self._spent)
         handler = JobHandler(
-            tools.make_fetcher(within, job.name), self._functions, tools.memory, tools.clock, self.stop
+            tools.make_fetcher(within, job.name),
+            within.strays,
+            self._functions,
+            tools.memory,
+            tools.clock,
+            self.stop,
         )
         self.engine = Engine(self.source, handler, writer, tools.limiter, tools.clock, rules)
 
@@ -94,7 +99,7 @@ class JobRun:
         if not frontier.meta.begun:
             await self._begin()
         if self.source.counts[End.LEFT_OUT]:  # the scope may be another
-            self.source.counts[End.LEFT_OUT] -= sum(frontier.reopen(End.LEFT_OUT).values())
+            self.source.counts[End.LEFT_OUT] -= frontier.reopen_at(self._scope)
         frontier.clear_aside()
         for where, number in frontier.waiting_by_priority().items():
             self.source.add_waiting(where, number)
@@ -150,7 +155,7 @@ class JobRun:
         try:
             await self._start.each(START, take, self.folder.arguments)
         except Mistake as mistake:
-            raise JobError(f"start of {self.job.name}: {mistake}") from None
+            raise JobError(self._functions.mask(f"start of {self.job.name}: {mistake}")) from None
         self.folder.begin(found)
         self.folder.frontier.note(begun=True)
 

@@ -46,6 +46,11 @@ class Bounds:
     patience: float = 600.0
 
 
+def out_of_scope(host: str, hosts: Collection[str]) -> str:
+    """Why a request is left out. The first word is the host, by which `RequestFrontier.reopen_at` finds it again."""
+    return f"{host} is out of scope; hosts of the job: {', '.join(sorted(hosts)[:5])}"
+
+
 class JobSource(Backlog[JobHost, QueuedRequest]):
     """Hosts with the requests that wait for them, and how many came to which end."""
 
@@ -93,22 +98,25 @@ class JobSource(Backlog[JobHost, QueuedRequest]):
             self.withhold(host)
             return False
         if host.name not in self._bounds.hosts:
-            why = f"{host.name} is out of scope; hosts of the job: {', '.join(sorted(self._bounds.hosts))}"
-            self._end(host, queued, Outcome(Code.REFUSED, detail=why[:400]), End.LEFT_OUT, requests=0)
+            why = out_of_scope(host.name, self._bounds.hosts)
+            self._end(host, queued, Outcome(Code.REFUSED, detail=why), End.LEFT_OUT, requests=0)
             return False
         return True
 
     # What became of it.
 
-    def settled(self, host: JobHost, work: QueuedRequest, settled: Settled[Understood | Outcome], now: float) -> None:
+    def settled(
+        self, host: JobHost, work: QueuedRequest, settled: Settled[Understood | Outcome | End], now: float
+    ) -> None:
         """The host answered."""
         del now
         result = settled.result
         if isinstance(result, Understood):
             self._keep(host, work, settled.outcome, result, settled.size)
         else:
-            outcome = settled.outcome if result is None else result
-            self._end(host, work, outcome, End.FAILED, requests=host.failures(work.key) + 1)
+            outcome = result if isinstance(result, Outcome) else settled.outcome
+            end = result if isinstance(result, End) else End.FAILED
+            self._end(host, work, outcome, end, requests=host.failures(work.key) + 1)
 
     def _keep(self, host: JobHost, work: QueuedRequest, outcome: Outcome, found: Understood, size: int) -> None:
         if self.is_full:  # since it was sent: it is asked for again by a run that may have more
@@ -116,7 +124,6 @@ class JobSource(Backlog[JobHost, QueuedRequest]):
             return
         self.bytes += size
         self.spent.records += len(found.records)
-        self.counts[End.FAILED] += sum(each.outcome is not None for each in found.found)
         self._add(
             host,
             EndedRequest(

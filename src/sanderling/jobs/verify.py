@@ -78,6 +78,9 @@ def _check_records(path: Path, meta: frontier_file.Meta, proof: JobProof) -> Non
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             proof.say(f"{path.name} line {number} (byte {offset}): no JSON: {error}")
         checksum, offset, proof.records = zlib.crc32(line, checksum), offset + len(line), proof.records + 1
+    surplus = path.stat().st_size - meta.watermark if path.exists() else 0
+    if meta.closed and surplus > 0:  # else a run may just write it, or was killed as it did; the next run removes it
+        proof.say(f"{path.name} has {surplus} bytes behind the {meta.watermark} that {FRONTIER} knows of")
     if offset != meta.watermark:
         proof.say(f"{path.name} has {offset} bytes, expected {meta.watermark}")
     if proof.records != meta.records:

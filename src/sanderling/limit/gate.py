@@ -194,14 +194,15 @@ class Gate(Lane):
 
     def obey(self, rules: GateRules, now: float) -> None:
         """Keep to other rules from now on; who waits already waits by them too."""
-        interval, slack = self.interval, self.slack
+        interval = self.interval
         self._rules = rules
         if self.strategy is not None:
             self.strategy.bound(rules.pace)
         self._retime(now)
-        if self.interval > interval:
+        if rules.cap is not None:
             # Counting from when the last request really left, which may have been ahead of its pace.
-            self.ready += slack
+            self.ready = max(self.ready, self.left + self.interval - self.slack)
+        if self.interval > interval:
             self.epoch = self.serial
         self.settle()
 
@@ -272,8 +273,6 @@ class Gate(Lane):
         return self._opened_by_failure(feedback, now) or (news and strategy.failed(self, now))
 
     def _served(self, strategy: Strategy, feedback: Feedback, now: float, *, fresh: bool) -> bool:
-        if feedback.blame is not None:
-            self.excused += feedback.blame.failures
         if self.breaker is not None and self.breaker.succeeded(now, self._rules.rng):
             self.generation = self.serial
             self.failed = 0  # an opening that its first probe undoes has taught nothing, and others began anew already

@@ -6,6 +6,7 @@ were, window by window, so that a strategy is asked once per window and not once
 """
 
 from array import array
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -52,6 +53,7 @@ class Lane:
         "fresh",
         "generation",
         "interval",
+        "left",
         "mean",
         "opened",
         "plain",
@@ -67,6 +69,7 @@ class Lane:
         self.ready = ready  # when the next request may leave
         self.interval = interval
         self.slack = slack  # seconds ahead of an even pace that a request may leave
+        self.left = -inf  # when the last request did
         self.serial = self.ended = self.delivered = 0  # permits given, reported or released, answered with "served"
         self.epoch = self.generation = 0  # serials of the last permit before the rate fell, and the breaker moved
         self.room = AMPLE_ROOM  # how many may be in flight: more would only wait at the host
@@ -93,6 +96,7 @@ class Lane:
         """Book a request that leaves at `now`; its serial number."""
         earliest = now - self.slack
         self.ready = (max(earliest, self.ready)) + self.interval * cost
+        self.left = now
         self.serial += 1
         return self.serial
 

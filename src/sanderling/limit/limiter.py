@@ -23,7 +23,7 @@ from sanderling.limit.rules import LimiterRules
 from sanderling.limit.sharing import SCOPES, Scope, Sharing
 from sanderling.limit.snapshot import HostView, Snapshot, view
 from sanderling.limit.tickets import Tickets
-from sanderling.limit.tombstones import decode, encode
+from sanderling.limit.tombstones import AT_ONCE, decode, encode
 from sanderling.limit.turnstile import WAITS, Turnstile
 
 
@@ -152,6 +152,13 @@ class Limiter:
         """How many failures in a row of one item are improbable at `host`, by what its other items have shown."""
         return self._hosts.gate(host).most_failures
 
+    def excuse(self, host: str, failures: int) -> None:
+        """An item of `host` was answered well after so many failures in a row: such failures say nothing of an item.
+
+        Whoever understands answers says so: a page that is served in the place of an item is no good answer.
+        """
+        self._hosts.gate(host).excused += failures
+
     def probe_now(self, host: str) -> bool:
         """Let the next probe of `host` leave at once, if its circuit has just opened; whether that was done.
 
@@ -279,6 +286,15 @@ class Limiter:
         """The same in pieces, each made when it is asked for: with many hosts, others want a turn in between."""
         now = self._now()
         return encode(self._hosts.stones(now), now, self._clock.wall())
+
+    def take_news(self) -> bytes:
+        """The same of a few hosts that were penalised for longer than a moment since this was last asked for, if any.
+
+        It takes a millisecond at most, however many hosts there are: for whoever is killed between two saves.
+        """
+        now = self._now()
+        stones = list(self._hosts.take_penalised(AT_ONCE - 1))
+        return b"".join(encode(iter(stones), now, self._clock.wall())) if stones else b""
 
     def restore(self, saved: bytes) -> None:
         """Take up what `save` kept; the time that passed since counts. Raises ValueError for anything else."""

@@ -31,10 +31,11 @@ class Line:
     lowest tag is next. A job that asks for much cannot keep out one that asks for little.
     """
 
-    __slots__ = ("_count", "_head", "_jobs", "_tags", "_time")
+    __slots__ = ("_count", "_head", "_jobs", "_tags", "_time", "_waiting")
 
     def __init__(self) -> None:
-        self._jobs: dict[str, deque[Waiter]] = {}
+        self._jobs: dict[str, deque[Waiter]] = {}  # with those who have left from the middle
+        self._waiting: dict[str, int] = {}  # without them
         self._tags: dict[str, float] = {}
         self._time = 0.0
         self._head: Waiter | None = None
@@ -46,11 +47,13 @@ class Line:
     def push(self, waiter: Waiter) -> None:
         """Stand at the end of the waiter's job."""
         queue = self._jobs.get(waiter.job)
-        if queue is None:
+        if queue is None or not self._waiting[waiter.job]:
             queue = self._jobs[waiter.job] = deque()
+            self._waiting[waiter.job] = 0
             # A job that was away has not saved up turns.
             self._tags[waiter.job] = max(self._tags.get(waiter.job, 0.0), self._time)
         queue.append(waiter)
+        self._waiting[waiter.job] += 1
         self._count += 1
 
     @property
@@ -63,8 +66,9 @@ class Line:
                 queue.popleft()
             if queue:
                 self._head = queue.popleft()
+                self._waiting[job] -= 1
             if not queue:
-                del self._jobs[job]
+                del self._jobs[job], self._waiting[job]
         return self._head
 
     def serve(self, cost: float) -> None:
@@ -74,9 +78,10 @@ class Line:
             self._time = self._tags[job]
             self._tags[job] += cost
             self.leave(self._head)
-            if not self._jobs:
+            if not self._count:
                 # Nobody is left to be fair to.
-                self._tags.clear()
+                for each in (self._jobs, self._waiting, self._tags):
+                    each.clear()
                 self._time = 0.0
 
     def leave(self, waiter: Waiter) -> None:
@@ -86,3 +91,4 @@ class Line:
             self._head = None
         else:
             waiter.gone = True
+            self._waiting[waiter.job] -= 1

@@ -22,6 +22,7 @@ LET_GO = 10  # times as many hosts as in memory, of which something is kept when
 ABANDONED = 310.0  # seconds after which a permit will hardly be reported or released: few requests take longer
 SWEPT = 4  # hosts looked at, for idleness, each time a new one is met: the sweep outruns the growth
 CENSUS = 4096  # hosts looked at each time the busiest are asked for
+LASTING = 2.0  # seconds of a penalty that a process which is killed must not forget; what is shorter is over by then
 LEADERS = 1024  # of whom so many are remembered for the next time
 
 
@@ -60,6 +61,7 @@ class Registry:
         self.busiest, self.busiest_scopes = Census(self.gates), Census(self.scopes)
         self.rejected = 0  # refusals ever met
         self.troubled: dict[str, Gate] = {}  # whose circuit is not closed
+        self._penalised: dict[str, None] = {}  # hosts of whose penalties `take_penalised` has not told yet
 
     def gate(self, host: str) -> Gate:
         """The gate of `host`, in whichever spelling. Raises HostError for what is no host."""
@@ -92,6 +94,15 @@ class Registry:
         yield from ((host, stone) for host, stone in self._tombstones.items() if stone.says_anything(now))
         yield from ((gate.host, stone) for gate in gates if (stone := gate.stone()).says_anything(now))
 
+    def take_penalised(self, most: int) -> Iterator[tuple[str, Tombstone]]:
+        """So many hosts that have asked for quiet, or whose circuit has opened, since they were last taken."""
+        for host in list(islice(self._penalised, most)):
+            del self._penalised[host]
+            gate = self._among(host).get(host)
+            stone = self._tombstones.find(host) if gate is None else gate.stone()
+            if stone is not None:
+                yield host, stone
+
     def recall(self, stones: Iterable[tuple[str, Tombstone]], now: float) -> None:
         """Take stones up again: known hosts heed them at once, others when they are met."""
         for host, stone in stones:
@@ -104,9 +115,12 @@ class Registry:
     def learn(self, permit: Permit, feedback: Feedback, now: float) -> None:
         """Take in how a permit's request went."""
         gate = permit.gate
-        before = gate.rejected
+        before, quiet, state = gate.rejected, gate.not_before, gate.state
         gate.learn(permit, feedback, now)
         self.rejected += gate.rejected - before
+        shut = state is State.CLOSED and gate.state is State.OPEN
+        if shut or gate.not_before > max(quiet, now + LASTING):
+            self._penalised[gate.host] = None
         if self._among(gate.host).get(gate.host) is gate:
             self._note(gate)
         else:

@@ -84,6 +84,11 @@ class Tombstones:
             missed.append((host, packed))
         return Tombstone(*PACKED.unpack(packed))
 
+    def find(self, host: str) -> Tombstone | None:
+        """What is kept of `host`."""
+        packed = self._kept.get(host)
+        return None if packed is None else Tombstone(*PACKED.unpack(packed))
+
     def items(self) -> Generator[tuple[str, Tombstone], None, None]:
         """Every host that is kept when the first is read, with its stone; also those that are exhumed meanwhile."""
         missed: list[tuple[str, bytes]] = []

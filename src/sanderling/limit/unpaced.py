@@ -56,6 +56,10 @@ class Unpaced:
         """How many failures in a row of one item are improbable."""
         return self._gate(host).most_failures
 
+    def excuse(self, host: str, failures: int) -> None:
+        """An item was answered well after so many failures in a row."""
+        self._gate(host).excused += failures
+
     def probe_now(self, host: str) -> bool:
         """Let the first probe of a breaker that has just opened leave at once; whether that was done."""
         return self._gate(host).probe_now(self._clock.now())

@@ -24,6 +24,7 @@ from sanderling.polling.schedule import Schedule
 from sanderling.stores.polling import LONGEST_PAUSE, PollingStore, PollingStoreError, Ran, Target
 
 EVERY = 0.2  # seconds between turns
+SLOW = 5.0  # that a turn may take before people are told
 AFTER_TROUBLE = 1.0  # the same while the database is not to be had
 HORIZON, REFILL = 10.0, 5.0  # seconds ahead that are loaded, and that must be
 AT_A_TIME = 5000  # targets that are loaded, heard of or written in one go
@@ -51,7 +52,8 @@ class Books:
     def __init__(self, store: PollingStore, schedule: Schedule, clock: Clock, heard: Heard) -> None:
         self.store = store
         self.schedule = schedule
-        self.trouble = ""  # why the database is not to be had, while it is not
+        self._trouble = ""
+        self._turning: float | None = None  # since when a turn is under way
         self._clock = clock
         self._heard = heard
         self._began = clock.now()
@@ -59,6 +61,12 @@ class Books:
         self._horizon = (float("-inf"), -1)
         self._pending: OrderedDict[int, Entry] = OrderedDict()
         self._poked = asyncio.Event()
+
+    @property
+    def trouble(self) -> str:
+        """Why the database is not to be had, while it is not."""
+        waits = 0.0 if self._turning is None else self._clock.now() - self._turning
+        return self._trouble or (f"the database has not answered for {waits:.0f} s" if waits > SLOW else "")
 
     @property
     def pending(self) -> int:
@@ -94,6 +102,7 @@ class Books:
 
     async def turn(self) -> None:
         """Write back, let go, hear, load. A database that is not to be had is noted, and asked again."""
+        self._turning = self._clock.now()
         try:
             await self._follow_wall()
             await self._write()
@@ -102,13 +111,15 @@ class Books:
         except PollingStoreError as error:
             if not error.transient:
                 raise
-            if not self.trouble:
+            if not self._trouble:
                 log.warning("polling_store_fails", why=str(error))
-            self.trouble = str(error)
+            self._trouble = str(error)
         else:
-            if self.trouble:
+            if self._trouble:
                 log.info("polling_store_works_again")
-            self.trouble = ""
+            self._trouble = ""
+        finally:
+            self._turning = None
 
     async def _follow_wall(self) -> None:
         moved = self._clock.wall() - self.wall(self._clock.now())

@@ -1,7 +1,7 @@
 """Find out what there is to poll, again and again, and make the targets accordingly."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from math import inf
 
 from sanderling.apis.polled import Discovered, PolledSource, Wanted
@@ -60,6 +60,7 @@ class DiscoveryLoop:
         self._one = asyncio.Lock()
         self._hurry = asyncio.Event()
         self._vanished = -inf  # when something live was not listed any more
+        self._unsaved: Discovered | None = None  # what was found while the database was not to be had
 
     @property
     def in_doubt(self) -> bool:
@@ -78,19 +79,23 @@ class DiscoveryLoop:
                 await self._clock.sleep(IDLE)
                 continue
             self._hurry.clear()
-            again = await self._try(store)
+            again = await self._try(self.once(store))
             now = self._clock.now()
             point = next_point(point, self.settings.full, now + EARLY)
-            timer = self._clock.call_later(min(again, point - now), self._hurry.set)
+            while self._unsaved is not None and self._clock.now() + SOONEST < point and not self._hurry.is_set():
+                await self._clock.sleep(SOONEST)
+                again = await self._try(self._settle(self._unsaved, store))
+            now = self._clock.now()
+            timer = self._clock.call_later(min(again, max(0.0, point - now)), self._hurry.set)
             try:
                 await self._hurry.wait()
             finally:
                 timer.cancel()
 
-    async def _try(self, store: PollingStore) -> float:
+    async def _try(self, look: Awaitable[object]) -> float:
         """Look now; in how many seconds to look again, if that is before the usual time."""
         try:
-            await self.once(store)
+            await look
         except DiscoveryError as error:
             outcome = error.outcome
             deferred = outcome is not None and outcome.code is Code.DEFERRED
@@ -110,20 +115,30 @@ class DiscoveryLoop:
         """Look now. What is known is polled on whatever comes of it. Raises DiscoveryError."""
         async with self._one:
             try:
-                discovered = await self._discover()
+                self._unsaved = discovered = await self._discover()
+            except SourceError as error:
+                raise _not_found(error) from None
+        await self._settle(discovered, store)
+        return discovered
+
+    async def _settle(self, discovered: Discovered, store: PollingStore) -> None:
+        """Make the targets what was found. Raises DiscoveryError; while the database is away, that is tried again."""
+        async with self._one:
+            try:
                 # First the event, or its documents would wait for it.
                 told = Told("", "", discovered.event, discovered.document, self._clock.wall())
                 await self._writer.keep(told)
                 self.last = discovered
                 await self.reconcile(store)
             except SourceError as error:
-                raise DiscoveryError(f"{error.outcome.code}: {error.outcome.detail}", error.outcome) from None
+                self._unsaved = None
+                raise _not_found(error) from None
             except PollingStoreError as error:
                 raise DiscoveryError(str(error)) from None
+        self._unsaved = None
         self.trouble = ""
         self._writer.measures.discovered(ok=True)
         self.found(discovered)
-        return discovered
 
     async def reconcile(self, store: PollingStore) -> None:
         """Make the targets what was last found, by the settings of now. Raises PollingStoreError."""
@@ -157,6 +172,12 @@ class DiscoveryLoop:
             raise SourceError(fetched.outcome)
         self._memory.release(fetched.reply.url)
         return fetched.reply
+
+
+def _not_found(error: SourceError) -> DiscoveryError:
+    outcome = error.outcome
+    why = outcome.detail if outcome.code is Code.DEFERRED else f"{outcome.code}: {outcome.detail}"
+    return DiscoveryError(why, outcome)
 
 
 def _kept(known: Iterable[Known], last: Discovered) -> Iterator[Wanted]:

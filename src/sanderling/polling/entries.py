@@ -34,6 +34,7 @@ class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
     promoted: float = -inf  # when it was last made due
     ran: float | None = None  # when it last came to its end, since it is in memory
     late: float = 0.0  # seconds, of its last run
+    took: float = 0.0  # seconds, the last time it was served, or cut off; 0 before that
     # Where it is.
     host: str = ""  # at which it is asked for
     stamp: int = 0  # its place in a line is the one with this number

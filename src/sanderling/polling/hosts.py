@@ -9,6 +9,7 @@ from sanderling.engine.classes import Class
 from sanderling.engine.hosts import HostState
 from sanderling.polling.cadence import stretch
 from sanderling.polling.entries import ClassKey, Entry
+from sanderling.polling.runs import Run
 
 # Of every ten runs, each class of targets that has something due gets one, whatever the others weigh. Where there are
 # more than five classes, they share half of the runs.
@@ -17,6 +18,7 @@ LOOKED_AT = 1023  # places of the heap that hold the ten earliest, whatever the 
 SPARE = 1000  # places in the heap for those that have left
 # Those that fell due are sorted in so many at a time: a hundred thousand at once must not hold up the one that is late.
 AT_ONCE = 500
+HANGS = 1.0  # seconds, at least, after which a request keeps nobody else from being asked for
 BURST = 0.2  # seconds in which at most `burst` requests that are not live begin at a host
 
 
@@ -121,6 +123,24 @@ class PolledHost(HostState):
     usual: Line = field(default_factory=Line)
     targets: int = 0  # that are asked for there
     begun: deque[float] = field(default_factory=deque)  # when those that are not live began lately
+    served: float = -inf  # when the last run began that brought what it should
+    took: float = inf  # seconds, that one; before the first, nobody can say what is long here
+    wrong: set[int] = field(default_factory=set)  # targets that were answered since, and not so
+
+    def serve(self, run: Run, seconds: float) -> None:
+        """A run brought what it should, after so long."""
+        run.entry.took = self.took = seconds
+        self.served = max(self.served, run.began)
+        self.wrong.clear()
+
+    def answers_wrongly(self, entry: Entry, since: float) -> bool:
+        """Whether it does so for whatever is asked: for several targets in a row, and none was served `since` then."""
+        self.wrong.add(entry.id)
+        return len(self.wrong) > 1 and self.served < since
+
+    def hangs_after(self, work: Run) -> float:
+        """Twice as long as the target took last, or another: a document that takes its time is no host that hangs."""
+        return max(HANGS, 2 * (work.entry.took or self.took))
 
     def slotless_due(self, now: float) -> float:
         """When something live is due."""

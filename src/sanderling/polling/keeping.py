@@ -20,6 +20,7 @@ from sanderling.stores.polling import Change, Documents, Op, PollingStoreError, 
 MOST_WAITING = 10_000  # targets whose parents are remembered; others ask again in their time
 LONGEST_STATUS = 255
 MOST_RECENT = 20  # changes that are remembered for people
+NOT_NOW = frozenset({Code.DEFERRED, Code.RATE_LIMITED, Code.CANCELLED})  # which are nobody's failure
 MOST_SHOWN = 10  # targets whose odd values are shown in the status
 
 log = logs.get(__name__)
@@ -122,7 +123,7 @@ def went_along(changes: Iterable[Change], document: Document) -> bool:
 
 def failed(outcome: Outcome) -> Result:
     """How a run ended that brought nothing."""
-    if outcome.code in (Code.DEFERRED, Code.RATE_LIMITED, Code.CANCELLED):
+    if outcome.code in NOT_NOW:
         return Result(f"not now: {outcome.detail or outcome.code}"[:LONGEST_STATUS], ok=False)
     said = f"error: {outcome.code}" + (f": {outcome.detail}" if outcome.detail else "")
     return Result(said[:LONGEST_STATUS], ok=False, failed=True)

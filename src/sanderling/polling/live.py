@@ -76,7 +76,7 @@ class LiveSettings:
             try:
                 paused = read_control(self._folder).paused
             except ValueError:  # who looks at the file for all else says so
-                paused = self.now is not None and not self.now.enabled
+                paused = self.now is None or not self.now.enabled
             texts |= {ENABLED: "false"} if paused else {}
         return texts
 
@@ -103,6 +103,6 @@ class LiveSettings:
         try:
             change_control(folder, lambda control: control.after("resume" if on else "pause"))
         except ValueError as error:
-            raise SettingError(f"{error}; repair the file, or remove it") from None
+            raise SettingError(f"{error}; repair the file, or: sanderling control FOLDER resume --replace") from None
         except FolderError as error:
             raise PollingStoreError(str(error), transient=True) from None

@@ -123,10 +123,8 @@ def _change(change: ChangeStatus) -> ChangeStatus:
 def _polling(status: PollingStatus) -> str:
     if not status.running:
         return f"ended after {count(status.ran, 'run')}"
-    if not status.enabled:
-        return "paused: nothing is polled until somebody resumes it"
     polled = status.targets.all - status.targets.paused
-    if status.store_trouble or not polled:
+    if status.store_trouble or not status.enabled or not polled:
         return status.doing
     if not status.accelerated:
         return f"polling {count(polled, 'target')}, none of them live"

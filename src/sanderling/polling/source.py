@@ -23,7 +23,7 @@ from sanderling.polling.cadence import pause
 from sanderling.polling.entries import Entry
 from sanderling.polling.handler import NOWHERE, Answer, PollingHandler
 from sanderling.polling.hosts import PolledHost
-from sanderling.polling.keeping import Keeper, failed
+from sanderling.polling.keeping import NOT_NOW, Keeper, failed
 from sanderling.polling.measures import Measures
 from sanderling.polling.needs import Needs
 from sanderling.polling.runs import Result, Run
@@ -164,6 +164,10 @@ class PollingSource:
         if run.over and answer.outcome is SUPERSEDED:
             run.tell(failed(answer.outcome))  # a later run says how it went
             return
+        if answer.document is not None or code is Code.NOT_MODIFIED:
+            host.serve(run, answer.seconds)
+        elif answer.outcome is SUPERSEDED:
+            entry.took = answer.seconds  # or one that takes longer by now would never be had
         own = self._blames_target(host, entry, answer.outcome, now)
         run.since = entry.usual if entry.ran is None else now - entry.ran  # `asked` is on a clock that somebody may set
         entry.runs += 1
@@ -239,10 +243,17 @@ class PollingSource:
             self._books.note(entry)
 
     def _blames_target(self, host: PolledHost, entry: Entry, outcome: Outcome, now: float) -> bool:
-        """Whether a failure is the target's own, and no outage: the host has answered others since the last run."""
+        """Whether a failure is the target's own, and no outage: the host has answered others since the last run.
+
+        What is live never pauses for long, whoever is to blame.
+        """
+        if outcome.ok or outcome.code in NOT_NOW:
+            return True
         # It may have been let go from memory meanwhile.
         ran = now - entry.interval if entry.ran is None else entry.ran
-        return not outcome.blames_host or (host.answered is not None and host.answered > ran)
+        if outcome.blames_host:
+            return host.answered is not None and host.answered > ran
+        return not host.answers_wrongly(entry, ran) or entry.live
 
     def _pause(self, entry: Entry) -> float:
         """Seconds to stay away for the target's own failures."""

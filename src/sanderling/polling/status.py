@@ -8,6 +8,7 @@ import msgspec
 from sanderling.limit import HostView
 from sanderling.polling.measures import Late
 from sanderling.stores.polling import Change, Counts
+from sanderling.stores.process_identity import Process
 from sanderling.stores.status_file import read_status
 
 # As many as are shown of each; a status is written every second, however many targets there are.
@@ -128,6 +129,7 @@ class PollingStatus(msgspec.Struct, frozen=True, kw_only=True):
     recent: tuple[ChangeStatus, ...]  # the last MOST_RECENT changes, oldest first
     next: tuple[NextStatus, ...]  # the MOST_NEXT targets that are due first, in that order
     classes: dict[str, int] = {}  # requests, by class of work: what is live, and what is not
+    process: Process | None = None  # by which its end is known at once, on the same machine
     system: str = "polling"
 
     @property
@@ -156,7 +158,7 @@ class PollingStatus(msgspec.Struct, frozen=True, kw_only=True):
         if self.store_trouble:
             return "waiting for the database"
         if not self.enabled:
-            return "switched off by the settings"
+            return "paused: nothing is polled until somebody resumes it"
         if not self.targets.all:
             return "looking for what to poll"
         if self.targets.paused == self.targets.all:

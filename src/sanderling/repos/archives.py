@@ -122,13 +122,16 @@ class Archive:
             return None
         return Footer.decode(self._bytes(self.size - FOOTER.size, FOOTER.size), self.size - FOOTER.size)
 
-    def blocks(self) -> Iterator[Block]:
-        """All sound blocks, in the order of the file; each one in memory."""
+    def blocks(self, start: int = 0) -> Iterator[Block]:
+        """All sound blocks from a byte on, in the order of the file; each one in memory."""
         if self._reader is None:
             for offset, size in self._chain():
-                yield decode_block(self._bytes(offset, size), offset)
+                if offset >= start:
+                    yield decode_block(self._bytes(offset, size), offset)
             return
         for entry in self._entries():
+            if entry.offset < start:
+                continue
             try:
                 yield self._block(entry)
             except RcaError as error:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sanderling.apis.atproto import Category
 from sanderling.engine.hosts import HostState
+from sanderling.limit.feedback import REFUSALS
 from sanderling.outcome import Code
 from sanderling.stores.ports import Due
 
@@ -43,6 +44,7 @@ class RepoHost(HostState):
     elsewhere: dict[str, str] | None = None  # DIDs whose address is spelled otherwise than `url`, and how
     reason: Category = Category.UNKNOWN  # why it was set aside
     group: int = 0  # the due time that stands on disk for what waits, Unix seconds
+    due_at: int = 0  # when it is next asked how it is, in Unix seconds, if it was set aside
     stored: int = 0  # how many wait on disk, and not in memory
     unread: list[Due] | None = None  # where to go on reading those that waited while it was away
     loading: bool = False  # whether they are being read
@@ -59,8 +61,9 @@ class RepoHost(HostState):
         return max(min(rps, LEAST_RPS), rps / (1 << halvings))
 
     def is_hopeless(self, wait: float, patience: float, first_patience: float, longest_pace: float) -> bool:
-        """See `HostState`. A host that refuses us exists, so all our patience is for it."""
-        if self.trouble is not None and self.trouble.code is Code.RATE_LIMITED:
+        """See `HostState`. A host that refuses us exists, by 429 or by 503, so all our patience is for it."""
+        said = self.trouble
+        if said is not None and (said.code is Code.RATE_LIMITED or said.status in REFUSALS):
             first_patience = patience
         return HostState.is_hopeless(self, wait, patience, first_patience, longest_pace)
 

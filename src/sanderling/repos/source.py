@@ -204,11 +204,15 @@ class RepoSource:
 
     def leave(self, host: RepoHost, outcome: Outcome, due: float) -> None:
         """The host does not answer: what waits for it goes to disk, with its reason and its due time."""
-        host.reason = category_of(outcome)
-        host.group = self._due_in(max(0.0, due - self._clock.now()))
+        host.due_at = self._due_in(max(0.0, due - self._clock.now()))
+        if host.aside:
+            # What waits keeps its due time, by which it is found.
+            self._writer.add(HostAside(host.name, host.reason.value, host.due_at))
+            return
+        host.reason, host.group = category_of(outcome), host.due_at
         self._measures.blocked += 1
         self.hosts_aside += 1
-        self._writer.add(HostAside(host.name, host.reason.value, host.group))
+        self._writer.add(HostAside(host.name, host.reason.value, host.due_at))
         dids = host.pop_all()
         self.waiting -= len(dids)
         for did in dids:

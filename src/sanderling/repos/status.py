@@ -12,6 +12,7 @@ from sanderling.repos.hosts import RepoHost
 from sanderling.repos.segments import Segments
 from sanderling.repos.source import ARCHIVED
 from sanderling.stores.ports import ProgressView
+from sanderling.stores.process_identity import Process
 from sanderling.stores.status_file import read_status
 
 SUCCESS = "success"  # "archived", under the name that dashboards know it by
@@ -58,6 +59,7 @@ class RepoStatus:
     pace: str = "governor"  # what moves the pace of hosts
     set_aside: int = 0  # DIDs that are left, since their host did not answer or refused them for too long
     classes: dict[str, int] = field(default_factory=dict)  # requests of this run, by class of work
+    process: Process | None = None  # by which its end is known at once, on the same machine
 
     @property
     def archived(self) -> int:
@@ -133,7 +135,7 @@ class RepoWatch:
 
 def _host(view: HostView, host: RepoHost) -> HostStatus:
     trouble = "" if host.trouble is None else category_of(host.trouble).value
-    due = float(host.group) if host.aside else 0.0
+    due = float(host.due_at) if host.aside else 0.0
     return HostStatus(view, host.size, host.waiting, len(host.streak or ()), host.aside, trouble, due)
 
 

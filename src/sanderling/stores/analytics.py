@@ -33,10 +33,22 @@ EXPECTED = "expected sqlite:PATH or postgresql://user@host:5432/database"
 class AnalyticsError(Exception):
     """The database cannot be used, or not now; nothing was written. The message says where, and what was found."""
 
-    def __init__(self, message: str, *, transient: bool = True, answered: bool = False) -> None:
+    def __init__(self, message: str, *, transient: bool = True, answered: bool = False, full: bool = False) -> None:
         super().__init__(message)
+        self.full = full  # whether there is no room, which somebody has to make
         self.transient = transient  # whether the same may go well later; otherwise it is the data's fault, or a setting
         self.answered = answered  # whether it can be reached, and fails at this: that may be about the data alone
+
+    def given_up(self, tries: int) -> "AnalyticsError":
+        """The same for whoever does not try again."""
+        return AnalyticsError(
+            f"{self}; after {tries} tries", transient=self.transient, answered=self.answered, full=self.full
+        )
+
+    @property
+    def stays(self) -> bool:
+        """Whether it may fail for ever: the database has answered, or has no room."""
+        return self.full or self.answered
 
 
 class PostRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from sanderling.extras import load
 from sanderling.stores.analytics import EXPECTED, AnalyticsError, AnalyticsStore
-from sanderling.stores.sqlite_queue import Desk
+from sanderling.stores.analytics_store import SqlAnalytics
+from sanderling.stores.database import Desk
 
 WRITERS, READERS = 6, 4  # five batches at once and whoever sends messages; and people who look
 
@@ -23,13 +24,12 @@ async def open_analytics(url: str, desk: Desk, *, writers: int = WRITERS, reader
         raise ValueError(f"{writers} connections to write and {readers} to look, expected 1 or more of each")
     # By name and only now: a command that needs neither should load neither, and asyncpg is an extra.
     kind, _, path = url.partition(":")
-    store: AnalyticsStore
     if kind == "sqlite" and path:
-        sqlite = importlib.import_module("sanderling.stores.analytics_sqlite")
-        store = await sqlite.open_sqlite_analytics(Path(path), desk)
-        return store
-    if kind not in ("postgresql", "postgres"):
+        sqlite = importlib.import_module("sanderling.stores.analytics_sqlite_tables")
+        database = await sqlite.open_database(Path(path), desk)
+    elif kind in ("postgresql", "postgres"):
+        postgres = load("sanderling.stores.analytics_postgres_tables", "PostgreSQL")
+        database = await postgres.open_database(url, writers, readers)
+    else:
         raise AnalyticsError(f"{kind[:20]!r} is no kind of database; {EXPECTED}", transient=False)
-    postgres = load("sanderling.stores.analytics_postgres", "PostgreSQL")
-    store = await postgres.open_postgres_analytics(url, writers=writers, readers=readers)
-    return store
+    return SqlAnalytics(database)

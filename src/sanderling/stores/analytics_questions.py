@@ -10,7 +10,7 @@ Tricky bits:
 """
 # ruff: noqa: S608 - all names are ours, all values are parameters
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from math import isnan
 from typing import Any, NamedTuple, get_args
@@ -42,9 +42,8 @@ from sanderling.stores.analytics_rows import (
     POST_COLUMNS,
     TIME_COLUMNS,
 )
+from sanderling.stores.database import POSTGRES, SQLITE, Dialect, Row
 from sanderling.stores.polling_rows import LARGEST, SMALLEST, is_text
-
-Row = Sequence[Any]  # of a database
 
 MOST_ROWS = 10_000  # of a page
 MOST_GROUPS = 100_000  # that are summed up: of days and sentiments, some 90 years
@@ -60,16 +59,29 @@ NOTHING = "1 = 0"
 REPLAYABLE, WITHOUT_MESSAGE = "NOT replayed AND message IS NOT NULL", "message IS NULL"
 
 
-class Dialect(NamedTuple):
-    """How a database says things."""
+class Keywords(NamedTuple):
+    """How a database says what the keywords of a post are."""
 
-    seconds: str  # Unix seconds of a time; {0} is the column
-    moment: str  # the time of Unix seconds
-    day: str  # how many days a time is after 1970
-    keywords: str  # the list of keywords as rows `item`
+    rows: str  # the list of keywords as rows `item`
     keyword: str  # of such a row
     aspect: str
-    numbered: Callable[[str], str]  # a statement with marks as the database wants them, instead of "?"
+
+
+KEYWORDS = {
+    SQLITE: Keywords(
+        rows="json_each(keywords) AS item",
+        keyword="""CAST(CASE item.type WHEN 'text' THEN item.value
+            WHEN 'object' THEN json_extract(item.value, '$.keyword') END AS TEXT)""",
+        aspect="""CAST(coalesce(
+            CASE item.type WHEN 'object' THEN json_extract(item.value, '$.aspect') END, '') AS TEXT)""",
+    ),
+    POSTGRES: Keywords(
+        rows="jsonb_array_elements(keywords) AS item (value)",
+        keyword="""(CASE jsonb_typeof(item.value) WHEN 'string' THEN item.value #>> '{}'
+            ELSE item.value ->> 'keyword' END) COLLATE "C\"""",
+        aspect="""coalesce(item.value ->> 'aspect', '') COLLATE "C\"""",
+    ),
+}
 
 
 class Question(NamedTuple):
@@ -296,10 +308,11 @@ def _check_groups(rows: Sequence[Row]) -> None:
 
 def frequent_keywords(meant: Condition, most: int, dialect: Dialect) -> Question:
     """Keyword, aspect, posts, mean score. A post that has one twice counts once."""
+    said = KEYWORDS[dialect]
     sql = f"""SELECT keyword, aspect, count(*), avg(score) FROM (
-            SELECT DISTINCT post_analytics.id, {dialect.keyword} AS keyword, {dialect.aspect} AS aspect,
+            SELECT DISTINCT post_analytics.id, {said.keyword} AS keyword, {said.aspect} AS aspect,
                 overall_sentiment_score AS score
-            FROM (SELECT * FROM post_analytics WHERE {meant.sql}) AS post_analytics CROSS JOIN {dialect.keywords}
+            FROM (SELECT * FROM post_analytics WHERE {meant.sql}) AS post_analytics CROSS JOIN {said.rows}
         ) AS found WHERE keyword IS NOT NULL GROUP BY keyword, aspect
         ORDER BY count(*) DESC, keyword, aspect LIMIT ?"""
     return Question(sql, (*meant.values, bounded(most)))

@@ -8,16 +8,17 @@ are at fault: each becomes an error of storage, in the place of the item that it
 stored, since a post should not go for what others wrote below it.
 """
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from itertools import count, islice
 from math import isfinite
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from sanderling.outcome import Code
 from sanderling.stores.analytics import AnalyticsError, Batch, CommentRow, ErrorRow, PostRow
+from sanderling.stores.database import UNWRITABLE, Trouble, encoded
 from sanderling.stores.polling_rows import LARGEST, SMALLEST, legible
 
 POST_COLUMNS = PostRow.__struct_fields__
@@ -41,9 +42,6 @@ LONGEST_EVENT, LONGEST_CONTENT, LONGEST_COMMENT_ID = 256, 128, 256  # characters
 LONGEST_WHY = 500  # characters: some quote what they were given
 
 Key = tuple[str, str, str]
-ENCODER = msgspec.json.Encoder()
-# What cannot even be written down: half a character, a number of more bits, what is nested too deep.
-UNWRITABLE = (UnicodeEncodeError, OverflowError, RecursionError)
 
 _crawled = attrgetter("crawled_at", "analyzed_at", "event_id")
 
@@ -53,6 +51,15 @@ class RefusedError(AnalyticsError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, transient=False)
+
+
+def raised(message: str, trouble: Trouble) -> AnalyticsError:
+    """The error of the port."""
+    if trouble is Trouble.REFUSED:
+        return RefusedError(message)
+    answered = trouble in (Trouble.BUSY, Trouble.FAILED, Trouble.BROKEN)
+    transient = trouble in (Trouble.BUSY, Trouble.FAILED, Trouble.AWAY, Trouble.FULL)
+    return AnalyticsError(message, transient=transient, answered=answered, full=trouble is Trouble.FULL)
 
 
 class Noted(NamedTuple):
@@ -228,25 +235,6 @@ def _is_moment(seconds: float | None) -> bool:
 
 def _is_writable(value: object) -> bool:
     try:
-        return b"\\u0000" not in ENCODER.encode(value)
+        return "\\u0000" not in encoded(value)
     except UNWRITABLE:
         return False
-
-
-def written(value: object) -> str:
-    """A value as JSON."""
-    return ENCODER.encode(value).decode()
-
-
-def values_of(columns: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
-    """What gives the values of a row for SQLite, in the order of columns."""
-    plain = attrgetter(*columns)
-    json = [place for place, name in enumerate(columns) if name in JSON_COLUMNS]
-
-    def values(row: msgspec.Struct) -> Sequence[Any]:
-        found = [*plain(row)]
-        for place in json:
-            found[place] = written(found[place])
-        return found
-
-    return values if json else plain

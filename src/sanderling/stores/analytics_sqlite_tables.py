@@ -1,32 +1,36 @@
 """The SQLite file of `events`: made, known again, and brought from one revision to another."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 from sanderling.stores.analytics import VERSION, AnalyticsError
 from sanderling.stores.analytics_migrate import VERSION_TABLE, check, known, steps
-from sanderling.stores.analytics_rows import UNWRITABLE, RefusedError
-from sanderling.stores.durable import FULL, FolderError
-from sanderling.stores.durable import plainly as plainly_of_disk
+from sanderling.stores.analytics_rows import raised
+from sanderling.stores.database import Desk
+from sanderling.stores.sqlite_database import SqliteDatabase, plainly
 from sanderling.stores.sqlite_file import BUSY_SECONDS, Kind, open_file
 
 OLDEST = (3, 35, 0)  # the first that gives back what it has inserted, and removes columns
 # The tables are made by the revisions.
 ANALYTICS = Kind("store of analytics", 0x53414E41, VERSION, ())  # "SANA"
-# What passes by itself, or when somebody makes room.
-PASSING = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-# What may be about one page of the file, or one statement.
-PARTIAL = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOMEM}
 
 
-def open_tables(path: Path) -> sqlite3.Connection:
+async def open_database(path: Path, desk: Desk) -> SqliteDatabase:
+    """The file at `path`, made where there is none. Its work is done by `desk`. Raises AnalyticsError."""
+    return await desk(_open, path, desk)
+
+
+def _open(path: Path, desk: Desk) -> SqliteDatabase:
+    return SqliteDatabase(path, _open_tables(path), desk, raised)
+
+
+def _open_tables(path: Path) -> sqlite3.Connection:
     """The file at `path`, made where there is none, if it is at the last revision. Raises AnalyticsError."""
     if sqlite3.sqlite_version_info < OLDEST:
         message = f"SQLite here is {sqlite3.sqlite_version}, expected {'.'.join(map(str, OLDEST))} or later"
         raise AnalyticsError(message, transient=False)
-    with plainly(path):
+    with plainly(path, raised):
         db = open_file(path, ANALYTICS)
         try:
             found = _revision(db)
@@ -44,7 +48,7 @@ def revision(path: Path) -> str | None:
     """Which one the file is at; None if it has no tables yet. Raises AnalyticsError, also if there is none."""
     if not path.exists():
         raise AnalyticsError(f"there is no {path}", transient=False)
-    with plainly(path), closing(open_file(path, ANALYTICS)) as db:
+    with plainly(path, raised), closing(open_file(path, ANALYTICS)) as db:
         return known(_revision(db), path)
 
 
@@ -57,7 +61,7 @@ def _revision(db: sqlite3.Connection) -> str | None:
 def migrate(path: Path, target: str) -> None:
     """Bring the file at `path` to a revision, all of it or nothing; made where there is none. Raises AnalyticsError."""
     run = steps()
-    with plainly(path):
+    with plainly(path, raised):
         open_file(path, ANALYTICS).close()
         with run.over_file(_connect(path)) as connection:
             # Others wait, and then find it done.
@@ -70,29 +74,3 @@ def _connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     db.execute("PRAGMA foreign_keys = OFF")
     return db
-
-
-@contextmanager
-def plainly(path: Path) -> Iterator[None]:
-    """Turn whatever the disk or SQLite raises into an AnalyticsError."""
-    try:
-        with plainly_of_disk(path), _refusals(path):
-            yield
-    except FolderError as error:
-        code = _code(error.__cause__)
-        raise AnalyticsError(str(error), transient=code in PASSING, answered=code in PARTIAL) from error
-
-
-@contextmanager
-def _refusals(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.IntegrityError, sqlite3.DataError, *UNWRITABLE) as error:
-        raise RefusedError(f"{path} refuses it: {error}") from error
-
-
-def _code(cause: BaseException | None) -> int:
-    """What went wrong, as SQLite counts it; 0 if that is nothing of SQLite's."""
-    if isinstance(cause, OSError):
-        return sqlite3.SQLITE_FULL if cause.errno in FULL else 0
-    return getattr(cause, "sqlite_errorcode", 0) & 0xFF

@@ -55,6 +55,8 @@ class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 NOTHING = Control()
+# Where nobody knows what is wanted: somebody may have paused it, or wanted hosts to be left alone.
+UNKNOWN = Control(paused=True)
 
 
 def read_control(folder: Path) -> Control:
@@ -88,11 +90,19 @@ def write_control(folder: Path, control: Control) -> None:
         sync_folder(folder)
 
 
-def change_control(folder: Path, change: Callable[[Control], Control]) -> Control:
-    """Change what is wanted, one writer at a time; what is wanted then. Raises FolderError or ValueError."""
+def change_control(folder: Path, change: Callable[[Control], Control], *, anew: bool = False) -> Control:
+    """Change what is wanted, one writer at a time; what is wanted then. Raises FolderError or ValueError.
+
+    With `anew`, a file that makes no sense is replaced: what it said is forgotten, and all is paused, then changed.
+    """
     with plainly(folder), _alone(folder):
-        before = read_control(folder)
-        control = change(before)
+        before: Control | None = None
+        try:
+            before = read_control(folder)
+        except ValueError:
+            if not anew:
+                raise
+        control = change(before or UNKNOWN)
         if control != before:
             write_control(folder, control)
     return control
@@ -127,12 +137,15 @@ def _alone(folder: Path) -> Iterator[None]:
 
 @dataclass(slots=True)
 class LiveControl:
-    """What is wanted of the system in a folder; `apply` is told when that changes."""
+    """What is wanted of the system in a folder; `apply` is told when that changes.
+
+    A file that makes no sense leaves everything as it was; at the start, that is paused.
+    """
 
     folder: Path
     apply: Callable[[Control], object]
     clock: Clock
-    now: Control = NOTHING
+    now: Control | None = None  # before the first look
     trouble: str = ""  # why the file is not heeded, if it is not
 
     async def run(self) -> None:
@@ -142,13 +155,13 @@ class LiveControl:
             await self.clock.sleep(EVERY)
 
     def look(self) -> None:
-        """Look now. A file that makes no sense leaves everything as it was."""
+        """Look now."""
         try:
             found = read_control(self.folder)
+            self.trouble = ""
         except ValueError as error:
+            found = self.now or UNKNOWN
             self.trouble = str(error)
-            return
-        self.trouble = ""
-        if found != self.now:
-            self.now = found
+        before, self.now = self.now or NOTHING, found
+        if found != before:
             self.apply(found)

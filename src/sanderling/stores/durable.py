@@ -22,7 +22,14 @@ sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 class FolderError(Exception):
-    """The folder of a crawl cannot be used, or not now. The message says what was found and what to do."""
+    """The folder of a crawl cannot be used, or not now. The message says what was `found` and what to do.
+
+    The latter is for those who end with it: who tries again by itself says only the former.
+    """
+
+    def __init__(self, found: str, advice: str = "") -> None:
+        super().__init__(f"{found}. {advice}" if advice else found)
+        self.found = found
 
 
 @contextmanager
@@ -33,47 +40,49 @@ def plainly(place: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise  # of whoever reads what we print: no disk has pipes
     except OSError as error:
-        raise FolderError(_of_disk(place, error)) from error
+        raise _of_disk(place, error) from error
     except sqlite3.ProgrammingError:
         raise  # ours, and loud
     except sqlite3.Error as error:
-        raise FolderError(_of_sqlite(place, error)) from error
+        raise _of_sqlite(place, error) from error
     except UnicodeDecodeError as error:  # SQLite's message quotes a damaged schema, which is no text any more
-        raise FolderError(_damaged(place, error)) from error
+        raise _damaged(place, error) from error
 
 
-def _of_disk(place: Path, error: OSError) -> str:
+def _of_disk(place: Path, error: OSError) -> FolderError:
     where = error.filename if isinstance(error.filename, str) else place
     if error.errno in FULL:
         return _full(place)
     if error.errno == errno.EIO:
-        return f"the disk under {where} reports an error ({error.strerror}). {AGAIN} Look at the disk, then run again."
-    return f"cannot use {where}: {error.strerror or error}"
+        found = f"the disk under {where} reports an error ({error.strerror})"
+        return FolderError(found, f"{AGAIN} Look at the disk, then run again.")
+    return FolderError(f"cannot use {where}: {error.strerror or error}")
 
 
-def _of_sqlite(place: Path, error: sqlite3.Error) -> str:
+def _of_sqlite(place: Path, error: sqlite3.Error) -> FolderError:
     # What the sqlite3 module itself finds, a text that is no UTF-8 for one, has no code; it means damage.
     match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF:
         case sqlite3.SQLITE_FULL:
             return _full(place)
         case sqlite3.SQLITE_IOERR:
             # SQLite has one word for a failing disk and for a file that may not grow.
-            return (
-                f"cannot write to {place} ({error}). {AGAIN} Make sure that the disk is well and not full; run again."
-            )
+            found = f"cannot write to {place} ({error}). Make sure that the disk is well and not full"
+            return FolderError(found, f"{AGAIN} Then run again.")
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return f"{place} is in use by another program. {AGAIN} Run again when that has ended."
+            found = f"{place} is in use by another program"
+            return FolderError(found, f"{AGAIN} Run again when that has ended.")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
-            return f"cannot use {place}: {error}"
+            return FolderError(f"cannot use {place}: {error}")
     return _damaged(place, error)
 
 
-def _damaged(place: Path, error: Exception) -> str:
-    return f"{place} is damaged, or not one of ours ({error}). Restore it from a copy, or choose an empty folder."
+def _damaged(place: Path, error: Exception) -> FolderError:
+    found = f"{place} is damaged, or not one of ours ({error})"
+    return FolderError(found, "Restore it from a copy, or choose an empty folder.")
 
 
-def _full(place: Path) -> str:
-    return f"cannot write to {place}: the disk is full. {AGAIN} Free some space and run again."
+def _full(place: Path) -> FolderError:
+    return FolderError(f"cannot write to {place}: the disk is full", f"{AGAIN} Free some space and run again.")
 
 
 # What a run that was killed before its ledger stood may have left, and what some file systems put in every folder.

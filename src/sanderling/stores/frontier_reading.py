@@ -136,3 +136,65 @@ def waits_of(db: sqlite3.Connection, host: str) -> HostWaits:
 def _has(db: sqlite3.Connection, table: str) -> bool:
     """Whether there is such a table, which some formats have not."""
     return db.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)).fetchone() is not None
+
+
+class KnownUrl(NamedTuple):
+    """A URL of a frontier, what became of it, and why that is so."""
+
+    id: int
+    url: str
+    depth: int
+    end: End
+    why: str
+
+
+def known_url(db: sqlite3.Connection, host: str, key: bytes) -> KnownUrl | None:
+    """The URL of a host that is known by this key."""
+    row = db.execute(
+        """SELECT url.id, url.url, url.depth, url.end, url.host, code.name FROM host
+        JOIN url ON url.host = host.id JOIN code ON code.id = url.code WHERE host.name = ? AND url.key = ?""",
+        (host, key),
+    ).fetchone()
+    if row is None:
+        return None
+    number, url, depth, end, host_id, code = row
+    if End(end) is End.WAITING:
+        return KnownUrl(number, url, depth, End.WAITING, _why_it_waits(db, number, host_id))
+    failure = db.execute("SELECT status, detail FROM failure WHERE id = ?", (number,)).fetchone()
+    return KnownUrl(number, url, depth, End(end), _reason(code, *(failure or (0, ""))))
+
+
+def _why_it_waits(db: sqlite3.Connection, number: int, host: int) -> str:
+    for table, column, key, what in (
+        ("aside", "host", host, "its host is set aside"),
+        ("again", "id", number, "failed"),
+    ):
+        if not _has(db, table):
+            continue
+        row = db.execute(
+            f"SELECT code.name, status, detail FROM {table} JOIN code ON code.id = code WHERE {table}.{column} = ?",  # noqa: S608 - ours
+            (key,),
+        ).fetchone()
+        if row is not None:
+            return f"{what}: {_reason(*row)}"
+    return "not asked for yet"
+
+
+def _reason(code: str, status: int, detail: str) -> str:
+    said = f"{code} (HTTP {status})" if status else code
+    return f"{said}: {detail}" if detail else said
+
+
+def host_names(db: sqlite3.Connection, most: int) -> list[str]:
+    """Some hosts."""
+    return [name for (name,) in db.execute("SELECT name FROM host ORDER BY name LIMIT ?", (most,))]
+
+
+def urls_of(db: sqlite3.Connection, host: str, most: int) -> Iterator[str]:
+    """Some URLs of a host that are kept."""
+    rows = db.execute(
+        """SELECT url.url FROM host CROSS JOIN url INDEXED BY url_known ON url.host = host.id
+        WHERE host.name = ? AND url.end BETWEEN 1 AND 3 LIMIT ?""",
+        (host, most),
+    )
+    return (url for (url,) in rows)

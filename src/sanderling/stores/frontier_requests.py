@@ -5,15 +5,14 @@ and what else is sent, as bytes that only the job understands.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sanderling.outcome import Outcome
 from sanderling.stores import frontier_reading
 from sanderling.stores.durable import plainly
 from sanderling.stores.frontier import Frontier
-from sanderling.stores.frontier_rows import Again, End, Ended, Failed, as_text
+from sanderling.stores.frontier_rows import Again, End, Ended, Failed
 
 LAST = -1001  # the priority of what is asked for after everything else; those of a job are -1000 to 1000
 
@@ -28,7 +27,6 @@ class FoundRequest(NamedTuple):
     reader: str
     priority: int = 0
     data: bytes | None = None
-    outcome: Outcome | None = None  # why it failed, if that is known without asking
 
 
 class QueuedRequest(NamedTuple):
@@ -60,6 +58,11 @@ class EndedRequest(Ended, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.end is not End.FETCHED and (self.records or self.found):
             raise ValueError(f"{self.url} ended {self.end.name} with records or further work, expected neither")
+
+    @property
+    def sent(self) -> int:
+        """Requests that were sent for it. What led out of scope was sent, and not followed."""
+        return self.requests if self.end is End.LEFT_OUT else super().sent
 
 
 class Progress(NamedTuple):
@@ -135,6 +138,26 @@ class RequestFrontier(Frontier):
                 "INSERT OR IGNORE INTO ranked SELECT host, ?, id FROM url WHERE id = ? AND end = 0", (LAST, queued.id)
             )
 
+    def reopen_at(self, hosts: Collection[str]) -> int:
+        """What was left out waits again if it leads to one of these hosts: the first word of its reason; how many."""
+        left_out = int(End.LEFT_OUT)
+        with self._transaction() as tally:
+            sql = "SELECT id, detail FROM failure WHERE id IN (SELECT id FROM url WHERE end = ?)"
+            ids = [(each,) for each, why in self._db.execute(sql, (left_out,)) if why.partition(" ")[0] in hosts]
+            codes = "SELECT name FROM code JOIN url ON code.id = url.code WHERE url.id = ?"
+            for each in ids:
+                ((code,),) = self._db.execute(codes, each)
+                tally[End.LEFT_OUT, code] -= 1
+            self._db.executemany("DELETE FROM failure WHERE id = ?", ids)
+            self._db.executemany("UPDATE url SET end = 0, code = 0 WHERE id = ?", ids)
+            self._db.executemany(
+                """INSERT INTO ranked SELECT url.host, request.priority, url.id
+                FROM url JOIN request ON request.id = url.id WHERE url.id = ? AND request.priority <> 0""",
+                ids,
+            )
+            tally[End.WAITING, ""] += len(ids)
+        return len(ids)
+
     def commit_requests(
         self,
         ended: Sequence[EndedRequest],
@@ -166,24 +189,18 @@ class RequestFrontier(Frontier):
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
         insert, following = self._db.execute, max(self._last_id(), self.meta.last_id) + 1
-        sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, ?, ?, ?, ?)"
-        requests, ranked, failures, new = [], [], [], Waiting()
-        for url, host, depth, key, reader, priority, data, outcome in found:
-            end, code = (0, 0) if outcome is None else (int(End.FAILED), self._codes[outcome.code])
-            if not insert(sql, (following, hosts[host], depth, end, code, key, url)).rowcount:
+        sql = "INSERT OR IGNORE INTO url (id, host, depth, end, code, key, url) VALUES (?, ?, ?, 0, 0, ?, ?)"
+        requests, ranked, new = [], [], Waiting()
+        for url, host, depth, key, reader, priority, data in found:
+            if not insert(sql, (following, hosts[host], depth, key, url)).rowcount:
                 continue
             requests.append((following, self._readers[reader], priority, data))
-            if outcome is not None:
-                failures.append((following, outcome.status, as_text(outcome.detail)))
-                tally[End.FAILED, str(outcome.code)] += 1
-            else:
-                new[host, priority] = new.get((host, priority), 0) + 1
-                if priority:
-                    ranked.append((hosts[host], priority, following))
+            new[host, priority] = new.get((host, priority), 0) + 1
+            if priority:
+                ranked.append((hosts[host], priority, following))
             following += 1
         self._db.executemany("INSERT INTO request VALUES (?, ?, ?, ?)", requests)
         self._db.executemany("INSERT INTO ranked VALUES (?, ?, ?)", ranked)
-        self._db.executemany("INSERT INTO failure (id, status, detail, requests) VALUES (?, ?, ?, 0)", failures)
         tally[End.WAITING, ""] += sum(new.values())
         return new
 

@@ -9,6 +9,7 @@
 | `instance_character_weapon` | instance, member, character, weapon | and what these did with their weapons |
 | `player_stats` | member, activity | all of it, added up (`instance_stats`) |
 | `raw_instance` | instance | what the API said, byte for byte, if no other store has it |
+| `record` | id | one record of an API without players: what the API said, as JSON, and none of the above |
 
 Tricky bits:
 
@@ -23,7 +24,7 @@ import sys
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 from sanderling.extras import load
 
@@ -32,7 +33,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports.zstd import ZstdCompressor, ZstdError, decompress
 
-VERSION = 1  # of the tables
+VERSION = 2  # of the tables; 1 had no `record`, and its rows among the instances
 # Of a report of 70 KB it leaves 7, in 70 microseconds; 3 leaves 6.8, in 90.
 LEVEL = 1
 
@@ -150,6 +151,28 @@ class Rows(NamedTuple):
     weapons: tuple[WeaponRow, ...]
     raw: RawRow | None  # None if another store has it
 
+    @property
+    def plain(self) -> bool:
+        """Whether it is a record of an API without players, which has a table of its own."""
+        return self.instance.player_count is None and self.instance.activity_hash is None and not self.players
+
+
+class RecordRow(NamedTuple):
+    """One record of an API without players. Times are Unix seconds."""
+
+    id: int
+    api: str
+    time: float | None  # when it came to be, as far as the API says
+    crawled: float
+    record: str | None  # its JSON; None if another store has it
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """The row that these rows are."""
+        instance = rows.instance
+        record = None if rows.raw is None else bytes(rows.raw.data).decode()
+        return cls(instance.instance_id, instance.api, instance.date_completed, instance.crawled, record)
+
 
 class Kept(NamedTuple):
     """What came of a batch."""
@@ -167,6 +190,7 @@ class Counts(NamedTuple):
     characters: int
     weapons: int
     raw: int
+    records: int = 0
 
 
 class Instances(Protocol):
@@ -254,7 +278,7 @@ async def open_instances(url: str) -> Instances:
     kind, _, path = url.partition(":")
     store: Instances
     if kind == "sqlite" and path:
-        store = importlib.import_module("sanderling.stores.sqlite_instances").SqliteInstances(Path(path))
+        store = importlib.import_module("sanderling.stores.instances_store").open_sqlite_instances(Path(path))
         return store
     if kind not in ("postgresql", "postgres"):
         raise InstancesError(f"{kind[:20]!r} is no kind of store; {EXPECTED}", Fault.DOWN)

@@ -65,9 +65,19 @@ class Fault(Enum):
 class ObjectError(Exception):
     """An object was not read or not written. The message says where, what was found, and holds no secrets."""
 
-    def __init__(self, message: str, *, fault: Fault) -> None:
+    def __init__(self, message: str, *, fault: Fault, full: bool = False) -> None:
         super().__init__(message)
         self.fault = fault
+        self.full = full  # whether there is no room, which somebody has to make
+
+    def given_up(self, tries: int) -> "ObjectError":
+        """The same for whoever does not try again."""
+        return ObjectError(f"{self}; after {tries} tries", fault=self.fault, full=self.full)
+
+    @property
+    def stays(self) -> bool:
+        """Whether it may fail for ever: the store has answered, or has no room."""
+        return self.full or self.fault in (Fault.FAILED, Fault.MISSING)
 
     @property
     def transient(self) -> bool:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from sanderling.stores.durable import write_pieces
+from sanderling.stores.durable import FULL, write_pieces
 from sanderling.stores.objects import (
     Fault,
     Fetched,
@@ -169,7 +169,7 @@ class LocalObjects:
             fault = absent if error.errno in ABSENT else FAULTS.get(error.errno or 0, Fault.DOWN)
             if error.errno in ABSENT and not self._folder.is_dir():
                 raise ObjectError(f"{self._folder} is no folder any more", fault=Fault.DOWN) from error
-            raise ObjectError(f"{where}: {error.strerror or error}", fault=fault) from error
+            raise ObjectError(f"{where}: {error.strerror or error}", fault=fault, full=error.errno in FULL) from error
 
 
 def _steps(bucket: str, key: str) -> tuple[str, ...]:
@@ -199,7 +199,12 @@ def _make(name: str, folder: int) -> None:
 
 
 def _read(folder: int, name: str, where: str, most: int) -> bytes:
-    handle = os.open(name, FILE_FLAGS, dir_fd=folder)
+    try:
+        handle = os.open(name, FILE_FLAGS, dir_fd=folder)
+    except OSError as error:
+        if error.errno != errno.ELOOP:  # which is the system's word for a link that it was told not to follow
+            raise
+        raise ObjectError(f"{where} is a symbolic link, and none is followed", fault=Fault.UNUSABLE) from error
     try:
         found = os.fstat(handle)
         if stat.S_ISDIR(found.st_mode):

@@ -22,7 +22,7 @@ from threading import Lock
 from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
 from urllib.request import Request, urlopen
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
@@ -77,6 +77,7 @@ THERE = frozenset({"BucketAlreadyExists", "BucketAlreadyOwnedByYou"})
 MOST_SAID = 10_000  # bytes that are read of a refusal
 
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]{1,300})</Message>")
 _STATUS = re.compile(r"status code: (\d{3} [\w ]{0,40})")
 _KIND = re.compile(r"kind: (\w{1,20})")
 _ODD_METADATA = "contained non UTF-8 characters"
@@ -282,7 +283,8 @@ def _plain(where: str, error: Exception) -> ObjectError:
     if _ODD_METADATA in said:
         return ObjectError(f"{where} has metadata that are not ASCII", fault=Fault.UNUSABLE)
     status, kind = _first(_STATUS, said), _first(_KIND, said)
-    reason = code or status or kind or type(error).__name__
+    words = unescape(_first(_MESSAGE, said))
+    reason = (f"{code}: {words}" if words else code) or status or kind or type(error).__name__
     if code in LOCKED_OUT:
         message = f"{where}: the server does not know our keys, or not now ({code}); see AWS_SECRET_ACCESS_KEY"
         return ObjectError(message, fault=Fault.DOWN)

@@ -4,9 +4,9 @@ import importlib
 from pathlib import Path
 
 from sanderling.extras import load
+from sanderling.stores.database import Desk
 from sanderling.stores.documents import Schema
 from sanderling.stores.polling import EXPECTED, PollingStore, PollingStoreError
-from sanderling.stores.sqlite_queue import Desk
 
 
 async def open_polling(url: str, schema: Schema | None, source: str, desk: Desk) -> PollingStore:

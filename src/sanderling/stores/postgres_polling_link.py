@@ -15,24 +15,25 @@ from typing import Any, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
+from sanderling.stores.database import First, Trouble, Work
 from sanderling.stores.polling import PollingStoreError
-from sanderling.stores.postgres_server import (
-    ANSWER_SECONDS,
-    CONNECT_SECONDS,
-    CROSSED,
-    SETTINGS,
-    Address,
-    Trouble,
+from sanderling.stores.polling_store import raised
+from sanderling.stores.postgres_database import (
+    LONGEST_MESSAGE,
+    PostgresDatabase,
+    PostgresTransaction,
+    begun,
+    open_pools,
     plainly,
+    pool_of,
+    tried,
 )
+from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, SETTINGS, Address
 
 T = TypeVar("T")
-Work = Callable[[Any], Awaitable[T]]  # what is done with a connection within a transaction
 
 CONNECTIONS = 4
 TRIES = 3
-PASSING = (Trouble.BUSY, Trouble.AWAY, Trouble.FAILED)
-LONGEST_MESSAGE = 500  # characters: some quote what they were given
 # Whoever polls must not stand still because an admin has gone for lunch in the middle of a transaction. And a process
 # that was killed has let go of its lock within that time, even if the server is slow to notice.
 LOCK_TIMEOUT = {"lock_timeout": "2s"}
@@ -54,17 +55,11 @@ HOLDER = f"""SELECT pid, extract(epoch FROM backend_start)::float8, host(client_
 OURSELVES = "SELECT pid, extract(epoch FROM backend_start)::float8 FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 
 
-def raised(message: str, trouble: Trouble) -> PollingStoreError:
-    """The error of the port."""
-    return PollingStoreError(message[:LONGEST_MESSAGE], transient=trouble in PASSING)
-
-
-class Link:
+class Link(PostgresDatabase):
     """See `open_link`."""
 
     def __init__(self, address: Address, pool: Any) -> None:  # noqa: ANN401 - asyncpg has no types
-        self.schema = address.schema
-        self.place = address.place
+        super().__init__(address, {"read": pool, "write": pool}, raised, TRIES)
         self._address = address
         self._pool = pool
         self._db: Any = None  # the one for whoever polls
@@ -76,47 +71,40 @@ class Link:
     def __repr__(self) -> str:
         return f"<Link to {self.place}{'' if self._claims is None else ', claimed'}>"
 
-    async def read(self, query: str, *args: object) -> list[Any]:
-        """The rows that a query gives."""
-        with plainly(self.place, raised):
-            async with self._pool.acquire(timeout=ANSWER_SECONDS) as db:
-                rows: list[Any] = await db.fetch(query, *args)
-                return rows
+    async def peek(self, work: Work[T]) -> T:
+        """Read, for whoever polls."""
+        return await self.read(work)
 
-    async def edit(self, work: Work[T]) -> T:
-        """What an admin does, in a transaction, beside whoever polls. Tried again if another one was in the way."""
+    async def edit(self, work: Work[T], *, durable: bool = True) -> T:
+        """What people write, in a transaction, beside whoever polls. Tried again if another one was in the way."""
+        return await super().write(work, durable=durable)
 
-        async def edited() -> T:
-            async with self._pool.acquire(timeout=ANSWER_SECONDS) as db, db.transaction(isolation="read_committed"):
-                return await work(db)
-
-        with plainly(self.place, raised):
-            return await _tried(edited)
-
-    async def write(self, work: Work[T], *, durable: bool = True) -> T:
+    async def write(self, work: Work[T], *, durable: bool = True, first: First = None) -> T:
         """What whoever polls does, in a transaction, one after another. Tried again if another one was in the way.
 
         Without `durable` a crash of the server may undo the last second of it.
         """
+        if first:
+            first()
         async with self._turn:
-            with plainly(self.place, self._raised):
-                return await _tried(lambda: self._written(work, durable=durable))
+            with plainly(self.place, self._raised_at_commit):
+                return await tried(lambda: self._written(work, durable=durable), TRIES)
 
     async def _written(self, work: Work[T], *, durable: bool) -> T:
         self._ending = False
         db = await self._ready()
         try:
-            async with db.transaction(isolation="read_committed"):
+            async with begun(db):
                 if not durable:
                     await db.execute("SET LOCAL synchronous_commit = off")
-                done = await work(db)
+                done = await work(PostgresTransaction(db))
                 self._ending = True
         finally:
             if db.is_closed() or db.is_in_transaction():
                 self._drop()
         return done
 
-    def _raised(self, message: str, trouble: Trouble) -> PollingStoreError:
+    def _raised_at_commit(self, message: str, trouble: Trouble) -> PollingStoreError:
         unsure = self._ending and trouble in (Trouble.AWAY, Trouble.FAILED)
         end = "; whether it was written shows when it is read again" if unsure else ""
         return raised(message[: LONGEST_MESSAGE - len(end)] + end, trouble)
@@ -151,7 +139,7 @@ class Link:
             server_settings=_settings(self._address) | KEEP_ALIVE,
         )
 
-    async def claim(self, work: Work[None]) -> None:
+    async def take_over(self, work: Work[None]) -> None:
         """Be the one who polls, and begin with `work`. Raises PollingStoreError (not transient) if another one is."""
         async with self._turn:
             with plainly(self.place, raised):
@@ -210,42 +198,15 @@ def _settings(address: Address) -> dict[str, str]:
     return SETTINGS | LOCK_TIMEOUT | BY_INDEX | {"search_path": address.schema}
 
 
-async def _tried(once: Callable[[], Awaitable[T]]) -> T:
-    for _ in range(TRIES - 1):
-        try:
-            return await once()
-        except asyncpg.PostgresError as error:
-            if error.sqlstate not in CROSSED:
-                raise
-    return await once()
-
-
-async def _reset(db: Any) -> None:  # noqa: ANN401 - no types
-    """Nothing that we do outlives its transaction: to reset a connection would be one more question for each."""
-    if db.is_in_transaction():
-        await db.reset()
-
-
-async def open_link(address: Address, prepare: Work[T]) -> tuple[Link, T]:
+async def open_link(address: Address, prepare: Callable[[Any], Awaitable[T]]) -> tuple[Link, T]:
     """The connections to that address, where `prepare` was done in a transaction; and what that gave.
 
     Raises PollingStoreError.
     """
-    with plainly(address.place, raised):
-        pool = asyncpg.create_pool(
-            address.dsn,
-            min_size=0,
-            max_size=CONNECTIONS,
-            timeout=CONNECT_SECONDS,
-            command_timeout=ANSWER_SECONDS,
-            server_settings=_settings(address),
-            reset=_reset,
-        )
-        await pool
-        try:
-            async with pool.acquire() as db, db.transaction(isolation="read_committed"):
-                prepared = await prepare(db)
-        except BaseException:
-            pool.terminate()
-            raise
-    return Link(address, pool), prepared
+    pool = pool_of(address, CONNECTIONS, LOCK_TIMEOUT | BY_INDEX)
+
+    async def prepared(db: Any) -> T:  # noqa: ANN401 - no types
+        async with begun(db):
+            return await prepare(db)
+
+    return Link(address, pool), await open_pools(address, {"read": pool}, prepared, raised)

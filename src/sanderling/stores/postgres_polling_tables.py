@@ -15,7 +15,7 @@ import msgspec
 from sanderling.stores.documents import Column, ColumnKind, Schema, Table
 from sanderling.stores.polling import VERSION, PollingStoreError
 from sanderling.stores.polling_rows import LONGEST_SECONDS, check_names
-from sanderling.stores.postgres_server import Address, relations
+from sanderling.stores.postgres_server import Address, make_schema, relations
 
 TEXT, NUMBER = 'text COLLATE "C"', "double precision"  # texts in the order of code points, as we have it
 TYPES = {
@@ -229,8 +229,7 @@ async def _known(db: Any, at: Address, source: str) -> Schema | None:  # noqa: A
 async def _make_own(db: Any, at: Address, source: str) -> None:  # noqa: ANN401 - no types
     if taken := await relations(db, at.schema) & {*OWN, *ADDED, "polling_due"}:
         raise _taken(at, min(taken))
-    if not await db.fetchval("SELECT count(*) FROM pg_namespace WHERE nspname = $1", at.schema):
-        await db.execute(f"CREATE SCHEMA {at.schema}")
+    await make_schema(db, at.schema)
     for statement in own(at.schema):
         await db.execute(statement)
     await db.execute("INSERT INTO polling_meta (format, source, tables) VALUES ($1, $2, '')", VERSION, source)

@@ -1,23 +1,87 @@
-"""Targets in PostgreSQL: for whoever polls, and for discovery.
+"""What PostgreSQL does in its own way with the targets of `polling`.
 
 Whoever polls never waits for an admin. What it takes or writes back are rows that nobody else has locked; the others
 have their turn when whoever edits them is done.
 """
+# ruff: noqa: S608 - all names are ours, all values are parameters
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from sanderling.stores.polling import LONGEST_PAUSE, Edits, Found, Known, Ran, Reconciliation, Target
-from sanderling.stores.polling_rows import MOST_EDITS, is_text, legible
-from sanderling.stores.postgres_polling_link import Link
+from msgspec.structs import replace
+
+from sanderling.stores.database import Insert, Row, Transaction
+from sanderling.stores.polling import LONGEST_PAUSE, Counts, Edits, Found, Known, Query, Ran, Target
+from sanderling.stores.polling_documents import DocumentStatements, insert_changes
+from sanderling.stores.polling_rows import LARGEST, LARGEST_PAGE, MOST_EDITS, legible
+from sanderling.stores.polling_store import (
+    COLUMNS,
+    FOUND,
+    LISTED,
+    WHOLE,
+    Condition,
+    PollingDatabase,
+    Statements,
+    as_found,
+)
+from sanderling.stores.postgres_polling_tables import WRITING
 
 NAMES = [*Target.__struct_fields__]
-COLUMNS = ", ".join('"only"' if name == "only" else name for name in NAMES)
+
+_CHANGES = insert_changes('"table"', '"values"')
+DOCUMENTS = DocumentStatements(
+    at_once=True,
+    # What is written to rows in this transaction is no edit by hand.
+    newest=f"SELECT newest, set_config('{WRITING}', 'on', true) FROM polling_meta FOR NO KEY UPDATE",
+    by_us=(),
+    make_index="",
+    changes=_CHANGES,
+    number=f"WITH written AS ({_CHANGES.postgres}) UPDATE polling_meta SET newest = ${len(_CHANGES.columns) + 1}",
+    page=f"""SELECT {", ".join(_CHANGES.columns)} FROM (
+            SELECT *, sum(octet_length("values"::text)) OVER (ORDER BY seq) - octet_length("values"::text) AS before
+            FROM (SELECT * FROM polling_changes WHERE seq > ? ORDER BY seq LIMIT ?) AS following) AS counted
+        WHERE before <= {LARGEST_PAGE} ORDER BY seq""",
+    # Nobody waits for an admin who is just editing the target. What is not noted is read again, and found the same.
+    remember="""UPDATE polling_targets SET etag = ?3, modified = ?4, digest = ?5, changed = coalesce(?6, changed)
+        WHERE id = (SELECT id FROM polling_targets WHERE kind = ?1 AND source_id = ?2 FOR NO KEY UPDATE SKIP LOCKED)""",
+    read_again=(
+        """WITH others AS MATERIALIZED (
+            SELECT id FROM polling_targets WHERE event = ?3 AND (kind, source_id) <> (?1, ?2) ORDER BY id
+            FOR NO KEY UPDATE),
+        forgotten AS (
+            UPDATE polling_targets SET etag = '', modified = '', digest = '' WHERE id IN (SELECT id FROM others))
+        INSERT INTO polling_edits (target) SELECT id FROM others
+        ON CONFLICT (target) DO UPDATE SET target = excluded.target""",
+    ),
+    span="SELECT coalesce((SELECT min(seq) FROM polling_changes), 0), newest FROM polling_meta",
+    trim="DELETE FROM polling_changes WHERE seq <= (SELECT newest FROM polling_meta) - ?",
+)
+SAID = Statements(
+    enabled="enabled",
+    paused="NOT enabled",
+    any_kind="true",
+    # In the order of ids, as all others who change many: so nobody waits in a ring.
+    promote="""WITH asked (seconds) AS (VALUES (?::float8)), meant AS MATERIALIZED (
+            SELECT id FROM polling_targets WHERE wanted AND {} ORDER BY id FOR NO KEY UPDATE)
+        UPDATE polling_targets SET promote = (SELECT seconds FROM asked) WHERE id IN (SELECT id FROM meant)""",
+    settings="SELECT key, value FROM polling_settings",
+    differs="{0} IS DISTINCT FROM {1}",
+    no_bytes="''",
+    clamp=f"""WITH meant AS MATERIALIZED (
+            SELECT id FROM polling_targets
+            WHERE next_due - ?1 > greatest(coalesce(set_seconds, seconds), {LONGEST_PAUSE})
+            ORDER BY id FOR NO KEY UPDATE)
+        UPDATE polling_targets SET next_due = ?1 WHERE id IN (SELECT id FROM meant)""",
+    shift=(
+        "SELECT count(*) FROM (SELECT FROM polling_targets ORDER BY id FOR NO KEY UPDATE) AS locked",
+        "UPDATE polling_targets SET next_due = next_due + ?1, until = until + ?1",
+    ),
+    lock="SELECT FROM polling_targets WHERE id = ANY(?) ORDER BY id FOR UPDATE",
+    documents=DOCUMENTS,
+)
 
 DUE = f"""SELECT {COLUMNS} FROM polling_targets
-    WHERE wanted AND (next_due, id) > ($1, $2) AND next_due <= $3 ORDER BY next_due, id LIMIT $4"""  # noqa: S608 - ours
-FIND = f"SELECT {COLUMNS} FROM polling_targets WHERE kind = $1 AND source_id = $2"  # noqa: S608 - ours
-SOME = f"SELECT {COLUMNS} FROM polling_targets WHERE id = ANY($1) ORDER BY id"  # noqa: S608 - ours
+    WHERE wanted AND (next_due, id) > ($1, $2) AND next_due <= $3 ORDER BY next_due, id LIMIT $4"""
+SOME = f"SELECT {COLUMNS} FROM polling_targets WHERE id = ANY($1) ORDER BY id"
 THERE = "SELECT id FROM polling_targets WHERE id = ANY($1)"
 
 _RAN = ", ".join(Ran._fields)
@@ -26,7 +90,7 @@ WRITE = f"""WITH free AS MATERIALIZED (
     UPDATE polling_targets AS its SET {", ".join(f"{name} = given.{name}" for name in Ran._fields[1:])}
     FROM unnest($1::bigint[], $2::float8[], $3::float8[], $4::bigint[], $5::bigint[], $6::bigint[], $7::float8[],
         $8::float8[], $9::text[], $10::float8[], $11::float8[]) AS given ({_RAN}) JOIN free USING (id)
-    WHERE its.id = given.id RETURNING its.id"""  # noqa: S608 - ours
+    WHERE its.id = given.id RETURNING its.id"""
 NOTE = """INSERT INTO polling_edits (target) SELECT unnest($1::bigint[])
     ON CONFLICT (target) DO UPDATE SET target = excluded.target"""
 
@@ -54,54 +118,61 @@ READ_AGAIN = """WITH touched AS MATERIALIZED (
     OR event IN (SELECT event FROM touched WHERE source_id = '')
     OR EXISTS (SELECT FROM touched WHERE source_id = '' AND event = '')"""
 
-KNOWN = """SELECT id, kind, source_id, event, "only", seconds, priority, gone FROM polling_targets ORDER BY id"""
 FETCHED = "SELECT DISTINCT event, kind FROM polling_targets WHERE fetched IS NOT NULL"
-LOCK = "SELECT FROM polling_targets WHERE id = ANY($1) ORDER BY id FOR UPDATE"
-_GIVEN = "$2::text[], $3::text[], $4::text[], $5::text[], $6::float8[], $7::bigint[]"
-_AGAIN = """"only" IS DISTINCT FROM {new}."only" """
-# In both of these $1 is the time.
-_FIND = f"""event = {{new}}.event, "only" = {{new}}."only", seconds = {{new}}.seconds, priority = {{new}}.priority,
-    gone = NULL,
-    next_due = CASE WHEN its.{_AGAIN} THEN $1 ELSE its.next_due END,
-    etag = CASE WHEN its.{_AGAIN} THEN '' ELSE its.etag END,
-    modified = CASE WHEN its.{_AGAIN} THEN '' ELSE its.modified END,
-    digest = CASE WHEN its.{_AGAIN} THEN '' ELSE its.digest END"""
-INSERT = f"""INSERT INTO polling_targets AS its (kind, source_id, event, "only", seconds, priority, next_due)
-    SELECT kind, source_id, event, "only"::text[], seconds, priority, $1
-    FROM unnest({_GIVEN}) AS given (kind, source_id, event, "only", seconds, priority) ORDER BY kind, source_id
-    ON CONFLICT (kind, source_id) DO UPDATE SET {_FIND.format(new="excluded")}"""  # noqa: S608 - ours
-UPDATE = f"""UPDATE polling_targets AS its SET {_FIND.format(new="given")}
-    FROM (SELECT id, event, "only"::text[], seconds, priority FROM unnest({_GIVEN}, $8::bigint[])
-        AS sent (kind, source_id, event, "only", seconds, priority, id)) AS given WHERE its.id = given.id"""  # noqa: S608 - ours
-GONE = "UPDATE polling_targets SET gone = $1 WHERE id = ANY($2) AND gone IS NULL"
-DELETE = "DELETE FROM polling_targets WHERE id = ANY($1)"
-
-LOCK_ALL = "SELECT count(*) FROM (SELECT FROM polling_targets ORDER BY id FOR NO KEY UPDATE) AS locked"
-SHIFT = "UPDATE polling_targets SET next_due = next_due + $1, until = until + $1"
-ANOTHER_CLOCK = f"""WITH meant AS MATERIALIZED (
-        SELECT id FROM polling_targets WHERE next_due - $1 > greatest(coalesce(set_seconds, seconds), {LONGEST_PAUSE})
-        ORDER BY id FOR NO KEY UPDATE)
-    UPDATE polling_targets SET next_due = $1 WHERE id IN (SELECT id FROM meant)"""  # noqa: S608 - ours
+SENT = Insert("", {**FOUND, "id": WHOLE})
+_ONLY = LISTED.made.format('"only"')
+UPDATE = f"""UPDATE polling_targets AS its SET {as_found(SAID, "new.{0}", f"${len(SENT.columns) + 1}")}
+    FROM (SELECT id, event, {_ONLY} AS "only", seconds, priority FROM {SENT.given}) AS new WHERE its.id = new.id"""
+COUNT = """SELECT count(*) FILTER (WHERE gone IS NULL), count(*) FILTER (WHERE gone IS NULL AND NOT enabled),
+    count(*) FILTER (WHERE wanted AND next_due <= ?1), count(*) FILTER (WHERE wanted AND until > ?1),
+    count(*) FILTER (WHERE gone IS NULL AND failures > 0), count(*) FILTER (WHERE gone IS NOT NULL)
+    FROM polling_targets"""
 
 
-class PostgresTargets:
-    """Targets, for whoever polls."""
+class PostgresPollingDialect:
+    """See `PollingDialect`."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    said = SAID
+
+    def __init__(self) -> None:
         self._owed: dict[int, Ran] = {}  # what could not be written because somebody edits it
 
-    async def due(self, after: tuple[float, int], until: float, most: int) -> list[Target]:
-        """Those that are wanted and due behind `after` (next_due and id) and up to `until`, in that order."""
-        return targets(await self._link.read(DUE, *after, until, most))
+    async def rows(self, db: Transaction, query: str, *values: object) -> list[Row]:
+        """What a query gives."""
+        return await db.fetch(query, *values)
 
-    async def find(self, kind: str, source_id: str) -> Target | None:
-        """The one of that name."""
-        found = await self._link.read(FIND, kind, source_id) if is_text(kind + source_id) else []
-        return targets(found)[0] if found else None
+    def target(self, row: Row) -> Target:
+        """A target, from its columns."""
+        fields = dict(zip(NAMES, row, strict=True))
+        fields["only"] = _tuple(fields["only"])
+        return Target(**fields)
 
-    async def write(self, runs: Sequence[Ran]) -> None:
-        """Write these back, in one transaction; those that are no more are passed over.
+    def known(self, row: Row) -> Known:
+        """One that discovery knows."""
+        number, kind, source_id, event, only, seconds, priority, gone = row
+        return Known(number, Found(kind, source_id, event, _tuple(only), seconds, priority), gone)
+
+    async def due(self, db: Transaction, after: tuple[float, int], until: float, most: int) -> list[Target]:
+        """Those that are wanted and due, in order."""
+        return [self.target(row) for row in await db.fetch(DUE, *after, until, most)]
+
+    async def listed(self, db: Transaction, query: Query, meant: Condition) -> list[Target]:
+        """A page of what is meant."""
+        behind, after = (" AND (next_due, id) > (?, ?)", query.after) if query.after is not None else ("", ())
+        page = f"""SELECT {COLUMNS} FROM polling_targets WHERE {meant.sql}{behind}
+            ORDER BY next_due, id LIMIT {min(query.most, LARGEST)}"""
+        return [self.target(row) for row in await db.fetch(page, *meant.values, *after)]
+
+    async def count(self, db: Transaction, wall: float) -> Counts:
+        """How many there are."""
+        return Counts(*(await db.fetch(COUNT, wall))[0])
+
+    async def fetched(self, db: Transaction) -> set[tuple[str, str]]:
+        """Event and kind of all targets that went well at least once."""
+        return {(event, kind) for event, kind in await db.fetch(FETCHED)}
+
+    async def write(self, database: PollingDatabase, runs: Sequence[Ran]) -> None:
+        """Write these back.
 
         One that somebody is editing just now is written back later, and then noted as an edit: whoever polls believes
         that it was written, and may not look again.
@@ -110,7 +181,7 @@ class PostgresTargets:
         if not owed:
             return
 
-        async def work(db: Any) -> dict[int, Ran]:  # noqa: ANN401 - asyncpg has no types
+        async def work(db: Transaction) -> dict[int, Ran]:
             arrays = zip(*(run._replace(status=legible(run.status)) for run in owed.values()), strict=True)
             written = {number for (number,) in await db.fetch(WRITE, *arrays)}
             if news := [number for number in late if number in written]:
@@ -118,104 +189,37 @@ class PostgresTargets:
             rest = [number for number in owed if number not in written]
             return {number: owed[number] for (number,) in await db.fetch(THERE, rest)} if rest else {}
 
-        self._owed = await self._link.write(work, durable=False)
+        self._owed = await database.write(work, durable=False)
 
-    async def take_edits(self, wall: float) -> Edits:
-        """The next edits, of some thousand targets at most; none if there are no more.
-
-        Promotions that are taken become due times, durably.
-        """
+    async def take_edits(self, database: PollingDatabase, wall: float) -> Edits:
+        """Those that were noted first; they are noted no more."""
         if self._owed:
-            await self.write(())
+            await self.write(database, ())
+        return await database.write(lambda db: self._take_edits(db, wall))
 
-        async def work(db: Any) -> Edits:  # noqa: ANN401 - no types
-            if touched := await db.fetch(TOUCHED):
-                await db.execute(READ_AGAIN, *zip(*touched, strict=True))
-            ids = [number for (number,) in await db.fetch(TAKE, MOST_EDITS)]
-            if not ids:
-                return Edits()
-            rows = await db.fetch(SOME, ids)
-            due = {number: times for number, *times in await db.fetch(PROMOTE, ids, wall)}
-            found = targets(rows, due)
-            return Edits(tuple(found), tuple(sorted({*ids}.difference(each.id for each in found))))
+    async def _take_edits(self, db: Transaction, wall: float) -> Edits:
+        if touched := await db.fetch(TOUCHED):
+            await db.execute(READ_AGAIN, *zip(*touched, strict=True))
+        ids = [number for (number,) in await db.fetch(TAKE, MOST_EDITS)]
+        if not ids:
+            return Edits()
+        rows = await db.fetch(SOME, ids)
+        due = {number: times for number, *times in await db.fetch(PROMOTE, ids, wall)}
+        found = [_timed(self.target(row), due) for row in rows]
+        return Edits(tuple(found), tuple(sorted({*ids}.difference(each.id for each in found))))
 
-        return await self._link.write(work)
-
-
-class PostgresDiscovery:
-    """Targets, for whoever says which there should be."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-
-    async def known(self) -> list[Known]:
-        """All of them, those that are gone too."""
-        return [
-            Known(number, Found(kind, source_id, event, _tuple(only), seconds, priority), gone)
-            for number, kind, source_id, event, only, seconds, priority, gone in await self._link.read(KNOWN)
-        ]
-
-    async def apply(self, plan: Reconciliation, wall: float) -> None:
-        """Do so in one transaction. New ones are due at `wall`; if `only` changed, it is due then, and read again.
-
-        One that somebody else has put in meanwhile is no trouble.
-        """
-        new = {(each.kind, each.source_id): each for each in plan.insert}
-        changed = dict(plan.update)
-
-        async def work(db: Any) -> None:  # noqa: ANN401 - no types
-            # All of them lock in one order, so that nobody waits in a ring.
-            await db.execute(LOCK, [*changed, *plan.gone, *plan.delete])
-            await db.execute(DELETE, plan.delete)
-            await db.execute(GONE, wall, plan.gone)
-            if changed:
-                await db.execute(UPDATE, wall, *_arrays(changed.values()), [*changed])
-            if new:
-                await db.execute(INSERT, wall, *_arrays(new.values()))
-
-        if any(plan):
-            await self._link.write(work)
-
-    async def fetched(self) -> set[tuple[str, str]]:
-        """Event and kind of all targets that went well at least once."""
-        return {(event, kind) for event, kind in await self._link.read(FETCHED)}
+    async def update(self, db: Transaction, changed: Mapping[int, Found], wall: float) -> None:
+        """Change targets to what discovery says."""
+        await db.execute(UPDATE, *SENT.parameters((*each, number) for number, each in changed.items()), wall)
 
 
-async def correct_clock(db: Any, wall: float) -> None:  # noqa: ANN401 - no types
-    """Make due what is due later than its interval allows."""
-    await db.execute(ANOTHER_CLOCK, wall)
+def _timed(each: Target, times: Mapping[int, list[float]]) -> Target:
+    """With another due time and end of acceleration, if it has such."""
+    if each.id not in times:
+        return each
+    next_due, until = times[each.id]
+    return replace(each, next_due=next_due, until=until)
 
 
-async def shift(db: Any, seconds: float) -> None:  # noqa: ANN401 - no types
-    """Move all due times and ends of acceleration."""
-    await db.execute(LOCK_ALL)
-    await db.execute(SHIFT, seconds)
-
-
-def targets(rows: Iterable[Any], times: dict[int, list[Any]] | None = None) -> list[Target]:
-    """The targets of these rows; with other due times and ends of acceleration, by id."""
-    found = []
-    for row in rows:
-        fields = dict(zip(NAMES, row, strict=True))
-        fields["only"] = _tuple(fields["only"])
-        if times and fields["id"] in times:
-            fields["next_due"], fields["until"] = times[fields["id"]]
-        found.append(Target(**fields))
-    return found
-
-
-def _tuple(only: list[str] | None) -> tuple[str, ...] | None:
+def _tuple(only: Sequence[str] | None) -> tuple[str, ...] | None:
     return None if only is None else tuple(only)
-
-
-def _arrays(found: Iterable[Found]) -> list[tuple[Any, ...]]:
-    """What discovery wants, column by column."""
-    return list(zip(*(each._replace(only=_array(each.only)) for each in found), strict=True))  # type: ignore[arg-type]  # as it travels
-
-
-def _array(only: tuple[str, ...] | None) -> str | None:
-    """An array as text: one of arrays would be taken for a single array of two dimensions."""
-    if only is None:
-        return None
-    quoted = ('"' + key.replace("\\", r"\\").replace('"', r"\"") + '"' for key in only)
-    return f"{{{','.join(quoted)}}}"

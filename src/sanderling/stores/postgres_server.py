@@ -4,15 +4,17 @@ A URL is like postgresql://user@host:5432/database?schema=name; without `schema`
 come from PGPASSWORD or a password file, as for other programs; it is never shown.
 """
 
+import asyncio
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
+
+from sanderling.stores.database import Raised, Trouble
 
 # A statement of ours takes some 50 ms; a server that is busy with something else may take seconds.
 CONNECT_SECONDS, ANSWER_SECONDS = 10.0, 60.0
@@ -29,19 +31,6 @@ AWAY, LOST = ("08", "25", "53", "57"), "08003"
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 RELATIONS = "SELECT relname FROM pg_class JOIN pg_namespace AS its ON relnamespace = its.oid WHERE nspname = $1"
 NONE = "the URL of the PostgreSQL is none"
-
-
-class Trouble(Enum):
-    """What an error means for whoever asked."""
-
-    REFUSED = auto()  # that data will not be taken, now or later
-    BUSY = auto()  # others were in the way
-    AWAY = auto()  # it cannot be reached, or is not ready
-    FAILED = auto()  # it fails at this one, for a reason that may be its own
-    AMISS = auto()  # somebody must do something first
-
-
-Raised = Callable[[str, Trouble], Exception]  # makes the error of the port out of a message and what it means
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +70,27 @@ async def relations(db: Any, schema: str) -> set[str]:  # noqa: ANN401 - asyncpg
     return {name for (name,) in await db.fetch(RELATIONS, schema)}
 
 
+@asynccontextmanager
+async def acquired(pool: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - asyncpg has no types
+    """A connection of the pool.
+
+    Who is cancelled ends it: else the pool waits until the server has heard of that, and one that hangs never does.
+    """
+    async with pool.acquire(timeout=ANSWER_SECONDS) as db:
+        try:
+            yield db
+        except asyncio.CancelledError:
+            db.terminate()
+            raise
+
+
+async def make_schema(db: Any, schema: str) -> None:  # noqa: ANN401 - no types
+    """Make it, unless it is there."""
+    # Not "if not exists": that asks for the right to make one, also where there is one.
+    if not await db.fetchval("SELECT count(*) FROM pg_namespace WHERE nspname = $1", schema):
+        await db.execute(f"CREATE SCHEMA {schema}")
+
+
 @contextmanager
 def plainly(place: str, raised: Raised) -> Iterator[None]:
     """Turn whatever asyncpg raises into the error of the port."""
@@ -92,12 +102,12 @@ def plainly(place: str, raised: Raised) -> Iterator[None]:
             raise raised(f"{place} refuses it: {error}", Trouble.REFUSED) from error
         if state in CROSSED:
             raise raised(f"{place} is busy: {error}", Trouble.BUSY) from error
-        trouble = Trouble.FAILED
+        trouble, found = Trouble.FAILED, "fails at it"
         if state.startswith(AMISS):
-            trouble = Trouble.AMISS
+            trouble, found = Trouble.AMISS, "cannot be used"
         elif state.startswith(AWAY) and state != LOST:
-            trouble = Trouble.AWAY
-        raise raised(f"{place} cannot be used now: {error}", trouble) from error
+            trouble, found = Trouble.AWAY, "cannot be used now"
+        raise raised(f"{place} {found}: {error}", trouble) from error
     except asyncpg.exceptions.ClientConfigurationError as error:
         raise raised(f"{place} cannot be reached: {error}", Trouble.AMISS) from error
     # The first also when there was no answer in time, the last when the server ended a connection at the wrong moment.

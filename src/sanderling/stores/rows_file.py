@@ -1,7 +1,7 @@
 """A file of rows, one to a line, that a ledger vouches for up to a watermark."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -57,3 +57,17 @@ def reaches(path: Path, watermark: int) -> bool:
     with path.open("rb") as file:
         file.seek(watermark - 1)
         return file.read(1) == b"\n"
+
+
+def read_rows(path: Path, start: int, end: int) -> Iterator[tuple[bytes, int]]:
+    """The rows between two bytes, without their line breaks, each with the byte that it ends at."""
+    if start >= end:
+        return
+    with path.open("rb") as file:
+        file.seek(start)
+        at = start
+        for line in file:
+            at += len(line)
+            if at > end:
+                return
+            yield line[:-1], at

@@ -5,11 +5,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from sanderling.stores.durable import FolderError, plainly
 
 BUSY_SECONDS = 30.0  # that a write waits for another process: an import of a million ids takes its turns, too
 MODE_TRIES = 20
+# Bytes of the log that may wait to be copied into the file: as many as the file has. One of 2 MB needs no log of 60,
+# and a large one, whose pages lie far apart, gains by a longer one.
+SHORTEST_LOG = 4 << 20
+LOOK_AFTER = 200  # transactions, after which the size of the file is looked at again
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,12 @@ def _set_mode(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA journal_mode = WAL")
 
 
+def version_of(db: sqlite3.Connection) -> int:
+    """The format of a file."""
+    ((version,),) = db.execute("PRAGMA user_version")
+    return int(version)
+
+
 def make_tables(db: sqlite3.Connection, kind: Kind) -> None:
     """Make an empty database one of this kind."""
     with transaction(db):
@@ -90,6 +101,31 @@ def _make_tables(db: sqlite3.Connection, kind: Kind) -> None:
     db.execute(f"PRAGMA user_version = {kind.version}")
 
 
+class LogBound:
+    """Keeps the log of a connection in proportion to its file. `look` after each transaction."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path, longest: int) -> None:
+        ((self._page,),) = db.execute("PRAGMA page_size")
+        self._db = db
+        self._path = path
+        self._longest = longest
+        self._bound = 0
+        self._next = 0  # transactions until the next look
+        self.look()
+
+    def look(self) -> None:
+        """Set the bound, now and then."""
+        self._next -= 1
+        if self._next >= 0:
+            return
+        self._next = LOOK_AFTER
+        bound = max(SHORTEST_LOG, min(self._longest, self._path.stat().st_size))
+        if not self._bound or bound >= 2 * self._bound or bound == self._longest != self._bound:
+            self._bound = bound
+            self._db.execute(f"PRAGMA wal_autocheckpoint = {bound // self._page}")
+            self._db.execute(f"PRAGMA journal_size_limit = {bound}")
+
+
 @contextmanager
 def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
     """All of it, or nothing; and what is read is of one moment."""
@@ -101,3 +137,18 @@ def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[Non
         if db.in_transaction:  # a full disk has rolled it back already
             db.execute("ROLLBACK")
         raise
+
+
+def open_to_read(path: Path, kind: Kind) -> sqlite3.Connection:
+    """The file at `path`, beside whoever writes it; nothing is changed. Raises FolderError."""
+    with plainly(path):
+        db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, isolation_level=None)
+        try:
+            empty = _check(db, path, kind)
+        except BaseException:
+            db.close()
+            raise
+        if empty:
+            db.close()
+            raise FolderError(f"{path} is empty; nothing was stored yet")
+    return db

@@ -11,6 +11,8 @@ import msgspec
 
 from sanderling.stores.documents import Column, ColumnKind, Schema, Table
 from sanderling.stores.polling import VERSION, PollingStoreError
+from sanderling.stores.polling_documents import KINDS as COLUMN_KINDS
+from sanderling.stores.polling_documents import Tables
 from sanderling.stores.polling_rows import LONGEST_SECONDS
 from sanderling.stores.sqlite_file import Kind, transaction
 
@@ -105,23 +107,11 @@ TOUCH = {"INSERT": ("new",), "UPDATE": ("old", "new"), "DELETE": ("old",)}
 POLLING = Kind("store of polling", 0x53504F4C, VERSION, OWN)  # "SPOL"
 
 # Both yes and no are numbers to SQLite; the word is there so that who has no schema can tell.
-TYPES = {
-    ColumnKind.TEXT: "TEXT",
-    ColumnKind.INTEGER: "INTEGER",
-    ColumnKind.REAL: "REAL",
-    ColumnKind.BOOLEAN: "BOOLEAN",
-}
+TYPES = {kind: each.sqlite for kind, each in COLUMN_KINDS.items()}
 KINDS = {name: kind for kind, name in TYPES.items()}
 
 
 Statement = tuple[str, tuple[str, ...]]
-
-
-class Tables(NamedTuple):
-    """The tables of the source: as it has them now, and all that are in the file, parents before children."""
-
-    known: dict[str, Table]
-    all: tuple[Table, ...]
 
 
 class Declared(NamedTuple):
@@ -136,10 +126,8 @@ def quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def index_on(table: str, column: str) -> str:
-    """The statement that lets children be found by what is in a column, in the order of their keys."""
-    name = quoted(f"polling:{table}:{column}")  # no table is called so, and no other index either
-    return f"CREATE INDEX IF NOT EXISTS {name} ON {quoted(table)} ({quoted(column)}, id)"
+# Lets children be found by what is in a column, in the order of their keys. No table is called so, and no other index.
+INDEX = 'CREATE INDEX IF NOT EXISTS "polling:{0}:{1}" ON "{0}" ("{1}", id)'
 
 
 def prepare(db: sqlite3.Connection, path: Path, schema: Schema | None, source: str) -> Tables:
@@ -236,7 +224,7 @@ def _missing_indexes(db: sqlite3.Connection, table: Table) -> Iterator[Statement
     """By its references and by its event."""
     there = {statement for (statement,) in db.execute("SELECT sql FROM sqlite_schema WHERE type = 'index'")}
     for column in table.columns:
-        wanted = index_on(table.name, column.name)
+        wanted = INDEX.format(table.name, column.name)
         # SQLite keeps the statement without these words.
         if (column.references or column.name == "event") and wanted.replace("IF NOT EXISTS ", "") not in there:
             yield wanted, ()

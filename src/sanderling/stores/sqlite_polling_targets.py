@@ -1,36 +1,32 @@
-"""Targets in a SQLite file: what is due, what was edited, what discovery and whoever polls write. One connection each.
+"""What SQLite does in its own way with the targets of `polling`: what is due, lists, edits, what is written back.
 
 Rows are read as far as they go: SQLite holds whatever somebody writes by hand, and what an admin cannot have meant is
 as if it were not set.
+
+A list is in the order of due times. There may be a million targets, so there are two roads to a page of it: through the
+index of due times, passing over what is not meant, or through another index to all that are meant, if these are few.
 """
 # ruff: noqa: S608 - all names are ours, all values are parameters
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from sanderling.stores.polling import (
-    LONGEST_PAUSE,
-    Edits,
-    Found,
-    Known,
-    PollingStoreError,
-    Ran,
-    Reconciliation,
-    Target,
-)
-from sanderling.stores.polling_rows import LONGEST_SECONDS, MOST_EDITS, is_text, legible
-from sanderling.stores.sqlite_polling_tables import INTERVAL, UNWANTED, WANTED, quoted
+from sanderling.stores.database import Row, Transaction, encoded
+from sanderling.stores.polling import LONGEST_PAUSE, Counts, Edits, Found, Known, Query, Ran, Target
+from sanderling.stores.polling_documents import DocumentStatements, insert_changes
+from sanderling.stores.polling_rows import LARGEST, LONGEST_SECONDS, MOST_EDITS, is_text, legible
+from sanderling.stores.polling_store import COLUMNS, Condition, PollingDatabase, Statements, as_found
+from sanderling.stores.sqlite_database import connection_of
+from sanderling.stores.sqlite_polling_tables import INDEX, INTERVAL, UNWANTED, WANTED, WRITING, quoted
 
-T = TypeVar("T")
-Raw = tuple[Any, ...]
+Raw = Sequence[Any]
 
 NAMES = Target.__struct_fields__
-COLUMNS = ", ".join(map(quoted, NAMES))
 KNOWN = ("id", *Found._fields, "gone")
 _ONLY = msgspec.json.Decoder(tuple[str, ...])
 
@@ -75,23 +71,6 @@ class Reader:
 _read_target, _read_known = Reader(NAMES), Reader(KNOWN)
 
 
-def rows(
-    db: sqlite3.Connection, query: str, values: Sequence[object] | dict[str, object], make: Callable[[Raw], T]
-) -> list[T]:
-    """What the rows of a query make, also of those with a text that is none."""
-    try:
-        return [make(row) for row in db.execute(query, values)]
-    except sqlite3.OperationalError as error:
-        if hasattr(error, "sqlite_errorcode"):
-            raise
-    # Only the sqlite3 module itself raises without a code: for a text that is no UTF-8.
-    db.text_factory = lambda text: text.decode(errors="replace")
-    try:
-        return [make(row) for row in db.execute(query, values)]
-    finally:
-        db.text_factory = str
-
-
 def target(row: Raw) -> Target:
     """A target, from its columns."""
     r = _read_target(row)
@@ -133,7 +112,53 @@ def _only(text: str) -> tuple[str, ...] | None:
         return None
 
 
-# --- for whoever polls ---
+# So many are put in order in some 10 ms. Of more, a page is found soon enough on the other road.
+FEW = 20_000
+LONG_AGO = (-inf, 0)
+A_NUMBER = "<= 9e999"  # to SQLite a text is more than any number
+# SQLite finds these in an index of a million without looking at each.
+ALL_KINDS = """(WITH RECURSIVE every (kind) AS (
+    SELECT min(kind) FROM polling_targets
+    UNION ALL SELECT (SELECT min(kind) FROM polling_targets WHERE kind > every.kind) FROM every WHERE kind IS NOT NULL)
+    SELECT kind FROM every WHERE kind IS NOT NULL)"""
+
+_NEWEST = "SELECT value FROM polling_meta WHERE key = 'seq'"
+_OTHERS = """event = ?3 AND NOT (kind = ?1 AND source_id = ?2)
+    AND (etag != '' OR modified != '' OR digest != x'')"""
+DOCUMENTS = DocumentStatements(
+    at_once=False,
+    newest=_NEWEST,
+    by_us=(f"INSERT INTO polling_meta VALUES ('{WRITING}', 1)", f"DELETE FROM polling_meta WHERE key = '{WRITING}'"),
+    make_index=INDEX,
+    changes=insert_changes("table_name", "row"),
+    number="UPDATE polling_meta SET value = ? WHERE key = 'seq'",
+    page="SELECT * FROM polling_changes WHERE seq > ? ORDER BY seq LIMIT ?",
+    remember="""UPDATE polling_targets SET etag = ?3, modified = ?4, digest = ?5, changed = coalesce(?6, changed)
+        WHERE kind = ?1 AND source_id = ?2
+        AND (?6 IS NOT NULL OR NOT (etag IS ?3 AND modified IS ?4 AND digest IS ?5))""",
+    read_again=(
+        # Whoever polls knows digests by heart, so this is an edit.
+        f"""INSERT INTO polling_edits (target) SELECT id FROM polling_targets WHERE {_OTHERS}
+            AND id NOT IN (SELECT target FROM polling_edits)""",
+        f"UPDATE polling_targets SET etag = '', modified = '', digest = x'' WHERE {_OTHERS}",
+    ),
+    span="SELECT (SELECT min(seq) FROM polling_changes), value FROM polling_meta WHERE key = 'seq'",
+    trim=f"DELETE FROM polling_changes WHERE seq <= ({_NEWEST}) - ?",
+)
+SAID = Statements(
+    enabled="enabled IS NOT 0",
+    paused="enabled IS 0",
+    any_kind=f"kind IN {ALL_KINDS}",
+    promote=f"UPDATE polling_targets SET promote = ? WHERE {WANTED} AND {{}}",
+    settings="SELECT key, value FROM polling_settings WHERE typeof(key) = 'text' AND typeof(value) = 'text'",
+    differs="{0} IS NOT {1}",
+    no_bytes="x''",
+    clamp=f"""UPDATE polling_targets SET next_due = ?1
+        WHERE (next_due > ?1 + {LONGEST_PAUSE} AND next_due > ?1 + {INTERVAL}) OR next_due = 0""",
+    shift=("UPDATE polling_targets SET next_due = next_due + ?1, until = until + ?1",),
+    lock="",
+    documents=DOCUMENTS,
+)
 
 DUE, IDLE = f"polling_targets_due WHERE {WANTED}", f"polling_targets_idle WHERE {UNWANTED}"  # indexes, and for whom
 AT_THE_SAME_TIME = (
@@ -143,41 +168,18 @@ LATER = f"""SELECT {COLUMNS} FROM polling_targets INDEXED BY {{}} AND next_due >
     ORDER BY next_due, id LIMIT ?"""
 
 
-def in_order(
-    db: sqlite3.Connection, meant: str, values: Sequence[object], after: tuple[float, int], until: float, most: int
-) -> list[Target]:
-    """Those behind `after`, by their due times up to `until`. `meant` begins with DUE or IDLE."""
-    due, last = after
-    # In two steps: SQLite does not search by id among those that are due at the same time, and these may be very many.
-    first = rows(db, AT_THE_SAME_TIME.format(meant), (*values, due, last, most), target) if due <= until else []
-    left = most - len(first)
-    return first + (rows(db, LATER.format(meant), (*values, due, until, left), target) if left else [])
-
-
-def due(db: sqlite3.Connection, after: tuple[float, int], until: float, most: int) -> list[Target]:
-    """Those that are wanted and due."""
-    return in_order(db, DUE, (), after, until, most)
-
-
-def find(db: sqlite3.Connection, kind: str, source_id: str) -> Target | None:
-    """The one of that name."""
-    if not (is_text(kind) and is_text(source_id)):
-        return None
-    query = f"SELECT {COLUMNS} FROM polling_targets WHERE kind = ? AND source_id = ?"
-    return next(iter(rows(db, query, (kind, source_id), target)), None)
-
-
 _SET = ", ".join(f"{name} = ?{place}" for place, name in enumerate(Ran._fields, 1) if name != "id")
 WRITE = f"UPDATE polling_targets SET {_SET} WHERE id = ?1"
-
-
-def write(db: sqlite3.Connection, runs: Sequence[Ran]) -> None:
-    """Write these back."""
-    if not all(map(is_text, {each.status for each in runs})):
-        runs = [each._replace(status=legible(each.status)) for each in runs]
-    db.executemany(WRITE, runs)
-
-
+_AS_FOUND = as_found(SAID, ":{0}", ":wall").replace(':"only"', ":only")
+UPDATE = f"UPDATE polling_targets AS its SET {_AS_FOUND} WHERE id = :id"
+COUNT = f"""SELECT
+    (SELECT count(*) FROM polling_targets WHERE {WANTED}),
+    (SELECT count(*) FROM polling_targets WHERE {UNWANTED} AND gone IS NULL),
+    (SELECT count(*) FROM polling_targets WHERE {UNWANTED} AND gone IS NULL AND enabled IS 0),
+    (SELECT count(*) FROM polling_targets WHERE {WANTED} AND next_due <= ?1),
+    (SELECT count(*) FROM polling_targets WHERE {WANTED} AND until > ?1 AND until {A_NUMBER}),
+    (SELECT count(*) FROM polling_targets WHERE failures > 0 AND gone IS NULL),
+    (SELECT count(*) FROM polling_targets WHERE {UNWANTED} AND gone IS NOT NULL)"""
 EDITS = f"""SELECT edit.number, edit.target, {", ".join(f"there.{quoted(name)}" for name in NAMES)}
     FROM polling_edits AS edit LEFT JOIN polling_targets AS there ON there.id = edit.target
     ORDER BY edit.number LIMIT {MOST_EDITS}"""
@@ -191,29 +193,154 @@ READ_AGAIN = """UPDATE polling_targets SET promote = coalesce(promote, 0), etag 
         WHERE event IN (SELECT event FROM polling_touched WHERE source_id = '')
         UNION ALL SELECT id FROM polling_targets
         WHERE EXISTS (SELECT 1 FROM polling_touched WHERE source_id = '' AND event = ''))"""
+PROMOTED = "UPDATE polling_targets SET promote = NULL, next_due = ?, until = ? WHERE id = ?"
+ANY_EDITS = "SELECT 1 FROM polling_edits UNION ALL SELECT 1 FROM polling_touched LIMIT 1"
+FIRST_PAIR = "SELECT event, kind FROM polling_targets ORDER BY event, kind LIMIT 1"
+# In two parts: SQLite would begin a search behind a pair at the first of a million that have it.
+NEXT_PAIR = """SELECT event, kind FROM polling_targets WHERE event = ?1 AND kind > ?2
+    UNION ALL SELECT event, kind FROM polling_targets WHERE event > ?1 ORDER BY event, kind LIMIT 1"""
+ANY_FETCHED = """SELECT EXISTS (SELECT 1 FROM polling_targets INDEXED BY polling_targets_event
+    WHERE event = ? AND kind = ? AND fetched IS NOT NULL)"""
 
 
-def any_edits(db: sqlite3.Connection) -> bool:
-    """Whether there is anything to take. To look costs no writer its turn."""
-    noted = "SELECT 1 FROM polling_edits UNION ALL SELECT 1 FROM polling_touched LIMIT 1"
-    return db.execute(noted).fetchone() is not None
+class SqlitePollingDialect:
+    """See `PollingDialect`."""
 
+    said = SAID
 
-def take_edits(db: sqlite3.Connection, wall: float) -> Edits:
-    """Those that were noted first; they are noted no more."""
-    if db.execute("SELECT 1 FROM polling_touched LIMIT 1").fetchone():
-        db.execute(READ_AGAIN)
-        db.execute("DELETE FROM polling_touched")
-    edited = rows(db, EDITS, (), tuple)
-    there = [target(row[2:]) for row in edited if row[2] is not None]
-    settled = [_settled(each, wall) for each in there]
-    promoted = {row[1] for row in edited if row[2 + NAMES.index("promote")] is not None}  # be it with nonsense
-    promoted |= {now.id for before, now in zip(there, settled, strict=True) if now.next_due != before.next_due}
-    written = [(each.next_due, each.until, each.id) for each in settled if each.id in promoted]
-    db.executemany("UPDATE polling_targets SET promote = NULL, next_due = ?, until = ? WHERE id = ?", written)
-    if edited:  # at last, so that what was just written is not noted
-        db.execute("DELETE FROM polling_edits WHERE number <= ?", (edited[-1][0],))
-    return Edits(tuple(settled), tuple(row[1] for row in edited if row[2] is None))
+    async def rows(self, db: Transaction, query: str, *values: object) -> list[Row]:
+        """What a query gives, also of texts that are none."""
+        try:
+            return await db.fetch(query, *values)
+        except sqlite3.OperationalError as error:
+            if hasattr(error, "sqlite_errorcode"):
+                raise
+        # Only the sqlite3 module itself raises without a code: for a text that is no UTF-8.
+        connection = connection_of(db)
+        connection.text_factory = lambda text: text.decode(errors="replace")
+        try:
+            return await db.fetch(query, *values)
+        finally:
+            connection.text_factory = str
+
+    def target(self, row: Row) -> Target:
+        """A target, from its columns."""
+        return target(row)
+
+    def known(self, row: Row) -> Known:
+        """One that discovery knows."""
+        number, kind, source_id, event, only, seconds, priority, gone = _read_known(row)
+        wanted = None if only is None else _only(only)
+        # A number that is no time will not be what is wanted, and be put right.
+        return Known(number, Found(kind, source_id, event, wanted, seconds, priority), gone)
+
+    async def due(self, db: Transaction, after: tuple[float, int], until: float, most: int) -> list[Target]:
+        """Those that are wanted and due."""
+        return await self._in_order(db, Condition(DUE, ()), after, until, most)
+
+    async def _in_order(
+        self, db: Transaction, meant: Condition, after: tuple[float, int], until: float, most: int
+    ) -> list[Target]:
+        """Those behind `after`, by their due times up to `until`. `meant` begins with DUE or IDLE."""
+        due, last = after
+        # In two steps: SQLite does not search by id among those that are due at the same time, and these may be many.
+        same, later = AT_THE_SAME_TIME.format(meant.sql), LATER.format(meant.sql)
+        found = await self.rows(db, same, *meant.values, due, last, most) if due <= until else []
+        if left := most - len(found):
+            found += await self.rows(db, later, *meant.values, due, until, left)
+        return [target(row) for row in found]
+
+    async def listed(self, db: Transaction, query: Query, meant: Condition) -> list[Target]:
+        """A page of what is meant."""
+        after, most = query.after or LONG_AGO, min(query.most, LARGEST)
+        if index := await self._index_to_few(db, query):
+            page = f"""SELECT {COLUMNS} FROM polling_targets INDEXED BY {index}
+                WHERE {meant.sql} AND (next_due, id) > (?, ?) AND next_due {A_NUMBER} ORDER BY next_due, id LIMIT ?"""
+            return [target(row) for row in await self.rows(db, page, *meant.values, *after, most)]
+        roads = [IDLE] if query.enabled is False or query.gone else [DUE, IDLE]
+        conditions = [Condition(f"{road} AND {meant.sql}", meant.values) for road in roads]
+        pages = [await self._in_order(db, each, after, inf, most) for each in conditions]
+        return sorted((each for page in pages for each in page), key=lambda each: (each.next_due, each.id))[:most]
+
+    async def _index_to_few(self, db: Transaction, query: Query) -> str | None:
+        """The index that leads to all that are meant, if these are few."""
+        if query.source_id is not None:
+            return "polling_targets_name"
+        if query.accelerated_at is not None:
+            return "polling_targets_until"
+        for column, value, index in (("event", query.event, "event"), ("kind", query.kind, "name")):
+            if value is not None and await self._are_few(db, column, value):
+                return f"polling_targets_{index}"
+        return None
+
+    async def _are_few(self, db: Transaction, column: str, value: str) -> bool:
+        counted = f"SELECT count(*) FROM (SELECT 1 FROM polling_targets WHERE {column} = ? LIMIT {FEW + 1})"
+        ((count,),) = await db.fetch(counted, value)
+        return bool(count <= FEW)
+
+    async def count(self, db: Transaction, wall: float) -> Counts:
+        """How many there are."""
+        ((wanted, idle, paused, due, accelerated, failing, gone),) = await db.fetch(COUNT, wall)
+        return Counts(wanted + idle, paused, due, accelerated, failing, gone)
+
+    async def fetched(self, db: Transaction) -> set[tuple[str, str]]:
+        """Event and kind of those that ever went well."""
+        found: set[tuple[str, str]] = set()
+        pairs = await db.fetch(FIRST_PAIR)
+        while pairs:  # every event and kind that there are targets of: a few, in an index of a million
+            (pair,) = pairs
+            if (await db.fetch(ANY_FETCHED, *pair))[0][0]:
+                found.add(tuple(pair))
+            pairs = await db.fetch(NEXT_PAIR, *pair)
+        return found
+
+    async def write(self, database: PollingDatabase, runs: Sequence[Ran]) -> None:
+        """Write these back. The power may take the last of them."""
+
+        async def work(db: Transaction) -> None:
+            fine = all(map(is_text, {each.status for each in runs}))
+            legibly = runs if fine else [each._replace(status=legible(each.status)) for each in runs]
+            await db.execute_many(WRITE, legibly)
+
+        if runs:
+            await database.write(work, durable=False)
+
+    async def take_edits(self, database: PollingDatabase, wall: float) -> Edits:
+        """Those that were noted first; they are noted no more."""
+        # To look costs no writer its turn.
+        if not await database.peek(lambda db: db.fetch(ANY_EDITS)):
+            return Edits()
+        return await database.write(lambda db: self._take_edits(db, wall))
+
+    async def _take_edits(self, db: Transaction, wall: float) -> Edits:
+        if await db.fetch("SELECT 1 FROM polling_touched LIMIT 1"):
+            await db.execute(READ_AGAIN)
+            await db.execute("DELETE FROM polling_touched")
+        edited = await self.rows(db, EDITS)
+        there = [target(row[2:]) for row in edited if row[2] is not None]
+        settled = [_settled(each, wall) for each in there]
+        promoted = {row[1] for row in edited if row[2 + NAMES.index("promote")] is not None}  # be it with nonsense
+        promoted |= {now.id for before, now in zip(there, settled, strict=True) if now.next_due != before.next_due}
+        written = [(each.next_due, each.until, each.id) for each in settled if each.id in promoted]
+        await db.execute_many(PROMOTED, written)
+        if edited:  # at last, so that what was just written is not noted
+            await db.execute("DELETE FROM polling_edits WHERE number <= ?", edited[-1][0])
+        return Edits(tuple(settled), tuple(row[1] for row in edited if row[2] is None))
+
+    async def update(self, db: Transaction, changed: Mapping[int, Found], wall: float) -> None:
+        """Change targets to what discovery says."""
+        await db.execute_many(
+            UPDATE,
+            (
+                {
+                    **each._asdict(),
+                    "only": None if each.only is None else encoded(each.only),
+                    "wall": wall,
+                    "id": number,
+                }
+                for number, each in changed.items()
+            ),
+        )
 
 
 def _settled(each: Target, wall: float) -> Target:
@@ -223,84 +350,3 @@ def _settled(each: Target, wall: float) -> Target:
         due = min(due, wall)
         until = wall + each.promote if each.promote > 0 else until
     return each if (due, until) == (each.next_due, each.until) else replace(each, next_due=due, until=until)
-
-
-CLAMP = f"""UPDATE polling_targets SET next_due = :wall
-    WHERE (next_due > :wall + {LONGEST_PAUSE} AND next_due > :wall + {INTERVAL}) OR next_due = 0"""
-
-
-def clamp(db: sqlite3.Connection, wall: float) -> None:
-    """Let those be due that are so later than they can be, and those that were put in by hand."""
-    db.execute(CLAMP, {"wall": wall})
-
-
-def shift(db: sqlite3.Connection, seconds: float) -> None:
-    """Move all times that are to come."""
-    db.execute("UPDATE polling_targets SET next_due = next_due + ?1, until = until + ?1", (seconds,))
-
-
-# --- for discovery ---
-
-FOUND = f"SELECT {', '.join(map(quoted, KNOWN))} FROM polling_targets ORDER BY id"
-# Other parts of a document are wanted: then it is due, and read again.
-AS_FOUND = """event = :event, seconds = :seconds, priority = :priority, gone = NULL, "only" = :only,
-    next_due = CASE WHEN polling_targets."only" IS :only THEN next_due ELSE :wall END,
-    etag = CASE WHEN polling_targets."only" IS :only THEN etag ELSE '' END,
-    modified = CASE WHEN polling_targets."only" IS :only THEN modified ELSE '' END,
-    digest = CASE WHEN polling_targets."only" IS :only THEN digest ELSE x'' END"""
-INSERT = f"""INSERT INTO polling_targets (kind, source_id, event, "only", seconds, priority, next_due)
-    VALUES (:kind, :source_id, :event, :only, :seconds, :priority, :wall)
-    ON CONFLICT (kind, source_id) DO UPDATE SET {AS_FOUND}"""
-UPDATE = f"UPDATE polling_targets SET {AS_FOUND} WHERE id = :id"
-
-
-def known(db: sqlite3.Connection) -> list[Known]:
-    """All of them."""
-    return rows(db, FOUND, (), _known)
-
-
-def _known(row: Raw) -> Known:
-    number, kind, source_id, event, only, seconds, priority, gone = _read_known(row)
-    wanted = None if only is None else _only(only)
-    # A number that is no time will not be what is wanted, and be put right.
-    return Known(number, Found(kind, source_id, event, wanted, seconds, priority), gone)
-
-
-def apply(db: sqlite3.Connection, plan: Reconciliation, wall: float) -> None:
-    """Do what discovery plans."""
-    db.executemany("DELETE FROM polling_targets WHERE id = ?", zip(plan.delete, strict=True))
-    db.executemany(
-        "UPDATE polling_targets SET gone = ? WHERE id = ? AND gone IS NULL", zip(repeat(wall), plan.gone, strict=False)
-    )
-    db.executemany(UPDATE, (_as_stored(each, wall) | {"id": number} for number, each in plan.update))
-    db.executemany(INSERT, (_as_stored(each, wall) for each in plan.insert))
-
-
-def _as_stored(each: Found, wall: float) -> dict[str, object]:
-    for text in (each.kind, each.source_id, each.event, *(each.only or ())):
-        if not is_text(text):
-            said = f"target {each.kind[:60]!r} {each.source_id[:60]!r}: {text[:60]!r} cannot be stored, expected a text"
-            raise PollingStoreError(said, transient=False)
-    only = None if each.only is None else msgspec.json.encode(each.only).decode()
-    return {**each._asdict(), "only": only, "wall": wall}
-
-
-FIRST_PAIR = "SELECT event, kind FROM polling_targets ORDER BY event, kind LIMIT 1"
-# In two parts: SQLite would begin a search behind a pair at the first of a million that have it.
-NEXT_PAIR = """SELECT event, kind FROM polling_targets WHERE event = ?1 AND kind > ?2
-    UNION ALL SELECT event, kind FROM polling_targets WHERE event > ?1 ORDER BY event, kind LIMIT 1"""
-ANY_FETCHED = """SELECT EXISTS (SELECT 1 FROM polling_targets INDEXED BY polling_targets_event
-    WHERE event = ? AND kind = ? AND fetched IS NOT NULL)"""
-
-
-def fetched(db: sqlite3.Connection) -> set[tuple[str, str]]:
-    """Event and kind of those that ever went well."""
-    return {pair for pair in _pairs(db) if db.execute(ANY_FETCHED, pair).fetchone()[0]}
-
-
-def _pairs(db: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Every event and kind that there are targets of: a few, in an index of a million."""
-    pair = db.execute(FIRST_PAIR).fetchone()
-    while pair:
-        yield pair
-        pair = db.execute(NEXT_PAIR, pair).fetchone()

@@ -14,14 +14,15 @@ import asyncio
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sanderling.clock import Clock
+from sanderling.stores.database import Desk
 from sanderling.stores.durable import FolderError, Lock, plainly
 from sanderling.stores.queue import LONGEST_WHY, Dead, Delivery, Depth, Letter, QueueError, checked
 from sanderling.stores.sqlite_file import Kind, open_file, transaction
@@ -70,13 +71,6 @@ TABLES = (
 )
 
 QUEUE = Kind("queue", 0x53414E51, 1, TABLES)  # "SANQ"
-
-
-class Desk(Protocol):
-    """Has work done elsewhere, in the order it was asked for."""
-
-    def __call__(self, work: Callable[..., T], /, *args: Any) -> Awaitable[T]:  # noqa: ANN401 - whatever `work` takes
-        """What `work` returns."""
 
 
 class Held(NamedTuple):

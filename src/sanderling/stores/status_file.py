@@ -4,16 +4,19 @@ Where several processes may run in one folder, each has a file of its own (`Stat
 beside it status-2.json, and so on. Locks say which are taken; the system lets go of a lock when its process ends.
 """
 
+import dataclasses
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
 
 from sanderling.stores.durable import FolderError, Lock, plainly, remove_drafts, write_new
+from sanderling.stores.process_identity import Process, has_ended, own_process
 
 FILE = "status.json"
 OTHERS = re.compile(r"status-([1-9]\d{0,4})\.json", re.ASCII)
@@ -34,6 +37,10 @@ class Published(Protocol):
         """Who wrote it."""
 
     @property
+    def process(self) -> Process | None:
+        """By what its end is known; None where that is not."""
+
+    @property
     def wall(self) -> float:
         """When, in Unix seconds."""
 
@@ -44,8 +51,16 @@ class Published(Protocol):
 
 def write_status(folder: Path, now: object, name: str = FILE) -> None:
     """Write it, a struct or a dataclass, so that a reader sees all of it or the one before. Raises FolderError."""
+    if getattr(now, "pid", 0) == os.getpid():
+        now = _identified(now)
     with plainly(folder):
         write_new(folder / name, [msgspec.json.encode(now)], sync=False)
+
+
+def _identified(now: object) -> object:
+    if isinstance(now, msgspec.Struct):
+        return msgspec.structs.replace(now, process=own_process())
+    return dataclasses.replace(cast("Any", now), process=own_process())
 
 
 def read_status(folder: Path, kind: type[S], name: str = FILE) -> S | None:
@@ -137,4 +152,4 @@ def age(found: Published, wall: float) -> float:
 
 def is_running(found: Published, wall: float) -> bool:
     """Whether whoever wrote it still runs, as far as can be told."""
-    return found.running and age(found, wall) < SILENT
+    return found.running and age(found, wall) < SILENT and not has_ended(found.pid, found.process)

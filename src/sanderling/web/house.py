@@ -24,6 +24,7 @@ from sanderling.repos.status import RepoStatus
 from sanderling.sequence.status import SequenceStatus
 from sanderling.stores import control_file
 from sanderling.stores.control_file import NOTHING, Control, read_control
+from sanderling.stores.process_identity import Process, has_ended
 from sanderling.stores.status_file import FILE, SILENT, status_files
 
 log = logs.get(__name__)
@@ -58,6 +59,7 @@ class Said(msgspec.Struct, frozen=True):
     pid: int = 0
     started: float = 0.0
     running: bool = True
+    process: Process | None = None
 
 
 class Stamp(NamedTuple):
@@ -89,7 +91,9 @@ class Found:
 
     def running(self, wall: float) -> bool:
         """Whether it runs, as far as can be told."""
-        return self.said is not None and self.said.running and self.age(wall) < SILENT
+        said = self.said
+        heard = said is not None and said.running and self.age(wall) < SILENT
+        return heard and said is not None and not has_ended(said.pid, said.process)
 
 
 @dataclass(slots=True)
@@ -132,7 +136,7 @@ class Reader:
             status = msgspec.json.decode(data, type=kind)
             if isinstance(status, EventsStatus):
                 status = together([status, *_others(folder)])
-                said = Said(said.system, status.wall, status.pid, status.started, status.running)
+                said = Said(said.system, status.wall, status.pid, status.started, status.running, status.process)
         except UNSOUND as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             broken = self._broken(folder, stamp, f"{FILE} makes no sense: {why}")

@@ -1,6 +1,7 @@
 """Writes what people want of a system into its folder, and says what comes of it: for dashboard and command line."""
 
 from collections.abc import Iterable
+from shlex import quote
 
 from sanderling.ids import host_of, normalise
 from sanderling.stores.control_file import Control, Wish, change_control
@@ -15,15 +16,18 @@ class UnknownHostError(LookupError):
     """The system knows no such host; the message says which it knows."""
 
 
-def want(found: Found, wish: Wish, wall: float, host: str = "") -> str:
+def want(found: Found, wish: Wish, wall: float, host: str = "", *, anew: bool = False) -> str:
     """Want it of the system from now on; what comes of that. Blocks. Raises FolderError or ValueError.
+
+    With `anew`, a control.json that makes no sense is replaced.
 
     An ending is written also for one that seems not to run: one that hangs may hear it, and one that is started later
     takes it out.
     """
-    if found.control_trouble:
-        raise ValueError(f"{found.control_trouble}; repair the file, or remove it")
-    control = change_control(found.folder, lambda control: control.after(wish, host))
+    if found.control_trouble and not anew:
+        replace = f"sanderling control {quote(str(found.folder))} {wish}{f' {host}' if host else ''} --replace"
+        raise ValueError(f"{found.control_trouble}; repair the file, or forget what it says: {replace}")
+    control = change_control(found.folder, lambda control: control.after(wish, host), anew=anew)
     return describe(found.name, wish, control, host, running=found.running(wall))
 
 

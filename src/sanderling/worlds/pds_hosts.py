@@ -18,6 +18,8 @@ GET_REPO = "com.atproto.sync.getRepo"
 GET_LATEST_COMMIT = "com.atproto.sync.getLatestCommit"
 LIST_REPOS = "com.atproto.sync.listRepos"
 LIST_HOSTS = "com.atproto.sync.listHosts"
+RESOLVE_HANDLE = "com.atproto.identity.resolveHandle"
+WELL_KNOWN = "/.well-known/atproto-did"
 DESCRIBE_SERVER = "com.atproto.server.describeServer"
 LISTED, MOST_LISTED = 500, 1000  # rows of a page, and at most
 # What a listing says of a repo that is not to be had. Of one that is not found it says nothing.
@@ -94,8 +96,11 @@ class PdsHost(Place):
 
     def page(self, path: str) -> Page:
         """What is at a path, its query included."""
+        if path == WELL_KNOWN:
+            return Page(200, (("Content-Type", "text/plain"),), self.census.did(self.first).encode())
         methods = {
             GET_REPO: self._repo,
+            RESOLVE_HANDLE: self._resolved,
             GET_LATEST_COMMIT: self._latest_commit,
             LIST_REPOS: lambda query: listing("repos", self.size, lambda at: self.listed(self.first + at), query),
             DESCRIBE_SERVER: self._about,
@@ -132,6 +137,13 @@ class PdsHost(Place):
         if fate.category is not None and fate.throughout:
             return fate.give(account)
         return told(200, {"cid": self._head(number), "rev": account.rev})
+
+    def _resolved(self, query: Query) -> Page:
+        """Who a handle is: u3.NAME is the account 3."""
+        number, _, name = query.get("handle", "").removeprefix("u").partition(".")
+        if name != self.name or not number.isdecimal() or int(number) not in self.numbers:
+            return complaint("InvalidRequest", "Unable to resolve handle")
+        return told(200, {"did": self.census.did(int(number))})
 
     def _about(self, _query: Query) -> Page:
         domain = f".{self.name}"

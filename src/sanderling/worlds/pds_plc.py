@@ -81,8 +81,20 @@ class Directory(Place):
         """What is at a path, its query included."""
         where, _, query = path.partition("?")
         if where != EXPORT:
-            return told(404, {"message": f"DID not registered: {where[1:][:80]}"})
+            return self._document(where.removeprefix("/"))
         return self._export(asked(query))
+
+    def _document(self, did: str) -> Page:
+        """The document of a DID, as its last operation makes it."""
+        number = self.census.number(did)
+        host = home(self.hosts, number)
+        if host is None:
+            return told(404, {"message": f"DID not registered: {did[:80]}"})
+        handles = [f"at://{self.history(number)[-1].handle}"]
+        if number == host.first:  # its host says so, in .well-known/atproto-did
+            handles.append(f"at://{host.origin.removeprefix('http://')}")
+        pds = {"id": "#atproto_pds", "type": "AtprotoPersonalDataServer", "serviceEndpoint": host.origin}
+        return told(200, {"id": did, "alsoKnownAs": handles, "service": [pds]})
 
     def history(self, number: int) -> list[Step]:
         """What happened to an identity, in order."""

@@ -1,5 +1,6 @@
 """`sanderling events consume` when it is asked to stop, once or twice: what is in hand is finished, nothing is lost."""
 
+import asyncio
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from command_line import run
 from events_commands import HeldObjects, Place, consuming, drain, ended, proven, said, until
 from forked import Forked as Process
 
+from sanderling.cli.loop import TOGETHER
 from sanderling.stores.queue import Depth
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_presets import demo
@@ -64,6 +66,7 @@ def test_the_second_signal_stops_at_once_and_nothing_is_lost(tmp_path: Path) -> 
                 await asked(held, process)
                 process.terminate()
                 await until(lambda: "once more stops at once" in said(place), process)
+                await asyncio.sleep(TOGETHER)  # sooner it would count as the same
                 process.terminate()
                 assert await ended(process) == 130
             held.may.set()

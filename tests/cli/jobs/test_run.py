@@ -23,7 +23,7 @@ from sanderling import Job, Request
 from sanderling.jobs import Cursor
 
 job = Job("posts", start="http://HOST/posts", paging=Cursor(path="next", param="cursor"), rps=1000,
-          arguments={"since": "2026-01-01", "deep": True, "most": 3})
+          arguments={"since": "2026-01-01", "deep": True, "most": 3, "share": 0.5})
 
 @job.read
 def posts(reply):
@@ -136,8 +136,10 @@ def test_work_of_a_reader_that_is_gone_waits_for_it(tmp_path: Path) -> None:
         begun = await here("run", job, "--out", str(out), "--private")
         write(tmp_path, server.host, renamed)
         gone = await here("run", job, "--out", str(out), "--private")
+        told = json.loads((await here("run", job, "--out", str(out), "--private", "--json")).out)
         write(tmp_path, server.host)
         back = await here("run", job, "--out", str(out), "--private")
+        assert (told["set_aside"], told["set_aside_by"], list(told["gone"])) == (0, {}, ["detail"])
         assert (begun.code, gone.code, back.code) == (0, 3, 0), (begun, gone, back)
         assert "The budget is spent." in begun.out
         assert "wait for the reader detail, which the job has not" in gone.out
@@ -188,6 +190,8 @@ BAD: list[tuple[str, tuple[str, ...], str]] = [
     ("x = (", (), "job.py:1: SyntaxError: "),
     ("import json\nx = 1 / 0", (), "job.py:2: ZeroDivisionError: division by zero"),
     ("raise SystemExit(3)", (), "job.py:1: SystemExit: 3"),
+    ("class Odd(BaseException): ...\nraise Odd", (), "job.py:2: Odd"),
+    ("raise __import__('asyncio').CancelledError", (), "job.py:1: CancelledError"),
     ("import nothing_of_this_name", (), "job.py:1: ModuleNotFoundError: "),
     ("from sanderling import Job\nJob('a', start='x', rps=0)", (), "job.py:2: JobError: rps of a is 0"),
     ("x = 1", (), "has no Job; expected job = Job(…)"),
@@ -197,6 +201,10 @@ BAD: list[tuple[str, tuple[str, ...], str]] = [
     (JOB, ("--set", "since"), "--set: 'since' has no =, expected name=value; posts has since (str), deep (bool)"),
     (JOB, ("--set", "until=1"), "posts has no argument 'until'; expected one of: since (str), deep (bool), most (int)"),
     (JOB, ("--set", "most=many"), "argument most is 'many', expected a whole number like 3"),
+    (JOB, ("--set", "share=nan"), "argument share is nan, expected a number that can be written as JSON"),
+    (JOB, ("--set", "share=-inf"), "argument share is -inf, expected a number"),
+    (JOB, ("--set", "share=1e999"), "argument share is "),
+    (JOB, ("--set", "since=\udcff"), "argument since is '\\udcff', expected a text that can be written as JSON"),
     (JOB, ("--set", "deep=perhaps"), "argument deep is 'perhaps', expected true or false"),
     (JOB, ("--set", "most=1", "--set", "most=2"), "--set: most is given twice"),
     (JOB, ("--contact", "me"), "--contact: contact is 'me'"),

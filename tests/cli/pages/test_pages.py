@@ -25,6 +25,7 @@ from command_line import (
     site,
 )
 
+from sanderling.cli.loop import TOGETHER
 from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 
 KEYS = [
@@ -236,6 +237,7 @@ def test_stopped_twice_it_ends_at_once_and_says_how_to_go_on(tmp_path: Path) -> 
                 process.send_signal(signal.SIGINT)
                 assert process.stderr is not None
                 said = await process.stderr.readline()
+                await asyncio.sleep(TOGETHER)  # sooner it would count as the same
                 process.send_signal(signal.SIGINT)
                 stopped = await finish(process)
             (again,) = commands(stopped.err)

@@ -60,7 +60,7 @@ def told(**changes: object) -> str:
         ),
         (
             {"set_aside": 8, "aside": (Aside("b.example", 8, "CONNECTION_REFUSED", 0, "robots.txt: ECONNREFUSED"),)},
-            "their hosts did not answer.\n\n    b.example  8 URLs, nobody listens there: robots.txt: ECONNREFUSED\n",
+            "their hosts were set aside.\n\n    b.example  8 URLs, nobody listens there: robots.txt: ECONNREFUSED\n",
         ),
         ({"left": 1}, f"1 URL left because of --max-pages. Ask for them as well with:\n\n{RESUME}\n"),
         ({"files": ("pages.jsonl", "bodies")}, "The output:\n\n    'a crawl/pages.jsonl'\n    'a crawl/bodies'\n"),

@@ -16,6 +16,7 @@ from rich.console import Console
 from sanderling.cli.polling.news import TOGETHER, News, lines, notable
 from sanderling.cli.polling.poll import overall
 from sanderling.cli.polling.screen import Frame, KindPace, Plain, Screen, Terminal, chosen, fitting
+from sanderling.cli.polling.status import words
 from sanderling.cli.polling.strips import LONGEST, Strip, Strips, spread
 from sanderling.cli.polling.words import host, lateness, line, milliseconds, now, often, punctual, troubles
 from sanderling.cli.screen import Silent, Wordy
@@ -308,7 +309,7 @@ def test_plain_lines_say_now_and_then_how_it_stands_in_plain_letters(capsys: pyt
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"enabled": False}, "switched off by the settings"),
+        ({"enabled": False}, "paused: nothing is polled until somebody resumes it"),
         ({"store_trouble": "no disk"}, "waiting for the database"),
         ({"targets": TargetCounts()}, "looking for what to poll"),
         ({"targets": TargetCounts(all=3, paused=3)}, "all targets are paused"),
@@ -342,6 +343,7 @@ def test_lateness_is_that_of_the_live_ones_if_there_are_any() -> None:
 
 def test_of_a_host_that_was_not_asked_nothing_is_known() -> None:
     assert host(status(limiter=None)) == "not asked yet"
+    assert next(words(status(limiter=None, host=""), 0.0)).endswith("trackside, not asked yet")
     assert STATUS.limiter is not None
     assert host(status(limiter=replace(STATUS.limiter, latency=None, why="closed for 3 s"))) == "closed for 3 s"
 

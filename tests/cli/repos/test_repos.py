@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.apis.atproto import Category
+from sanderling.cli.loop import TOGETHER
 from sanderling.cli.repos.crawl import parse_size
 from sanderling.formats.rca import encode_block
 from sanderling.repos.segments import Segments
@@ -140,6 +141,7 @@ def test_ctrl_c_twice_stops_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
             assert process.stderr is not None
             while b"once more" not in await process.stderr.readline():
                 pass
+            await asyncio.sleep(TOGETHER)  # sooner it would count as the same
             process.send_signal(signal.SIGINT)
             stopped = await finish(process)
 

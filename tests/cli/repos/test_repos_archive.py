@@ -386,7 +386,8 @@ def test_without_archives_there_is_nothing_to_do(
     done = called("repos", *command, *([str(tmp_path / place)] if place else []))
 
     assert (done.code, done.out) == (2, "")
-    assert says in done.err
+    # Without a folder, `get` looks for the repo itself, and that is no DID which anybody could have.
+    assert ("neither a DID" if place is None and command[0] == "get" else says) in done.err
 
 
 @pytest.mark.parametrize("command", ["replay", "inspect", "get"])

@@ -17,11 +17,12 @@ from services.process import Missing, private_folder
 from services.redis import REDIS
 
 from sanderling.apis.atproto import Category
-from sanderling.cli.repos.progress import CATEGORIES, MEANINGS
+from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, Kept, Place
+from sanderling.cli.repos.summary import summarise, words
 from sanderling.clock import SystemClock
 from sanderling.repos.segments import Segments
 from sanderling.repos.status import RepoStatus
-from sanderling.stores.ports import Finished, Unfinished
+from sanderling.stores.ports import Finished, HostAside, Unfinished
 from sanderling.stores.redis_progress import RedisProgress
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.stores.status_file import write_status
@@ -64,14 +65,61 @@ def test_status_says_what_there_is_in_words(folder: Path) -> None:
     done = called("status", str(folder))
 
     assert (done.code, done.err) == (0, "")
-    for words in (
+    for line in (
         "2  archived, 2.0 kB",
         "1  not found at its host (not_found)",
         "3  complete",
         "1  no answer in time (timeout)",
         "Segment: 2. All DIDs up to did:plc:c were seen to.",
     ):
-        assert words in done.out
+        assert line in done.out
+
+
+def test_the_numbers_of_a_status_add_up_where_hosts_are_left_out(folder: Path) -> None:
+    listed = [Unfinished(f"did:plc:{n}", "left_out", permanent=n == 0) for n in range(4)]
+    with closing(SqliteProgress(folder / "progress.db")) as progress:
+        progress.record([], listed, cursor="did:plc:c", segment=2)
+
+    done = called("status", str(folder))
+
+    numbers = [int(line.split()[0]) for line in done.out.splitlines() if line.startswith("   ")][:5]
+    assert numbers == [2, 1, 1, 4, 3], "archived, left out, not found: complete; and left out with their host"
+    assert "3  left out for as long as their host is (left_out)" in done.out
+
+
+NOW = 1_800_000_000
+
+
+@pytest.mark.parametrize(
+    ("aside", "due", "said"),
+    [
+        ([], NOW - 500, "What is left is on disk. The same"),
+        ([HostAside("a.example", "timeout", NOW + 60)], NOW + 60, "1 host set aside, with the repos that wait for it:"),
+        (
+            [HostAside("a.example", "timeout", NOW - 1), HostAside("b.example", "left_alone", NOW - 9)],
+            NOW - 1,
+            "2 hosts set aside, with the repos that wait for them:",
+        ),
+        (
+            [HostAside("b.example", "left_alone", NOW)],
+            None,
+            "    b.example  left alone, as sanderling control says (left_alone)\n",
+        ),
+    ],
+)
+def test_a_run_that_leaves_something_is_not_complete_and_says_when_that_is_due(
+    folder: Path, aside: list[HostAside], due: int | None, said: str
+) -> None:
+    left = Unfinished("did:plc:e", "timeout", permanent=False, due=NOW - 500)
+    with closing(SqliteProgress(folder / "progress.db")) as progress:
+        progress.record([], [left], cursor="", segment=2, hosts=aside)
+        kept, place = Kept(progress.view(), tuple(progress.aside(5))), Place(out=folder)
+
+    summary = summarise(place, RUNNING, kept, complete=True, again="again")
+
+    assert (summary.as_json()["complete"], summary.due, kept.as_json()["due"]) == (False, due, due)
+    assert said in "\n".join(words(summary, place, NOW))
+    assert ("the first is due in " in "\n".join(words(summary, place, NOW))) == (due == NOW + 60)
 
 
 def test_status_as_json(folder: Path) -> None:

@@ -13,6 +13,7 @@ from urllib.request import urlopen
 from command_line import commands, finish, here, run, running, start
 from sequence_commands import RULES, asked, begin, flags, missed, raids, served, stored
 
+from sanderling.cli.loop import TOGETHER
 from sanderling.cli.sequence.flags import Upstream
 from sanderling.clock import SystemClock
 from sanderling.ids import host_of
@@ -97,6 +98,7 @@ def test_ctrl_c_twice_stops_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
             assert process.stderr is not None
             while b"once more" not in await process.stderr.readline():
                 pass
+            await asyncio.sleep(TOGETHER)  # sooner it would count as the same
             process.send_signal(signal.SIGINT)
             stopped = await finish(process)
 

@@ -23,8 +23,8 @@ from raids import letter, usual
 from sanderling.cli import reach
 from sanderling.cli.sequence import store as sequence_store
 from sanderling.stores.instances import Counts
+from sanderling.stores.instances_store import open_sqlite_instances
 from sanderling.stores.queue import Depth, Letter
-from sanderling.stores.sqlite_instances import SqliteInstances
 
 NOTHING = Depth(ready=0, taken=0, delayed=0, dead=0)
 
@@ -56,7 +56,7 @@ def stored(out: Path) -> int:
     """How many instances are in the rows; each of these has its players and its raw answer."""
 
     async def counts() -> Counts:
-        instances = SqliteInstances(out / "rows.db")
+        instances = open_sqlite_instances(out / "rows.db")
         try:
             return await instances.counts()
         finally:

@@ -118,19 +118,19 @@ def test_what_can_be_chosen_is_what_there_is() -> None:
 def test_the_help_has_an_example() -> None:
     done = called("world", "social", "--help")
 
-    assert "\n    sanderling world social --preset day --rate 50 --out example\n" in done.out
+    assert "\n    sanderling world site --hosts 3\n" in done.out
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--preset", "none"], "--preset"),
+        (["--preset", "other"], "--preset"),
         (["--batches", "0"], "--batches"),
         (["--rate", "0"], "--rate"),
         (["--seed", "x"], "--seed"),
         (["--queue", "redis://localhost"], "--queue"),
         (["--objects", "ftp://localhost"], "--objects"),
-        (["@events.bucket", "a/b"], "@events.bucket"),
+        (["@events.bucket", "a/b"], "bucket"),
     ],
 )
 def test_bad_usage_says_what_to_do_and_exits_with_2(tmp_path: Path, arguments: list[str], says: str) -> None:

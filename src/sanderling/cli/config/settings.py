@@ -19,7 +19,9 @@ PREFIX = "SANDERLING"
 # What the top of a file has besides `home`: what every command that runs for a while shares.
 SHARED = ("log-format", "log-level", "metrics-bind", "metrics-port")
 # Commands that are called for one answer: nothing is set for them, but for what all share.
-CALLS = frozenset({"completion", "control", "dead", "demo", "doctor", "status", "top", "verify", "why", "world"})
+CALLS = frozenset(
+    {"completion", "control", "dead", "demo", "doctor", "export", "show", "status", "top", "verify", "why", "world"}
+)
 # Flags that say what is wanted of this one call: to set them for every call would make no sense.
 ONCE = frozenset(
     (
@@ -32,7 +34,7 @@ ONCE = frozenset(
         *("events.forget.older-than", "events.replay.job", "events.replay.project", "events.replay.to"),
         *("polling.settings.default", "repos.directory.plc", "repos.directory.relay"),
         *("sequence.missed.export.ranges", "sequence.missed.retry.every"),
-        *("sequence.missed.retry.to", "repos.get.leave-out"),
+        *("sequence.missed.retry.to", "repos.get.leave-out", "repos.get.plc", "repos.get.resolver", "repos.get.out"),
     )
 )
 # Variables of ours that set something else, some of it in tests and benchmarks.

@@ -9,7 +9,8 @@ from sanderling.cli.doctor.findings import FAIL, OK, CheckError, Finding, revisi
 from sanderling.cli.doctor.services import Say, Service
 from sanderling.clock import SystemClock
 from sanderling.stores.analytics_migrate import VERSION_TABLE
-from sanderling.stores.postgres_server import SETTINGS, Address, Trouble, plainly, read_url, relations
+from sanderling.stores.database import Trouble
+from sanderling.stores.postgres_server import SETTINGS, Address, plainly, read_url, relations
 
 OLDEST = 13
 EXPECTED = "expected postgresql://user:password@host:5432/database"

@@ -41,6 +41,7 @@ from sanderling.events.publish import MOST_PROBLEMS, Published, publish_file, pu
 from sanderling.observe import logs
 from sanderling.words import count, printable
 
+TRIES = 8  # of a batch at a store that can be reached and fails; they take about a minute
 SHOW_EVERY = 0.25  # seconds between two looks, on a terminal
 STDIN, TASK = Path("-"), "research_and_crawl"
 
@@ -138,7 +139,7 @@ def publish(  # noqa: PLR0913 - a flag each
     words = [word for flag, value in flags.items() if value for word in (flag, value)]
     onward = again("events publish", *files, *words, folder, rows, bodies, letters)
     with Progress(shown=not json) as progress, explain_end(onward, KNOWN):
-        total = run(_publish(files, source, SinkRules(items=batch), where, progress))
+        total = run(_publish(files, source, SinkRules(items=batch, tries=TRIES), where, progress))
     _tell(total, source, where, as_json=json)
     if total.unsent:
         safe = (

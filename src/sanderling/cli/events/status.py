@@ -22,7 +22,7 @@ def show_events(folder: Path, *, as_json: bool) -> None:
 
 def words(found: EventsStatus, wall: float) -> Iterator[str]:
     """The same as lines."""
-    yield line("rows", done(found))
+    yield line("rows", f"{done(found)}, written by this run")
     yield line("now" if is_running(found, wall) else "at the end", f"{found.doing}; {pace(found)}")
     yield line("queue", queue(found))
     yield line("messages", messages(found))

@@ -55,7 +55,9 @@ def _import(path: Path) -> ModuleType:
     with _beside(path.resolve().parent):
         try:
             spec.loader.exec_module(module)
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a file may raise anything, sys.exit too
             raise CommandError(printable(_words(path, error)), code=2) from error
     return module
 

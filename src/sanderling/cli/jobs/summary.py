@@ -34,7 +34,7 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
     out: str
     failed_by: dict[str, int]
     reasons: dict[str, int]  # what was said of those that failed or were left out, the most frequent first
-    set_aside: int  # of those that wait, the ones that are left to the next run
+    set_aside: int  # of those that wait, the ones of hosts that did not answer
     set_aside_by: dict[str, int]
     gone: dict[str, int]  # and those that wait for a reader that the job has not any more, by its name
     over_budget: bool
@@ -76,7 +76,7 @@ def summarise(folder: JobFolder, last: JobStatus, *, complete: bool, again: str 
         out=str(folder.path),
         failed_by=failed_by(frontier),
         reasons=dict(said.most_common(100)),
-        set_aside=last.set_aside,
+        set_aside=sum(each.waiting for each in aside),
         set_aside_by=by_reason(aside),
         gone=last.gone,
         over_budget=last.is_over_budget,
@@ -117,7 +117,7 @@ def _not_kept(summary: JobSummary) -> Iterator[str]:
 
 def _next(summary: JobSummary) -> Iterator[str]:
     if summary.aside:
-        yield "Hosts that did not answer:"
+        yield "Hosts that were set aside:"
         yield from _indented(*hosts_aside(summary.aside, "request"))
     yield from summary.gone_words
     if summary.waiting:

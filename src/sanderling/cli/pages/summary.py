@@ -38,6 +38,7 @@ MEANINGS = {
     Code.BAD_ENCODING: "packed in a way that could not be read",
     Code.HTTP_ERROR: "the host said no",
     Code.REFUSED: "not called: our own guard, see --private",
+    Code.CANCELLED: "not asked",  # the detail says why
 }
 
 FAULTS: dict[Fault, str] = {"item": "fault of the page", "host": "fault of its host", "us": "our own rules"}
@@ -199,7 +200,7 @@ def meaning(code: str) -> str:
 def _next(summary: Summary) -> Iterator[str]:
     out = shlex.quote(summary.out)
     if summary.aside:
-        yield f"{count(summary.set_aside, 'URL')} could not be asked for: their hosts did not answer."
+        yield f"{count(summary.set_aside, 'URL')} could not be asked for: their hosts were set aside."
         yield from _indented(*hosts_aside(summary.aside))
     if summary.waiting:
         yield f"{count(summary.waiting, 'URL')} still to ask for. Nothing is lost; go on where it stopped with:"

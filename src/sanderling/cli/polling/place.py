@@ -59,15 +59,16 @@ OWN_FOLDER, USUAL = Folder(), Place()
 async def opened(
     place: Place, schema: Schema | None, source: str, say: Say | None = None
 ) -> AsyncIterator[tuple[PollingStore, Desk]]:
-    """The database, reached, and the thread that disks are used in. Raises CommandError.
+    """The database, reached, and a desk for all else. Raises CommandError.
 
-    With `say`, a server is given a while to come up, and `say` is told.
+    With `say`, a server is given a while to come up, and `say` is told. The database has its own thread: while somebody
+    has locked it, large documents are still read.
     """
-    with ThreadPoolExecutor(1, "disk") as threads:
-        desk = desk_in(threads)
-        store = await reached("--database", place.database, partial(open_polling, place.url, schema, source, desk), say)
+    with ThreadPoolExecutor(1, "database") as database, ThreadPoolExecutor(1, "disk") as disk:
+        opening = partial(open_polling, place.url, schema, source, desk_in(database))
+        store = await reached("--database", place.database, opening, say)
         try:
-            yield store, desk
+            yield store, desk_in(disk)
         finally:
             await store.close()
 

@@ -22,7 +22,7 @@ def show_polling(folder: Path, *, as_json: bool) -> None:
 
 def words(found: PollingStatus, wall: float) -> Iterator[str]:
     """The same as lines."""
-    yield line("source", f"{found.source} at {found.host}")
+    yield line("source", f"{found.source} at {found.host}" if found.host else f"{found.source}, not asked yet")
     yield line("targets", targets(found))
     yield line("now" if is_running(found, wall) else "at the end", now(found))
     yield line("runs", runs(found))

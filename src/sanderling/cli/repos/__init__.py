@@ -56,9 +56,12 @@ app.command(
     help_epilogue="Example:\n\n    sanderling repos inspect archive/segment_0001.rca --verify",
 )
 app.command(
-    "sanderling.cli.repos.archive:get_command",
+    "sanderling.cli.repos.get:get_command",
     name="get",
-    help="Print the records of one repo as JSON lines, as it was crawled last, whatever the order of the archives.\n\n"
-    "Exit code 0, 1 if it is not there or something is damaged, 2 if there are no archives.",
+    help="Get one repo: by its DID out of archives, or by DID or handle from wherever it lives.\n\n"
+    "With archives, prints its records as JSON lines, as it was crawled last, whatever the order of the archives. "
+    "Without, finds out who a handle is and which host has the repo, and archives it in a folder of its own.\n\n"
+    "Exit code 0, 1 if it is not there or something is damaged, 2 if there are no archives, 3 if its host did not "
+    "give it; then the same command tries again.",
     help_epilogue="Example:\n\n    sanderling repos get did:plc:abcdefghijklmnopqrstuvwx archive",
 )

@@ -1,13 +1,12 @@
-"""`sanderling repos replay` and `get`, and `sanderling verify` of archives: what is done with archives afterwards."""
+"""`sanderling repos replay`, and `sanderling verify` of archives: what is done with archives afterwards."""
 
 import json as jsonlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
@@ -16,15 +15,12 @@ from sanderling.cli.command_line import AsJson
 from sanderling.cli.flag_files import listing
 from sanderling.cli.repos.watch import Bar, Complaints, Places, end, explained, say, segments_at
 from sanderling.clock import SystemClock
-from sanderling.formats.rca import Block
 from sanderling.redact import redact_url
-from sanderling.repos.archives import Problem
-from sanderling.repos.inspect import newest, verify
+from sanderling.repos.inspect import verify
 from sanderling.repos.leave_out import LeaveOut
 from sanderling.repos.replay import Replay, Replayed, ReplayRules, Sink
 from sanderling.repos.replay_clickhouse import ClickhouseSink
 from sanderling.repos.replay_parquet import ParquetSink
-from sanderling.repos.rows import chooser, split
 from sanderling.stores.clickhouse import open_clickhouse
 from sanderling.words import count, duration, printable, size
 
@@ -61,7 +57,7 @@ def replay_command(
     json: AsJson = False,
 ) -> None:
     """Load every record of these segments."""
-    listed = _listed(leave_out)
+    listed = listed_in(leave_out)
     paths, complaints, clock = segments_at(places), Complaints(shown=not json), SystemClock()
     with explained(), _opened(to, paths) as sink:
         began = clock.now()
@@ -79,7 +75,8 @@ def replay_command(
     end(complaints)
 
 
-def _listed(path: Path | None) -> LeaveOut:
+def listed_in(path: Path | None) -> LeaveOut:
+    """What the file of --leave-out lists. Raises CommandError."""
     return LeaveOut() if path is None else listing("--leave-out", path, LeaveOut.read)
 
 
@@ -142,47 +139,3 @@ def verify_archives(places: Sequence[Path], *, as_json: bool) -> None:
         found = f"{count(complaints.number, 'thing')} wrong" if complaints.number else "all checksums are right"
         say([*complaints.words(), *torn_words, f"{looked}: {found}."])
     end(complaints)
-
-
-class _Line(msgspec.Struct):
-    repo: str
-    rev: str
-    collection: str
-    rkey: str
-    record: msgspec.Raw
-
-
-def get_command(
-    did: Annotated[str, Parameter(help="Whose records.")],
-    /,
-    *places: Places,
-    collections: Collections = (),
-    leave_out: LeftOut = None,
-) -> None:
-    """Print the records of one repo, as it was crawled last, as JSON lines."""
-    listed = _listed(leave_out)
-    paths, complaints = segments_at(places), Complaints(shown=True)
-    with explained():
-        wanted = chooser(collections)
-        if (kept := newest(paths, did, complaints)) is None:
-            raise CommandError(f"{did} is in none of {count(len(paths), 'segment')}")
-        path, block = kept
-        if listed.has(did, block.pds):
-            raise CommandError(f"{did} is left out: {leave_out} lists it, or its host {block.pds}")
-        if collections and not any(wanted(entry.name) for entry in block.toc):
-            there = ", ".join(entry.name for entry in block.toc)
-            raise CommandError(printable(f"{did} has none of these collections, but {there or 'no others either'}"))
-        for line in _lines(path, block, wanted, complaints):
-            print(line)
-    end(complaints)
-
-
-def _lines(path: Path, block: Block, wanted: Callable[[str], bool], complaints: Complaints) -> Iterator[str]:
-    for entry, offset, content in block.contents(wanted):
-        for rkey, json in zip(*split(content, entry.count, offset), strict=True):
-            try:
-                # On one line, whoever has written the archive.
-                record = msgspec.Raw(msgspec.json.format(json, indent=-1))
-                yield msgspec.json.encode(_Line(block.did, block.rev, entry.name, rkey.decode(), record)).decode()
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                complaints(Problem(path, offset, f"a record of {entry.name} that is no JSON: {error}"))

@@ -71,7 +71,7 @@ def crawl(
     screen.end(words(summary, place, clock.wall()), summary.as_json())
     if ran.stopped:
         sys.exit(130)
-    if summary.failed or not summary.complete:
+    if not summary.complete:
         sys.exit(UNFINISHED)
 
 

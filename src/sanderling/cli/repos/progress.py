@@ -49,6 +49,7 @@ MEANINGS = {
     Category.UNAVAILABLE: "the host failed",
     Category.CONNECTION_ERROR: "no connection, or it was cut",
     Category.TIMEOUT: "no answer in time",
+    Category.LEFT_ALONE: "left alone, as sanderling control says",
     Category.UNKNOWN: "for a reason without a name",
 }
 
@@ -105,9 +106,15 @@ class Kept(NamedTuple):
     view: ProgressView
     aside: tuple[HostAside, ...]
 
+    @property
+    def due(self) -> int | None:
+        """When the first of what is left is due. What waits for a host that was set aside is due when that host is."""
+        waits = [each.due for each in self.aside if each.category != Category.LEFT_ALONE]
+        return min(waits) if waits else None if self.aside else self.view.due
+
     def as_json(self) -> dict[str, object]:
         """What `--json` prints of it."""
-        return {**asdict(self.view), "aside": [each._asdict() for each in self.aside]}
+        return {**asdict(self.view), "due": self.due, "aside": [each._asdict() for each in self.aside]}
 
 
 def known_aside(place: Place, view: ProgressView) -> list[HostAside]:
@@ -124,7 +131,7 @@ def show_progress(place: Place, *, as_json: bool) -> None:
     if view == NOTHING and found is None:
         raise nothing("no crawl of repos has begun", _where(place), "--out", "sanderling repos crawl")
     kept = Kept(view, tuple(known_aside(place, view)))
-    lines = [*_table(view, wall), *hosts_aside(kept.aside, view.hosts_aside, wall)]
+    lines = [*_table(kept, wall), *hosts_aside(kept.aside, view.hosts_aside, wall)]
     lines += [] if found is None or found.pace == "governor" else [f"Paced by {found.pace}."]
     tell(f"The crawl in {_where(place)}", found, wall, lines, as_json=as_json, kept=kept.as_json())
 
@@ -133,44 +140,60 @@ def _where(place: Place) -> str:
     return str(place.out) if place.redis_address is None else f"Redis at {redact_url(place.redis_address)}"
 
 
-def _table(view: ProgressView, wall: float) -> Iterator[str]:
+def _table(kept: Kept, wall: float) -> Iterator[str]:
+    view = kept.view
     permanent = {name: number for name, number in view.failed.items() if _permanent(name)}
+    # Accounts of hosts that are left out may move to another host: they are complete only for as long.
+    listed = view.total_crawled + sum(permanent.values()) - view.completed
+    if 0 < listed <= permanent.get(Category.LEFT_OUT, 0):
+        permanent[Category.LEFT_OUT] -= listed
+    else:
+        listed = 0
     yield f"  {view.total_crawled:>12,}  archived, {size(view.bytes_written)}"
-    yield from (f"  {number:>12,}  {describe(name)}" for name, number in permanent.items())
+    yield from (f"  {number:>12,}  {describe(name)}" for name, number in permanent.items() if number)
     yield f"  {'-' * 12}"
     yield f"  {view.completed:>12,}  complete"
+    if listed:
+        yield f"  {listed:>12,}  left out for as long as their host is ({Category.LEFT_OUT})"
     transient = {name: number for name, number in view.failed.items() if name not in permanent}
     if transient:
         yield ""
         yield "Not archived so far, and asked for again by the next run:"
         yield ""
         yield from (f"  {number:>12,}  {describe(name)}" for name, number in transient.items())
-        yield from ("", *when_due(view, wall))
+        yield from ("", *when_due(kept, wall))
     yield ""
     yield f"Segment: {view.segment or 'none yet'}. " + (
         f"All DIDs up to {view.cursor} were seen to." if view.cursor else "The next run begins with the first DID."
     )
 
 
-def when_due(view: ProgressView, wall: float) -> Iterator[str]:
+def when_due(kept: Kept, wall: float) -> Iterator[str]:
     """When the first of what is left is due."""
-    if view.due is not None:
-        wait = view.due - wall
-        yield f"{count(view.scheduled, 'repo')} left; the first is due {f'in {duration(wait)}' if wait > 0 else 'now'}."
+    if kept.due is not None:
+        wait = kept.due - wall
+        when = f"in {duration(wait)}" if wait > 0 else "now"
+        yield f"{count(kept.view.scheduled, 'repo')} left; the first is due {when}."
 
 
 def hosts_aside(aside: Sequence[HostAside], number: int, wall: float) -> Iterator[str]:
     """The hosts that did not answer, why, and when each is due."""
     if not aside:
         return
-    yield f"{count(number, 'host')} set aside, with the repos that wait for it:"
+    yield f"{count(number, 'host')} set aside, with the repos that wait for {'it' if number == 1 else 'them'}:"
     yield ""
-    for host, category, due in aside:
-        when = f"due in {duration(due - wall)}" if due > wall else "due now"
-        yield f"    {printable(host)}  {describe(category)}, {when}"
+    for each in aside:
+        yield f"    {printable(each.host)}  {describe(each.category)}{when_host_due(each, wall)}"
     if number > len(aside):
         yield f"    and {number - len(aside):,} more: see sanderling why HOST"
     yield ""
+
+
+def when_host_due(aside: HostAside, wall: float) -> str:
+    """When a host that was set aside is due, unless that is for somebody to say."""
+    if aside.category == Category.LEFT_ALONE:
+        return ""
+    return f", due in {duration(aside.due - wall)}" if aside.due > wall else ", due now"
 
 
 def describe(name: str) -> str:

@@ -22,7 +22,8 @@ DROPPED = {"missing": "not sent by the host", "bad_record": "not DAG-CBOR", "bad
 class Summary:
     """A crawl after a run. `run` and `seconds` are those of the run, the others of the crawl."""
 
-    complete: bool  # every DID of the directory was seen to
+    complete: bool  # every repo is archived, left out or gone for good
+    walked: bool  # all of the directory was read, and nothing is left but what has a due time
     seconds: float
     run: dict[str, int]
     archived: int
@@ -43,7 +44,7 @@ class Summary:
     def as_json(self) -> dict[str, Any]:
         """What `--json` prints."""
         shown = asdict(self)
-        del shown["again"], shown["newest"]
+        del shown["again"], shown["newest"], shown["walked"]
         return shown | {"aside": [each._asdict() for each in self.aside]}
 
 
@@ -52,10 +53,12 @@ def summarise(place: Place, last: RepoStatus, kept: Kept, *, complete: bool, aga
     view = kept.view
     failed = {name: number for name, number in view.failed.items() if name != Category.UNCHANGED}
     gone = {name: number for name, number in failed.items() if name in CATEGORIES and Category(name).permanent}
+    left = {name: number for name, number in failed.items() if name not in gone}
     with plainly(place.out):
         segments = segments_in(place.out)
     return Summary(
-        complete=complete,
+        complete=complete and not left,
+        walked=complete,
         seconds=round(last.seconds, 3),
         run={
             "archived": last.archived,
@@ -68,9 +71,9 @@ def summarise(place: Place, last: RepoStatus, kept: Kept, *, complete: bool, aga
         dropped=last.dropped,
         unchanged=view.failed.get(Category.UNCHANGED, 0),
         gone=gone,
-        failed={name: number for name, number in failed.items() if name not in gone},
+        failed=left,
         scheduled=view.scheduled,
-        due=view.due,
+        due=kept.due,
         hosts_aside=view.hosts_aside,
         aside=kept.aside,
         segments=len(segments),
@@ -112,12 +115,13 @@ def _reasons(failed: dict[str, int]) -> str:
 
 
 def _next(summary: Summary, place: Place, wall: float) -> Iterator[str]:
-    if not summary.complete:
+    if not summary.walked:
         yield "Nothing is lost; go on where it stopped with:"
         yield from _indented(summary.again)
     elif summary.failed:
-        due = "now" if summary.due is None or summary.due <= wall else f"in {duration(summary.due - wall)}"
-        yield f"What is left is on disk; the first is due {due}. The same command asks for it first:"
+        wait = 0.0 if summary.due is None else summary.due - wall
+        when = f"; the first is due in {duration(wait)}" if wait > 0 else ""
+        yield f"What is left is on disk{when}. The same command asks for it first:"
         yield from _indented(summary.again)
     if not summary.segments:
         return

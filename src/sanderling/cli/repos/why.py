@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from sanderling.cli.repos.progress import PROGRESS, describe
+from sanderling.cli.repos.progress import PROGRESS, describe, when_host_due
 from sanderling.limit import explain
 from sanderling.repos.report import report_one
 from sanderling.repos.status import HostStatus, RepoStatus, published
@@ -45,8 +45,8 @@ class RepoHosts(NamedTuple):
         if found.waiting:
             yield f"{count(found.waiting, 'repo')} of it still to be asked for."
         if (aside := self._aside(host)) is not None:
-            due = f"due in {duration(aside.due - wall)}" if aside.due > wall else "due now"
-            yield f"It was set aside, by no fault of its repos: {describe(aside.category)}; {due}."
+            due = when_host_due(aside, wall)
+            yield f"It was set aside, by no fault of its repos: {describe(aside.category)}{due}."
         elif found.trouble:
             yield f"The last thing it said instead of a good answer: {describe(found.trouble)}."
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sanderling.events.handover import EventsHandOver
     from sanderling.formats.instance import Message
 
+UNFINISHED = 3  # the exit code of one that was drained before its last id
 UPSTREAM, PACE, OWN_READINGS = Upstream(), Pace(), Readings()
 LOOK = 0.1  # seconds between looks at whether the last id has its fate, or all is stored
 
@@ -72,6 +73,8 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     screen.end([*words(flags, ran, options), *ran.notes], summarise(flags, ran).as_json())
     if ran.interrupted:
         sys.exit(130)
+    if pace.until is not None and not ran.complete and not ran.signals:
+        sys.exit(UNFINISHED)
 
 
 def _check(onward: Onward, *, no_store: bool) -> None:

@@ -1,0 +1,1 @@
+"""The commands that read records back: `sanderling export` and `sanderling show`."""

@@ -1,0 +1,129 @@
+"""The records of a folder of pages: the rows of its crawls, the earliest first, each with the number of its crawl."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from sanderling.ids import HostError, host_of
+from sanderling.pages.earlier import LEDGER, NEXT, place
+from sanderling.pages.output import PAGES
+from sanderling.pages.record import Row
+from sanderling.pages.urls import UrlError, normalise
+from sanderling.stores import frontier_reading
+from sanderling.stores.durable import FolderError
+from sanderling.stores.frontier_file import Meta, connect_to_read, key_of, read_meta
+from sanderling.stores.frontier_rows import KEPT
+from sanderling.stores.record_source import MOST_HISTORY, About, Record, RecordsError, Shown, nearest, read_position
+from sanderling.stores.rows_file import read_rows
+
+COMPARED = 20_000  # URLs that are looked at for the nearest
+
+
+class PagePosition(msgspec.Struct, frozen=True):
+    """A byte of the rows of a crawl."""
+
+    crawl: int
+    byte: int
+
+
+class PageRecords:
+    """The rows of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        with self._ledger(folder) as (_, meta):
+            first = self._first(meta.crawl)
+            self.about = About("pages", f"pages {meta.plan}", ("crawl", *Row.__struct_fields__))
+        if first > 1:
+            self.about.notes.append(f"crawls 1 to {first - 1} were removed from {folder / 'earlier'} and are left out")
+
+    def read(self, after: str | None = None) -> Iterator[Record]:
+        """The rows behind a position, in the order in which they were fetched."""
+        start = PagePosition(0, 0) if after is None else read_position(after, PagePosition, self._folder)
+        crawl, byte = max(start.crawl, 1), start.byte
+        while True:
+            with self._ledger(self._folder) as (_, meta):
+                last, end = meta.crawl, meta.watermark
+            if crawl > last:
+                raise RecordsError(
+                    f"{self._folder} holds {last} crawls, and crawl {crawl} was read before: it is another folder"
+                )
+            if crawl < last:
+                yield from self._rows(place(self._folder, crawl), crawl, byte, None)
+                crawl, byte = crawl + 1, 0
+                continue
+            yield from self._rows(self._folder, crawl, byte, end)
+            with self._ledger(self._folder) as (_, meta):
+                if meta.crawl == crawl:
+                    return
+            byte = end  # it was finished and crawled again while we read
+
+    def _rows(self, folder: Path, crawl: int, start: int, end: int | None) -> Iterator[Record]:
+        path = folder / PAGES
+        if end is None:  # of an earlier crawl, which grows no more
+            if not path.exists():
+                return
+            end = path.stat().st_size
+        if start > end:
+            raise RecordsError(
+                f"{path} has {end} bytes, and {start} were read before: it was replaced. Export to another target."
+            )
+        if end and not path.exists():
+            raise RecordsError(
+                f"{path} is missing, and {folder / LEDGER} counts {end} bytes in it. Restore it from a copy."
+            )
+        head = b'{"crawl":%d,' % crawl
+        for line, at in read_rows(path, start, end):
+            yield Record(head + line[1:], f'{{"crawl":{crawl},"byte":{at}}}')
+
+    def show(self, key: str) -> Shown:
+        """The rows of a URL, those of earlier crawls before; or why it has none."""
+        try:
+            url = normalise(key)
+            host = host_of(url)
+        except (UrlError, HostError) as error:
+            return Shown(why=f"it is no URL: {error}", nearest=self._some_hosts())
+        rows = [record.json for record in self.read() if url.encode() in record.json and _url_of(record.json) == url]
+        with self._ledger(self._folder) as (db, _):
+            known = frontier_reading.known_url(db, host, key_of(url))
+            if rows and (known is None or known.end in KEPT):
+                return Shown(rows[-1], rows[:-1][-MOST_HISTORY:])
+            near = nearest(url, frontier_reading.urls_of(db, host, COMPARED)) or self._some_hosts()
+        if known is None:
+            return Shown(
+                None, rows, "no page linked to it, or the limits of the crawl (hosts, depth) leave it out", near
+            )
+        return Shown(None, rows, f"{known.end.name.lower().replace('_', ' ')}: {known.why}", near)
+
+    def _some_hosts(self) -> list[str]:
+        with self._ledger(self._folder) as (db, _):
+            return [f"https://{name}/" for name in frontier_reading.host_names(db, 5)]
+
+    @contextmanager
+    def _ledger(self, folder: Path) -> Iterator[tuple[sqlite3.Connection, Meta]]:
+        path = folder / LEDGER
+        # While a folder is crawled again there is a moment in which the new ledger has not its name yet.
+        path = path if path.exists() else folder / NEXT
+        try:
+            with closing(connect_to_read(path)) as db:
+                yield db, read_meta(db, path)
+        except FolderError as error:
+            raise RecordsError(str(error)) from None
+
+    def _first(self, last: int) -> int:
+        """The first crawl whose rows are there."""
+        return next((each for each in range(1, last) if place(self._folder, each).is_dir()), last)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class _Url(msgspec.Struct):
+    url: str
+
+
+def _url_of(row: bytes) -> str:
+    return msgspec.json.decode(row, type=_Url).url
