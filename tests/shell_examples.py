@@ -29,9 +29,7 @@ ROOT = Path(__file__).parents[1]
 OUTSIDE = re.compile(r"https?://(?!127\.0\.0\.1)\w|(amqps?|postgresql|redis|clickhouse|s3(\+https?)?)://|…|/(var|opt)/")
 CONTACT = re.compile(r"--contact \S+")  # is told, and not called
 # What runs until somebody ends it.
-LASTING = re.compile(
-    r"(?=.*--demo)|sequence crawl (?!.*--until)|polling run (?!.*--once)|dashboard|top|world (?!social)"
-)
+LASTING = re.compile(r"demo |sequence crawl (?!.*--until)|polling run (?!.*--once)|dashboard|top|world (?!social)")
 # What is ended by SIGTERM says so with 0, but pages and repos, which were not done, with 130; worlds do not hear it.
 ENDED = {0, 130, -signal.SIGTERM}
 

@@ -32,7 +32,7 @@ def test_a_crawl_is_paced_by_what_was_asked_for_and_says_so(tmp_path: Path) -> N
             assert status is not None
             assert status.pace == "aimd"
             assert "asking 1 host, paced by aimd; " in report(msgspec.structs.replace(status, running=True)).doing
-            assert ", paced by aimd" in called("pages", "status", out).out
+            assert ", paced by aimd" in called("status", out).out
             assert "Paced by aimd." in called("why", server.url(), "--out", out).out
 
             resumed = await here("pages", "crawl", "--resume", "--out", out, *QUICK)
@@ -41,7 +41,7 @@ def test_a_crawl_is_paced_by_what_was_asked_for_and_says_so(tmp_path: Path) -> N
             assert last is not None
             assert last.pace == "governor"
             assert paths(tmp_path / "out") == ["/", "/0", "/1", "/2"]
-            assert "aced by" not in called("pages", "status", out).out + called("why", server.url(), "--out", out).out
+            assert "aced by" not in called("status", out).out + called("why", server.url(), "--out", out).out
 
     run(main)
 
@@ -84,7 +84,7 @@ def test_any_other_law_is_refused_with_those_there_are(command: tuple[str, ...])
     assert "aimd" in done.err
 
 
-@pytest.mark.parametrize("command", [("polling", "run"), ("fetch",), ("repos", "directory", "update")])
+@pytest.mark.parametrize("command", [("polling", "run"), ("fetch",), ("repos", "directory")])
 def test_what_is_planned_or_asked_once_has_no_such_choice(command: tuple[str, ...]) -> None:
     done = called(*command, "--pace", "aimd")
 

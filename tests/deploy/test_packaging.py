@@ -266,9 +266,9 @@ NEEDY = {
     "events consume --database postgresql://127.0.0.1:9/x": "postgres",
     "events consume --queue amqp://127.0.0.1:9/": "rabbitmq",
     "events consume --objects s3+http://127.0.0.1:9/": "s3",
-    "events consume --model model.onnx": "onnx",
+    "events consume model model.onnx": "onnx",
     "events migrate up --database postgresql://127.0.0.1:9/x": "postgres",
-    "repos status --redis-address 127.0.0.1:9": "redis",
+    "repos status redis-address 127.0.0.1:9": "redis",
     "repos crawl --directory chdb:directory": "embedded",
     "repos replay . --to parquet:records": "parquet",
     "pages crawl http://127.0.0.1:9/ --out site --parquet": "parquet",
@@ -309,7 +309,7 @@ DEMOS = {
     "sequence": ("demo sequence --out sequence", ["sequence/status.json"]),
     "polling": ("demo polling --out polling", ["polling/status.json"]),
     "events": ("demo events --out events", ["events/status.json"]),
-    "repos": ("repos crawl --demo --output-dir repos", ["repos/status.json"]),
+    "repos": ("repos crawl --demo --out repos", ["repos/status.json"]),
     "limiter": ("demo limiter", ["limiter.txt"]),
 }
 

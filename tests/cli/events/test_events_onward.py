@@ -33,7 +33,7 @@ def events(tmp_path: Path) -> Path:
 
 
 def given(events: Path) -> tuple[str, ...]:
-    return ("--events-job", JOB, "--events-out", str(events))
+    return ("--events-job", JOB, "@events-out", str(events))
 
 
 # --- pages ---
@@ -218,15 +218,15 @@ def test_a_store_that_cannot_hand_on_gives_up_at_last(
     [
         (
             ["pages", "crawl", "https://a.example/"],
-            "--events-project: batches of the job 'spring': it names no project",
+            "events-project: batches of the job 'spring': it names no project",
         ),
-        (["pages", "failed", "nowhere"], "--events-project: "),
-        (["sequence", "crawl"], "--events-project: "),
-        (["sequence", "store"], "--events-project: "),
-        (["sequence", "crawl", "--demo", "--events-project", "spring"], "--events-project: "),
-        (["sequence", "crawl", "--demo"], "--events-job does not go with --demo"),
+        (["pages", "failed", "nowhere"], "events-project: "),
+        (["sequence", "crawl"], "events-project: "),
+        (["sequence", "store"], "events-project: "),
+        (["demo", "sequence", "@events-project", "spring"], "events-project: "),
+        (["demo", "sequence"], "--events-job does not go with --demo"),
         (["sequence", "crawl", "--no-store"], "give it to `sanderling sequence store`"),
-        (["pages", "crawl", "https://a.example/", "--events-brand", "b" * 300], "--events-brand: "),
+        (["pages", "crawl", "https://a.example/", "@events-brand", "b" * 300], "events-brand: "),
     ],
 )
 def test_bad_usage_is_said_before_anything_is_asked(tmp_path: Path, command: list[str], says: str) -> None:
@@ -241,9 +241,9 @@ def test_bad_usage_is_said_before_anything_is_asked(tmp_path: Path, command: lis
 
 
 def test_the_other_flags_need_a_job(tmp_path: Path) -> None:
-    done = called("pages", "crawl", "https://a.example/", "--out", str(tmp_path / "out"), "--events-keyword", "x")
+    done = called("pages", "crawl", "https://a.example/", "--out", str(tmp_path / "out"), "@events-keyword", "x")
 
-    assert (done.code, "--events-keyword goes with --events-job, which is not given" in done.err) == (2, True)
+    assert (done.code, "events-keyword goes with --events-job, which is not given" in done.err) == (2, True)
 
 
 def test_what_the_environment_names_wrongly_is_said_by_its_name(

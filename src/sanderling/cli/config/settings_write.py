@@ -13,7 +13,7 @@ from cyclopts import App, Argument
 from cyclopts.validators import Number
 
 from sanderling.cli import app
-from sanderling.cli.config.settings import Setting, Table
+from sanderling.cli.config.settings import Setting, Table, is_setting
 from sanderling.cli.everywhere import ABOUT, FLAGS
 
 FILE = Path(__file__).with_name("settings_known.py")
@@ -88,7 +88,8 @@ def written() -> str:
     names: dict[Setting, str] = {}
     lines: list[str] = []
     for table, command in sorted(commands()):
-        found = [names.setdefault(setting, _name(setting, names)) for _, setting in sorted(settings(command).items())]
+        taken = [setting for key, setting in sorted(settings(command).items()) if is_setting(table, key)]
+        found = [names.setdefault(setting, _name(setting, names)) for setting in taken]
         lines.append(f'    "{".".join(table)}": "{" ".join(found)}",\n')
     known = [f'    "{name}": {_tuple(setting)},\n' for setting, name in sorted(names.items(), key=lambda pair: pair[1])]
     return f"{HEAD}{''.join(known)}}}\n\nCOMMANDS: dict[str, str] = {{\n{''.join(lines)}}}\n"

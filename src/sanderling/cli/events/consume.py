@@ -47,9 +47,6 @@ Until = Callable[[EventsSystem], Awaitable[object]]  # consuming stops when it i
 
 def consume(  # noqa: PLR0913 - flags, in groups
     *,
-    demo: Annotated[
-        bool, Parameter(negative=(), help="Make a day of simulated batches, consume them, and show what came of it.")
-    ] = False,
     drain: Annotated[
         bool, Parameter(negative=(), help="End when no message is left, instead of waiting for more.")
     ] = False,
@@ -65,12 +62,6 @@ def consume(  # noqa: PLR0913 - flags, in groups
     options: Watched = WATCHED,
 ) -> None:
     """Consume until Ctrl-C."""
-    if demo:
-        # Here and not at the top: the simulated crawler is nothing that consuming needs.
-        from sanderling.cli.demos.events import OUT, demo_events  # noqa: PLC0415
-
-        demo_events(out=OUT if folder == USUAL else folder.out, json=json, options=options)
-        return
     flags = ConsumeFlags(folder, rows, bodies, letters, work, serving, alerting)
     analyser = reading.analyser()
     screen = fitting(json=json, logs=options.log_format is not None)

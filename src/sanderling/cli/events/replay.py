@@ -88,7 +88,7 @@ def replay(
     """Have events processed again."""
     chosen = which.chosen(SystemClock().wall())
     if why := unfit(OutboxMessage(exchange=letters.exchange, routing_key=letters.routing_key, body=b"")):
-        raise CommandError(printable(f"--exchange, --routing-key: a message to there {why}"), code=2)
+        raise CommandError(printable(f"exchange, routing-key: a message to there {why}"), code=2)
     known(rows, folder)
     if dry_run:
         found = explained(_counted(chosen, rows, folder))

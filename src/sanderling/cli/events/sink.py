@@ -22,7 +22,7 @@ HARMLESS = (
     ("--brand", "brand_name", ""),
     ("--keyword", "keyword", ""),
     ("--task-type", "task_type", ""),
-    ("--bucket", "bucket", "bucket"),
+    ("bucket", "bucket", "bucket"),
 )
 
 
