@@ -67,7 +67,7 @@ def crawled() -> Iterator[StandIns]:
     """A crawl in `example`, and tables for events."""
     with site() as stand_ins:
         crawl("--out", "example", **stand_ins)
-    assert called(["events", "migrate", "up"]).code == 0
+    assert called(["events", "migrate", "head"]).code == 0
     yield {}
 
 
@@ -151,7 +151,7 @@ def test_commands_and_flags_that_the_prose_names_are_there(page: str) -> None:
 
 def test_a_command_that_is_none_is_seen() -> None:
     assert unknown(["events", "devour"]) == ["devour"]
-    assert unknown(["events", "dead", "list", "--limt", "3"]) == ["--limt"]
+    assert unknown(["dead", "list", "events", "--limt", "3"]) == ["--limt"]
     assert unknown(["events", "…"]) == []
     assert accepted(["events", "consume", "--batchs", "3"])
     assert accepted(["events", "devour"])
