@@ -64,11 +64,12 @@ def game() -> Iterator[World]:
 
 def crawl(world: World, folder: Path, ids: int, *more: str) -> Program:
     """The real command, as fast as it goes."""
-    many = ("--workers", str(WORKERS), "--min-workers", str(WORKERS), "--max-rps", "100000")
-    where = ("--base", world.base, "--private", "--target", str(world.first), "--buffer", "0")
+    many = ("--workers", str(WORKERS), "--rps", "100000")
+    where = ("--base", world.base, "--private", "--begin", str(world.first))
     until = ("--until", str(world.first + ids - 1))
     return Program(
-        (COMMAND, "sequence", "crawl", *where, *until, *many, "--out", str(folder), "--json", *more), {"NO_COLOR": "1"}
+        (COMMAND, "sequence", "crawl", *where, *until, *many, "--out", str(folder), "--json", *more),
+        {"NO_COLOR": "1", "SANDERLING_SEQUENCE_CRAWL_MIN_WORKERS": str(WORKERS)},
     )
 
 
@@ -90,7 +91,7 @@ class Services:
         self._names.append(name)
         return crawl(
             world, folder, ids,
-            *("--queue", RABBITMQ, "--queue-name", name),
+            *("--queue", RABBITMQ),
             *("--rows", f"{POSTGRES}?schema={name}", "--raw", f"chdb:{folder}/raw"),
         )  # fmt: skip
 

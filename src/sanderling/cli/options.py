@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from prometheus_client import CollectorRegistry
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.flags import SETTING
 from sanderling.limit import Limiter
 from sanderling.observe import logs

@@ -1,4 +1,4 @@
-"""Every setting of every command; `python -m sanderling.cli.config.settings_write` writes it."""
+"""Every setting of every command; `python -m sanderling.cli.settings_write` writes it."""
 
 # ruff: noqa: E501, Q000 - it is as Python prints it
 # fmt: off

@@ -12,9 +12,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
 from sanderling.cli import loop as event_loop
 from sanderling.cli.client import make_transport
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.flags import Patient
 from sanderling.cli.jobs.load import load_job, read_arguments

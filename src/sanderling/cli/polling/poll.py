@@ -16,7 +16,7 @@ from aiohttp.web import Application
 from cyclopts import Parameter
 
 from sanderling.apis.polled import Discovered, PolledSource
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.loop import describe_inflight, explain_end
 from sanderling.cli.loop import run as run_loop

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting, saying
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
 from sanderling.cli.loop import explain_end, run
