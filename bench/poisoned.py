@@ -8,6 +8,7 @@ their name (sites, hanging, gone, patience, ids, restart, command, repos, pollin
 
 import argparse
 import asyncio
+import os
 import sys
 import tempfile
 import time
@@ -311,6 +312,7 @@ async def follow(out: Path, seed: int, missed: int) -> IdsRun:
         listener.world = world = Numbers(seed, FIRST_ID, time.time(), RATE, 3)
         described = ("--url", f"{listener.origin}/{{id}}", "--id-path", "id")
         flags = ("--out", str(out), "--private", "--json", "--rps", f"{1.5 * RATE:g}")
+        os.environ["SANDERLING_SEQUENCE_CRAWL_TIMESTAMP"] = "made"
         ended = await run_command("sequence", "crawl", *described, *flags, limit=40)
     return IdsRun(ended.seconds, world.lags, new=world.sent[True], missed=world.sent[False])
 

@@ -62,15 +62,14 @@ def game() -> Iterator[World]:
             process.kill()
 
 
-def crawl(world: World, folder: Path, ids: int, *more: str) -> Program:
+def crawl(world: World, folder: Path, ids: int, *more: str, queue: str = "instance_store") -> Program:
     """The real command, as fast as it goes."""
     many = ("--workers", str(WORKERS), "--rps", "100000")
     where = ("--base", world.base, "--private", "--begin", str(world.first))
     until = ("--until", str(world.first + ids - 1))
-    return Program(
-        (COMMAND, "sequence", "crawl", *where, *until, *many, "--out", str(folder), "--json", *more),
-        {"NO_COLOR": "1", "SANDERLING_SEQUENCE_CRAWL_MIN_WORKERS": str(WORKERS)},
-    )
+    words = (COMMAND, "sequence", "crawl", *where, *until, *many, "--out", str(folder), "--json", *more)
+    workers = {"SANDERLING_SEQUENCE_CRAWL_MIN_WORKERS": str(WORKERS), "SANDERLING_SEQUENCE_QUEUE_NAME": queue}
+    return Program(words, {"NO_COLOR": "1", **workers})
 
 
 def bare(world: World, _folder: Path, ids: int) -> Program:
@@ -93,6 +92,7 @@ class Services:
             world, folder, ids,
             *("--queue", RABBITMQ),
             *("--rows", f"{POSTGRES}?schema={name}", "--raw", f"chdb:{folder}/raw"),
+            queue=name,
         )  # fmt: skip
 
     async def remove(self) -> None:

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from sanderling.cli import app
-from sanderling.cli.config import settings_write
+from sanderling.cli import app, settings_write
 from sanderling.cli.config.file import (
     LARGEST,
     NAME,
