@@ -24,7 +24,8 @@ def tell(
     if as_json:
         print(jsonlib.dumps(document(found, wall, kept)))
         return
-    for each in (f"{what}:" if found is None else f"{what}, {state(found, wall)}:", "", *lines):
+    full = [] if found is None or not found.running or not found.disk_trouble else [line("trouble", found.disk_trouble)]
+    for each in (f"{what}:" if found is None else f"{what}, {state(found, wall)}:", "", *full, *lines):
         print(printable(each))
 
 
