@@ -1,29 +1,40 @@
 # Every target sets itself up; `make` alone lists them.
 VENV := .venv
 BIN := $(VENV)/bin
+BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 PEERS := .venv-peers
 PEERS_READY := $(PEERS)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test watch mutants soak lint lint-c fuzz docs reference bench peers clean
+.PHONY: help setup run test watch mutants wheel soak lint lint-c fuzz docs reference bench peers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
-setup: $(READY) ## make .venv and install everything into it
+setup: $(READY) ## make .venv and install everything into it: all extras and the tools, 2 GB
 
 # The first Python of at least 3.11 that really starts (a shim on the path may name one that does not).
-$(READY): pyproject.toml constraints.txt setup.py $(shell find src -name '*.[ch]')
+$(BIN)/python:
 	@python=; for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
 	  if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python=$$candidate; break; fi; \
 	done; \
 	if [ -z "$$python" ]; then echo "Sanderling needs Python 3.11 or newer with venv; none of python3, python3.11 … python3.14 is one. Install it, or say PYTHON=/path/to/python." >&2; exit 1; fi; \
 	"$$python" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+INSTALLED = pyproject.toml constraints.txt setup.py $(shell find src -name '*.[ch]')
+
+# What an installation without extras has, 120 MB: all that `make run` needs. The other is this one and more.
+$(BASE): $(INSTALLED) | $(BIN)/python
+	$(INSTALL) .
 	@touch $@
 
-run: $(READY) ## watch all five systems at work on simulated hosts, here and in a browser
+$(READY): $(INSTALLED) | $(BIN)/python
+	$(INSTALL) '.[dev]'
+	@touch $(BASE) $@
+
+run: $(BASE) ## watch all five systems at work on simulated hosts, here and in a browser
 	@$(BIN)/sanderling demo house
 
 # In the order of the folders: those that start processes come early, and not all at the end. Bytecode is kept whatever
@@ -41,6 +52,9 @@ SEED = 1
 
 mutants: $(READY) ## break what writes by NUMBER=60 small faults, drawn by SEED=1, and see which no test notices
 	@$(BIN)/python tools/mutants.py --number $(NUMBER) --seed $(SEED) --json build/mutants.json
+
+wheel: $(READY) ## install the wheel on every Python there is, without a compiler, and with each extra alone
+	SANDERLING_WHEEL=1 $(BIN)/python -m pytest -n 2 tests/deploy/test_packaging.py tests/deploy/test_wheel_matrix.py
 
 soak: $(READY) ## kill a crawl of 2,000 repos, and a consumer of 2,000 batches, twenty times; ten minutes for each store
 	SANDERLING_SOAK=1 $(BIN)/python -m pytest --timeout 3600 tests/repos/test_kill_repos.py tests/cli/events/test_events_kills.py

@@ -13,6 +13,7 @@ NOT_BENCHMARKS = {
     *("limited_server.py", "peers_limited.py"),
     *("processes.py", "site_server.py", "unpaced.py", "unpaced_job.py"),
     *("car_server.py", "repos_work.py"),
+    *("newcomer_jobs.py",),
     *("sequence_bare.py", "sequence_drive.py"),
     *("polling_parts.py", "polling_order.py"),
     *("poisoned_drive.py", "poisoned_table.py", "poisoned_worlds.py"),

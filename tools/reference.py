@@ -13,7 +13,7 @@ from cyclopts import App, Argument
 
 from sanderling.cli import app
 from sanderling.cli.config.settings import Setting, Table, known, variable
-from sanderling.cli.config.settings_write import settings
+from sanderling.cli.settings_write import settings
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 GENERATED = "<!-- Written by tools/reference.py (`make reference`); not to be edited. -->\n"

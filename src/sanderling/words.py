@@ -1,4 +1,9 @@
-"""Numbers, sizes, times and strangers' texts, as people read them. Pure."""
+"""Numbers, sizes, times and strangers' texts, as people read and write them. Pure."""
+
+import re
+
+UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) *([KMGT]B)?", re.IGNORECASE)
 
 
 def count(number: int, what: str) -> str:
@@ -12,6 +17,15 @@ def size(number: float) -> str:
         if number >= factor:
             return f"{number / factor:.1f} {unit}"
     return f"{number:.0f} B"
+
+
+def parse_size(text: str) -> int:
+    """Bytes, from what people write; units are powers of 1024. Raises ValueError."""
+    found = _SIZE.fullmatch(text.strip())
+    number = float(found[1]) * UNITS[(found[2] or "").upper()] if found else 0.0
+    if not 1 <= number < 2**62:
+        raise ValueError(f"{text[:40]!r}, expected a size like 2GB, 512MB or 1000000")
+    return int(number)
 
 
 def duration(seconds: float | None) -> str:

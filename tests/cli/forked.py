@@ -12,6 +12,7 @@ import gc
 import json
 import os
 import pkgutil
+import re
 import runpy
 import signal
 import socket
@@ -111,7 +112,7 @@ def with_settings(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     table, rest, environment = tuple(words[: max(ends, default=0)]), list[str](), dict[str, str]()
     left = iter(words)
     for word in left:
-        if not word.startswith("@"):
+        if not re.match(r"@[a-z.-]+(?:=|$)", word):
             rest.append(word)
             continue
         name, equals, value = word.removeprefix("@").partition("=")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from sanderling.cli import CommandError
 from sanderling.cli.alerting import DISCORD, Alerting, saying
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.options import Options
 from sanderling.clock import SystemClock
 from sanderling.observe import logs

@@ -275,3 +275,52 @@ def test_a_pause_outlives_the_process_and_the_stop_does_not(tmp_path: Path) -> N
             assert await system.whole()
 
     run(main)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_one_without_room_on_its_disk_says_so_and_goes_on_when_there_is_room(tmp_path: Path, name: str) -> None:
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            system = await stack.enter_async_context(SYSTEMS[name](tmp_path))
+            ballast, status = system.folder / "ballast", system.folder / "status.json"
+            if name not in NEW_FOLDER:
+                fill(ballast)
+            process = await stack.enter_async_context(running(*system.command, "--max-disk", "20MB"))
+            await until(status.exists)
+            fill(ballast)
+            await until(lambda: disk_trouble(status))
+            trouble, before = disk_trouble(status), system.asked()
+            seen = await here("status", "--home", str(tmp_path), "--json")
+            shown = await here("status", str(system.folder))
+            ballast.unlink()
+            await until(lambda: not disk_trouble(status) and system.asked() > before)
+            process.kill()
+            _, err = await process.communicate()
+
+            assert trouble == f"{system.folder} has the 21.0 MB that --max-disk allows: make room there, or allow more"
+            assert name in NEW_FOLDER or before == 0
+            (found,) = json.loads(seen.out)["systems"]
+            assert (seen.code, found["paused"], found["troubles"][0]) == (1, True, trouble)
+            assert f"trouble  {trouble}" in shown.out
+            assert f"paused: {trouble}" in err.decode()
+            assert "the disk has room again" in err.decode()
+
+    run(main)
+
+
+NEW_FOLDER = ("pages", "jobs")  # that begin in no folder with the files of others
+
+
+def fill(ballast: Path) -> None:
+    ballast.parent.mkdir(exist_ok=True)
+    ballast.write_bytes(bytes(20 << 20))
+
+
+def disk_trouble(status: Path) -> str:
+    return str(json.loads(status.read_text())["disk_trouble"])
+
+
+async def until(seen: Callable[[], object]) -> None:
+    async with asyncio.timeout(SOON):
+        while not seen():  # noqa: ASYNC110 - what another process writes
+            await asyncio.sleep(0.05)

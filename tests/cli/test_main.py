@@ -21,7 +21,7 @@ COMMAND = """
 import asyncio
 import sys
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.options import DEFAULT, Options, observe, expose
 from sanderling.observe import logs
 from sanderling.observe.metrics import LimiterMetrics, SnapshotLike

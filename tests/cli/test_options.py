@@ -13,7 +13,7 @@ import structlog
 from aiohttp import ClientSession
 from command_line import called, start
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.options import Options, Watched, expose, observe
 from sanderling.observe.metrics import HostLike, LimiterMetrics
 

@@ -22,6 +22,7 @@ class Said(NamedTuple):
     process: None = None
     wall: float = 1000.0
     seconds: float = 100.0
+    disk_trouble: str = ""
 
 
 @pytest.mark.parametrize(

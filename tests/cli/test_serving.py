@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from aiohttp.web import Application
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.clock import SystemClock
 from sanderling.web.access import VARIABLE

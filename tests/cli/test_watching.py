@@ -21,9 +21,11 @@ from sanderling.cli.watching import (
     run_beside,
     save_limiter,
 )
+from sanderling.clock import Clock
 from sanderling.ids import host_of
 from sanderling.limit import Feedback, Limiter, Quota
 from sanderling.stores.control_file import Control, Wish, change_control, read_control, write_control
+from sanderling.stores.disk_room import DiskRoom
 from sanderling.stores.durable import FolderError
 from sanderling.stores.limiter_file import FILE, NEWS, recall
 from sanderling.stores.status_file import read_status, write_status
@@ -177,6 +179,13 @@ def signals() -> Iterator[list[int]]:
     signal.signal(signal.SIGTERM, before)
 
 
+class Roomy(DiskRoom):
+    """A disk with room, which is looked at without a thread: those know nothing of virtual time."""
+
+    async def run(self, clock: Clock) -> None:
+        await clock.sleep(1e9)
+
+
 def test_what_people_want_is_obeyed_and_stop_is_one_sigterm(
     tmp_path: Path, signals: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,7 +203,7 @@ def test_what_people_want_is_obeyed_and_stop_is_one_sigterm(
 
     async def main() -> None:
         monkeypatch.setattr("sanderling.cli.watching.SystemClock", LoopClock)
-        await run_beside(want(), follow_control(tmp_path, told.append, notes.append))
+        await run_beside(want(), follow_control(tmp_path, told.append, notes.append, Roomy(tmp_path)))
 
     virtually(main())
 
@@ -216,7 +225,7 @@ def test_who_is_started_beside_others_that_end_ends_as_well(tmp_path: Path) -> N
     notes: list[str] = []
     write_control(tmp_path, Control(ending="drain"))
 
-    follow_control(tmp_path, lambda _: None, notes.append, alone=False).close()
+    follow_control(tmp_path, lambda _: None, notes.append, DiskRoom(tmp_path), alone=False).close()
 
     assert read_control(tmp_path) == Control(ending="drain")
     assert notes == [f"others that run in {tmp_path} were told to drain, and so is this one"]
@@ -227,7 +236,7 @@ def test_a_control_that_makes_no_sense_at_the_start_pauses_before_anything_is_be
     told, notes = list[Control](), list[str]()
     (tmp_path / "control.json").write_text(text)
 
-    follow_control(tmp_path, told.append, notes.append).close()
+    follow_control(tmp_path, told.append, notes.append, DiskRoom(tmp_path)).close()
 
     assert told == [Control(paused=True)]
     assert len(notes) == 1

@@ -13,6 +13,7 @@ from typing import NoReturn
 from cyclopts import App, CycloptsError
 
 from sanderling.cli import completion, config, dead_commands, events, pages, polling, repos, sequence
+from sanderling.cli.command_error import INTERRUPTED, CommandError
 from sanderling.cli.everywhere import taken
 from sanderling.cli.replaced import explain, old_command
 from sanderling.extras import MissingExtraError
@@ -162,17 +163,6 @@ app.command(
     help_epilogue="Example: a web of three ordinary hosts and all the odd ones\n\n    sanderling world site --hosts 3",
 )
 app.command(completion.app)
-
-
-INTERRUPTED = 130  # the exit code after Ctrl-C
-
-
-class CommandError(Exception):
-    """A command cannot go on, for a reason the user can act on: shown as a message, without a traceback."""
-
-    def __init__(self, message: str, code: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def main() -> NoReturn:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.flag_files import read, secret
 from sanderling.cli.flags import SETTING
 from sanderling.cli.options import Options

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.completion.detect import ShellDetectionError
 
-from sanderling.cli import CommandError, app
+from sanderling.cli import app
+from sanderling.cli.command_error import CommandError
 from sanderling.words import printable
 
 Shell = Literal["bash", "zsh", "fish"]

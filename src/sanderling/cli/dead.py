@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.dead_letters import DeadLetters, Every, Key, Keys, Limit
 from sanderling.cli.events import dead as events_dead

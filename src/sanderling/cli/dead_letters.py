@@ -14,11 +14,11 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import again
-from sanderling.cli.events.times import written
 from sanderling.cli.letters import InFolder, QueueFlags
 from sanderling.cli.published_words import line
+from sanderling.cli.times import written
 from sanderling.clock import SystemClock
 from sanderling.stores.queue import LONGEST_KEY, Dead, WholeQueue
 from sanderling.words import count, duration, printable, size

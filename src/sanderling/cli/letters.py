@@ -8,7 +8,7 @@ from typing import Annotated, Protocol
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.flags import SETTING
 from sanderling.cli.reach import Say, reached
 from sanderling.clock import Clock

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from prometheus_client import CollectorRegistry
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.flags import SETTING
 from sanderling.limit import Limiter
 from sanderling.observe import logs
@@ -27,8 +27,10 @@ from sanderling.observe.metrics import (
     on_loop,
     serve,
 )
+from sanderling.stores.disk_room import DiskRoom
 from sanderling.stores.polling import PollingStore
 from sanderling.stores.queue import WholeQueue
+from sanderling.words import parse_size
 
 T = TypeVar("T")
 
@@ -74,6 +76,30 @@ class Watched(Options):
 
 
 WATCHED = Watched()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded(Watched):
+    """The same for a command that collects into a folder. `*, options: Bounded = BOUNDED`."""
+
+    max_disk: str | None = None
+    """How large the folder may grow, as 50GB; then nothing is asked for until there is room again."""
+
+    def __post_init__(self) -> None:
+        try:
+            parse_size("1" if self.max_disk is None else self.max_disk)
+        except ValueError as error:
+            raise CommandError(f"--max-disk: {error}", code=2) from None
+
+
+BOUNDED = Bounded()
+
+
+def disk_room(options: Options, folder: Path) -> DiskRoom:
+    """The room on disk that a crawl in this folder has."""
+    most = options.max_disk if isinstance(options, Bounded) else None
+    return DiskRoom(folder, parse_size(most) if most else None)
 
 
 def serve_dashboard(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.stores.process_identity import has_ended
 from sanderling.stores.status_file import Published, age, is_running
 from sanderling.words import clock_face, duration, printable
@@ -24,7 +24,8 @@ def tell(
     if as_json:
         print(jsonlib.dumps(document(found, wall, kept)))
         return
-    for each in (f"{what}:" if found is None else f"{what}, {state(found, wall)}:", "", *lines):
+    full = [] if found is None or not found.running or not found.disk_trouble else [line("trouble", found.disk_trouble)]
+    for each in (f"{what}:" if found is None else f"{what}, {state(found, wall)}:", "", *full, *lines):
         print(printable(each))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from sanderling.cli.loop import describe_inflight, stop_on_signals
-from sanderling.cli.options import Options, Show, expose_limiter, observe, serve_dashboard
+from sanderling.cli.options import Options, Show, disk_room, expose_limiter, observe, serve_dashboard
 from sanderling.cli.screen import ScreenOf
 from sanderling.cli.watching import Beside, draw, follow_control, publish_status, run_beside, save_limiter
 from sanderling.fetch.http import Http
@@ -92,7 +92,7 @@ async def run_system(
 ) -> Ran[S]:
     """Run a system, or `run` in its place, until it ends or somebody stops it. Raises CommandError."""
     folder, screen, executor, transport = shell.folder, shell.screen, shell.executor, shell.transport
-    file, note = shell.status_file, shell.screen.note
+    file, note, room = shell.status_file, shell.screen.note, disk_room(shell.options, folder)
     write = partial(write_status, folder) if file is None else file.write
     shows, savers = [shell.metrics], list[Beside]()
     if transport is not None:
@@ -114,7 +114,7 @@ async def run_system(
             (run or system.run)(),
             draw(screen, shell.frame),
             publish_status(write, shell.status),
-            follow_control(folder, system.control, note, alone=file is None or file.alone),
+            follow_control(folder, system.control, note, room, alone=file is None or file.alone),
             *savers,
         )
         last = shell.status(running=False)

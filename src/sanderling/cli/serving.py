@@ -11,7 +11,7 @@ from aiohttp.web import Application
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.flags import SETTING
 from sanderling.web.access import AccessError, Token, token_from
 from sanderling.web.serve import Address, AddressError, ForeignError, serving

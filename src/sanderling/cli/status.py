@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.events.status import show_events
 from sanderling.cli.home import configured, home_of, set_for
 from sanderling.cli.house_words import block, ended, heading, is_silent, nothing

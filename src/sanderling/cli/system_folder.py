@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from sanderling.cli.config.settings import known
-from sanderling.cli.events import place as events_place
 from sanderling.cli.events.place import ROWS_FILE
 from sanderling.cli.home import configured, home_of
 from sanderling.cli.polling.place import DATABASE
 from sanderling.cli.repos.progress import PROGRESS
 from sanderling.cli.sequence import place as sequence_place
 from sanderling.cli.sequence.place import ROWS, STATE
+from sanderling.events.outlet import QUEUE
 from sanderling.jobs.folder import FRONTIER
 from sanderling.pages.earlier import LEDGER
 from sanderling.repos.segments import segments_in
@@ -21,7 +21,7 @@ MARKS = {
     "sequence": (STATE, ROWS, f"{sequence_place.QUEUE}.db"),
     "repos": (PROGRESS,),
     "polling": (DATABASE,),
-    "events": (ROWS_FILE, f"{events_place.QUEUE}.db"),
+    "events": (ROWS_FILE, f"{QUEUE}.db"),
 }
 
 # The command whose --out is the folder of a system.

@@ -12,6 +12,7 @@ from sanderling.clock import SystemClock
 from sanderling.flow.desk import Desk
 from sanderling.limit import Limiter
 from sanderling.stores.control_file import Control, LiveControl, clear_ending, read_control
+from sanderling.stores.disk_room import DiskRoom
 from sanderling.stores.durable import FolderError
 from sanderling.stores.limiter_file import add_news, keep
 
@@ -89,26 +90,39 @@ def save_limiter(limiter: Limiter, folder: Path, executor: Desk) -> Beside:
 
 
 def follow_control(
-    folder: Path, control: Callable[[Control], object], note: Callable[[str], object], *, alone: bool = True
+    folder: Path,
+    control: Callable[[Control], object],
+    note: Callable[[str], object],
+    room: DiskRoom,
+    *,
+    alone: bool = True,
 ) -> Beside:
-    """Tell `control` what people want, whenever control.json changes. Call it when the folder is ours.
+    """Tell `control` what people want, and whether the disk has room, on every change. Call it when the folder is ours.
 
     To be told to stop is the same as SIGTERM. An ending that an earlier process was told is over, unless others of the
     folder are still ending, so that we are not `alone`: then it is for us as well.
     """
     _begin(folder, note, alone=alone)
-    stopping = False
+    stopping, full, clock = False, False, SystemClock()
 
     def heard(wanted: Control) -> None:
-        nonlocal stopping
+        nonlocal stopping, full
+        if full != bool(wanted.disk_trouble):
+            full = not full
+            note(f"paused: {wanted.disk_trouble}" if full else "the disk has room again")
         control(wanted)
         if wanted.ending == "stop" and not stopping:
             stopping = True  # a second signal would end it at once
             signal.raise_signal(signal.SIGTERM)
 
-    live = LiveControl(folder, heard, SystemClock())
-    live.look()  # before anything is begun
-    return live.run()
+    room.look()  # both before anything is begun
+    live = LiveControl(folder, heard, clock, room)
+    live.look()
+
+    async def follow() -> None:
+        await run_beside(live.run(), room.run(clock))
+
+    return follow()
 
 
 def rewriting(folder: Path) -> str:

@@ -20,7 +20,7 @@ SUMS = (
     "odd",
 )
 TABLES = ("categories", "codes", "sentiments", "skipped", "sent")
-TEXTS = ("modes_trouble", "trouble", "outbox_trouble")
+TEXTS = ("modes_trouble", "trouble", "outbox_trouble", "disk_trouble")
 
 
 class StationStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +43,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     modes: Modes
     modes_trouble: str = ""  # why the file of modes is not heeded, if it is not
     paused: bool = False  # whether somebody wants it to rest
+    disk_trouble: str = ""  # why it paused itself, while it does: its disk has no room
     trouble: str = ""  # what is not to be had, while it is not
     queue: Depth | None  # None if it cannot be asked
     outbox: int | None  # messages that wait to go out; None if the database cannot be asked
@@ -118,6 +119,7 @@ class EventsStatus(msgspec.Struct, frozen=True, kw_only=True):
     consumers: tuple[ConsumerStatus, ...] = ()  # each process, where this is the sum of several
     reused: int = 0  # batches that came under the event id of another, and have one of their own
     paused: bool = False  # whether somebody wants it to rest
+    disk_trouble: str = ""  # why it paused itself, while it does: its disk has no room
     stations: tuple[StationStatus, ...] = ()
     classes: dict[str, int] = {}  # questions to stations, by class
     process: Process | None = None  # by which its end is known at once, on the same machine
@@ -144,7 +146,7 @@ class EventsStatus(msgspec.Struct, frozen=True, kw_only=True):
         if self.trouble:
             return "waiting for what is not to be had"
         if self.paused:
-            return "paused: somebody wants it to rest"
+            return f"paused: {'the disk has no room' if self.disk_trouble else 'somebody wants it to rest'}"
         if self.queue is None:
             return "waiting for the queue"
         if not (self.modes.new or self.modes.legacy or self.modes.inline):
@@ -189,6 +191,7 @@ def status_of(measures: Measures, standing: Standing) -> EventsStatus:
         recent=measures.recent,
         odd=sum(counts.odd.values()),
         paused=standing.paused,
+        disk_trouble=standing.disk_trouble,
         stations=standing.stations,
         classes=standing.classes,
     )

@@ -81,6 +81,7 @@ class EventsWatch:
             modes=modes.now,
             modes_trouble=modes.trouble,
             paused=system.wanted.paused,
+            disk_trouble=system.wanted.disk_trouble,
             trouble=system.trouble,
             queue=self._queue,
             outbox=self._outbox,

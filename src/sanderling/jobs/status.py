@@ -34,6 +34,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     max_records: int | None = None
     running: bool = True  # as far as it could say: one that was killed did not
     paused: bool = False  # whether somebody wants it to rest
+    disk_trouble: str = ""  # why it paused itself, while it does: its disk has no room
     system: str = "jobs"
     classes: dict[str, int] = {}  # requests of this run, by class of work
     set_aside: int = 0  # of those that wait, the ones that are left to the next run
@@ -83,6 +84,7 @@ def status(run: JobRun, seconds: float, top: int = 1000, *, running: bool = True
         max_records=run.job.max_records,
         running=running,
         paused=run.engine.wanted.paused,
+        disk_trouble=run.engine.wanted.disk_trouble,
         classes=run.engine.given_by_name(),
         set_aside=source.set_aside,
         shared=snapshot.shared,

@@ -33,6 +33,7 @@ class Status(msgspec.Struct, frozen=True):
     hosts: tuple[HostStatus, ...]
     running: bool = True  # as far as it could say: one that was killed did not
     paused: bool = False  # whether somebody wants it to rest
+    disk_trouble: str = ""  # why it paused itself, while it does: its disk has no room
     system: str = "pages"
     classes: dict[str, int] = {}  # requests of this run, by class of work
     set_aside: int = 0  # of those that wait, the URLs of hosts that do not answer: the next run asks for them
@@ -78,6 +79,7 @@ def status(crawl: Crawl, seconds: float, top: int = 1000, *, running: bool = Tru
         pace=crawl.limiter.rules.strategy,
         running=running,
         paused=crawl.wanted.paused,
+        disk_trouble=crawl.wanted.disk_trouble,
         set_aside=crawl.set_aside,
         classes=crawl.engine.given_by_name(),
     )

@@ -129,6 +129,7 @@ class PollingStatus(msgspec.Struct, frozen=True, kw_only=True):
     recent: tuple[ChangeStatus, ...]  # the last MOST_RECENT changes, oldest first
     next: tuple[NextStatus, ...]  # the MOST_NEXT targets that are due first, in that order
     classes: dict[str, int] = {}  # requests, by class of work: what is live, and what is not
+    disk_trouble: str = ""  # why it paused itself, while it does: its disk has no room
     process: Process | None = None  # by which its end is known at once, on the same machine
     system: str = "polling"
 
@@ -157,6 +158,8 @@ class PollingStatus(msgspec.Struct, frozen=True, kw_only=True):
         """What it is at, in a few words."""
         if self.store_trouble:
             return "waiting for the database"
+        if self.disk_trouble:
+            return "paused: the disk has no room"
         if not self.enabled:
             return "paused: nothing is polled until somebody resumes it"
         if not self.targets.all:

@@ -65,6 +65,7 @@ class PollingWatch:
             source=system.tools.source.name,
             host=views[0].host if views else "",
             enabled=not system.engine.wanted.paused,
+            disk_trouble=system.engine.wanted.disk_trouble,
             event=system.activity.event or "",
             current=_shown(system.activity.activity.current),
             targets=TargetCounts.of(self._counts),

@@ -54,6 +54,7 @@ class RepoStatus:
     started: float = 0.0
     running: bool = True  # as far as it could say: one that was killed did not
     paused: bool = False  # whether somebody wants it to rest
+    disk_trouble: str = ""  # why it paused itself, while it does: its disk has no room
     system: str = "repos"
     dropped: dict[str, int] = field(default_factory=dict)  # records of archived repos that are not in them, by why
     pace: str = "governor"  # what moves the pace of hosts
@@ -104,6 +105,7 @@ class RepoWatch:
             started=wall - seconds,
             running=running,
             paused=crawl.wanted.paused,
+            disk_trouble=crawl.wanted.disk_trouble,
             dropped={why: number for why, number in crawl.source.dropped.items() if number},
             pace=crawl.limiter.rules.strategy,
             set_aside=crawl.set_aside,

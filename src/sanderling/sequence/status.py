@@ -106,6 +106,7 @@ class SequenceStatus(msgspec.Struct, frozen=True, kw_only=True):
     limiter: HostStatus | None  # None before the first request
     decisions: tuple[DecisionStatus, ...]  # the last ones, oldest first
     paused: bool = False  # whether somebody wants it to rest
+    disk_trouble: str = ""  # why it paused itself, while it does: its disk has no room
     remarks: dict[str, str] = {}  # by status, the last answer that was odd: its id, what was found and expected
     process: Process | None = None  # by which its end is known at once, on the same machine
     system: str = "sequence"
@@ -216,6 +217,7 @@ class SequenceWatch:
             limiter=_limiter(system),
             decisions=self._decisions(),
             paused=system.paused,
+            disk_trouble=system.engine.wanted.disk_trouble,
             remarks=dict(measures.remarks),
             pace=system.tools.limiter.rules.strategy,
         )

@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from sanderling.clock import Clock
+from sanderling.stores.disk_room import DiskRoom
 from sanderling.stores.durable import plainly, sync_folder, write_new
 
 FILE = "control.json"
@@ -35,6 +36,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     paused: bool = False  # that nothing new is begun
     hosts: frozenset[str] = frozenset()  # that are left alone
     ending: Ending = ""  # that the process which runs comes to its end
+    disk_trouble: str = ""  # why the process paused itself; never in the file
 
     def __post_init__(self) -> None:
         if len(self.hosts) > MOST_HOSTS:
@@ -62,7 +64,8 @@ UNKNOWN = Control(paused=True)
 def read_control(folder: Path) -> Control:
     """What is wanted; nothing if nobody has said anything. Raises ValueError for a file that makes no sense."""
     try:
-        return read_wish(folder / FILE, Control) or NOTHING
+        found = read_wish(folder / FILE, Control) or NOTHING
+        return msgspec.structs.replace(found, disk_trouble="") if found.disk_trouble else found
     except ValueError as error:
         expected = 'expected paused (true or false), hosts (a list) and ending ("stop" or "drain")'
         raise ValueError(f"{error}; {expected}. A newer release may have written it") from None
@@ -145,8 +148,10 @@ class LiveControl:
     folder: Path
     apply: Callable[[Control], object]
     clock: Clock
-    now: Control | None = None  # before the first look
+    room: DiskRoom | None = None  # the disk, which pauses the system as well
+    now: Control | None = None  # what people want; None before the first look
     trouble: str = ""  # why the file is not heeded, if it is not
+    _applied: Control = NOTHING
 
     async def run(self) -> None:
         """Look again and again, until cancelled."""
@@ -157,11 +162,13 @@ class LiveControl:
     def look(self) -> None:
         """Look now."""
         try:
-            found = read_control(self.folder)
+            self.now = read_control(self.folder)
             self.trouble = ""
         except ValueError as error:
-            found = self.now or UNKNOWN
+            self.now = self.now or UNKNOWN
             self.trouble = str(error)
-        before, self.now = self.now or NOTHING, found
-        if found != before:
-            self.apply(found)
+        full = "" if self.room is None else self.room.trouble
+        wanted = msgspec.structs.replace(self.now, paused=True, disk_trouble=full) if full else self.now
+        if wanted != self._applied:
+            self._applied = wanted
+            self.apply(wanted)

@@ -48,6 +48,10 @@ class Published(Protocol):
     def seconds(self) -> float:
         """How long it had run by then."""
 
+    @property
+    def disk_trouble(self) -> str:
+        """Why it paused itself, while it does: its disk has no room."""
+
 
 def write_status(folder: Path, now: object, name: str = FILE) -> None:
     """Write it, a struct or a dataclass, so that a reader sees all of it or the one before. Raises FolderError."""

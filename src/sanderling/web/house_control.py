@@ -1,7 +1,7 @@
 """Writes what people want of a system into its folder, and says what comes of it: for dashboard and command line."""
 
 from collections.abc import Iterable
-from shlex import quote
+from shlex import join
 
 from sanderling.ids import host_of, normalise
 from sanderling.stores.control_file import Control, Wish, change_control
@@ -25,8 +25,8 @@ def want(found: Found, wish: Wish, wall: float, host: str = "", *, anew: bool = 
     takes it out.
     """
     if found.control_trouble and not anew:
-        replace = f"sanderling control {quote(str(found.folder))} {wish}{f' {host}' if host else ''} --replace"
-        raise ValueError(f"{found.control_trouble}; repair the file, or forget what it says: {replace}")
+        words = ("sanderling", "control", str(found.folder), wish, *((host,) if host else ()), "--replace")
+        raise ValueError(f"{found.control_trouble}; repair the file, or forget what it says: {join(words)}")
     control = change_control(found.folder, lambda control: control.after(wish, host), anew=anew)
     return describe(found.name, wish, control, host, running=found.running(wall))
 

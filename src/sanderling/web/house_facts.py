@@ -103,7 +103,9 @@ _REPORTS: Mapping[type, Callable[[Any], AnyReport]] = {
 
 def report_of(status: AnyStatus) -> AnyReport:
     """Make the report of a system from its status."""
-    return _REPORTS[type(status)](status)
+    report = _REPORTS[type(status)](status)
+    full = (status.disk_trouble,) if status.running and status.disk_trouble else ()
+    return msgspec.structs.replace(report, troubles=(*full, *report.troubles)) if full else report
 
 
 class Track:

@@ -204,7 +204,7 @@ def test_nothing_shows_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setenv("SANDERLING_EVENTS_QUEUE", "amqp://me:hunter2@broker/")
 
-    for command in (["config", "check"], ["config", "show"], ["events", "status"]):
+    for command in (["config", "check"], ["config", "show"], ["events", "mode"]):
         done = called(*command)
         assert done.code == 2
         assert "hunter2" not in done.out + done.err

@@ -111,6 +111,6 @@ def test_the_commands_to_try_next_fit_a_terminal() -> None:
 
     shown = [line for line in story.words(demo_sequence.OUT) if line.startswith("    sanderling")]
 
-    named = [["sequence", "status"], ["sequence", "missed"], ["world", "game"]]
+    named = [["status", "sanderling-demo-sequence"], ["sequence", "missed"], ["world", "game"]]
     assert [command[:2] for command in commands("\n".join(shown))] == named
     assert max(map(len, shown)) <= 80

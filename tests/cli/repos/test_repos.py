@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from sanderling.apis.atproto import Category
 from sanderling.cli.loop import TOGETHER
-from sanderling.cli.repos.crawl import parse_size
 from sanderling.formats.rca import encode_block
 from sanderling.repos.segments import Segments
 from sanderling.stores.ports import Finished
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.testing.scripted import ScriptedServer, answer
+from sanderling.words import parse_size
 
 ROOT = Path(__file__).parents[3]
 KEYS = [

@@ -1,4 +1,4 @@
-"""`repos status` and `repos reset`: what is said, and what is deleted and what is not."""
+"""`sanderling status` of repos and `repos reset`: what is said, and what is deleted and what is not."""
 
 import json
 import os

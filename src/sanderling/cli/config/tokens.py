@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cyclopts import Argument, ArgumentCollection, Token
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.config.file import ConfigError, Configuration, Found, limits_in_force
 from sanderling.cli.config.settings import HOME, Table, is_setting, variable
 from sanderling.cli.everywhere import Everywhere

@@ -22,8 +22,8 @@ from typing import Self
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from sanderling.cli import CommandError
 from sanderling.cli import screen as screens
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.dashboard import dashboard_beside
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.demos.house_children import Child, Children, children_in

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sanderling.apis.numbered import Status
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import Options

@@ -11,15 +11,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting, saying
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.flags import ConsumeFlags, Reading, Work
 from sanderling.cli.events.place import KNOWN, OWN_BODIES, OWN_LETTERS, OWN_ROWS, USUAL, Bodies, Folder, Letters, Rows
 from sanderling.cli.events.screen import Screen, fitting
 from sanderling.cli.events.summary import summarise, words
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import WATCHED, Options, Watched, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.clock import Clock, SystemClock
@@ -59,7 +59,7 @@ def consume(  # noqa: PLR0913 - flags, in groups
     reading: Reading = READING,
     serving: Serving = UNSERVED,
     alerting: Alerting = NOBODY,
-    options: Watched = WATCHED,
+    options: Bounded = BOUNDED,
 ) -> None:
     """Consume until Ctrl-C."""
     flags = ConsumeFlags(folder, rows, bodies, letters, work, serving, alerting)

@@ -7,8 +7,8 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, OWN_ROWS, Bodies, Folder, Letters, Rows
 from sanderling.cli.flags import SETTING
 from sanderling.cli.serving import UNSERVED, Serving

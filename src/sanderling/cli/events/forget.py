@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.events.migrate import where
 from sanderling.cli.events.place import OWN_ROWS, USUAL, Folder, Rows
-from sanderling.cli.events.times import read_age, written
 from sanderling.cli.reach import explained
+from sanderling.cli.times import read_age, written
 from sanderling.clock import SystemClock
 from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
 from sanderling.words import count, printable

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.events.words import consumer, done, errors, messages, modes, pace, queue, sent, sentiments, troubles
 from sanderling.cli.published_words import line, tell
 from sanderling.clock import SystemClock

@@ -12,15 +12,15 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
 from sanderling.cli import loop as event_loop
 from sanderling.cli.client import make_transport
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.flags import Patient
 from sanderling.cli.jobs.load import load_job, read_arguments
 from sanderling.cli.jobs.summary import JobSummary, summarise, words
 from sanderling.cli.limits import make_limiter
-from sanderling.cli.options import WATCHED, Options, Watched, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.pages.screen import Screen, Words, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import SystemClock
@@ -96,7 +96,7 @@ def run(  # noqa: PLR0913 - a flag each
     retry: Annotated[bool, Parameter(negative=(), help="Ask again for what failed, too.")] = False,
     json: SummaryAsJson = False,
     asking: Asking = USUAL,
-    options: Watched = WATCHED,
+    options: Bounded = BOUNDED,
 ) -> None:
     """Run the job of a file into a folder, or go on with it there."""
     job = load_job(file)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.jobs.verify import JobProof, verify_job
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End

@@ -12,15 +12,15 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
 from sanderling.cli.client import make_transport
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import listing
 from sanderling.cli.flags import Patient
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import WATCHED, Options, Watched, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.pages.screen import Screen, fitting
 from sanderling.cli.pages.summary import summarise, words
 from sanderling.cli.running import Ran, Shell, run_system
@@ -73,7 +73,7 @@ class CrawlFlags:
 
     network: Network = USUAL
     onward: Onward = NOWHERE
-    options: Options = WATCHED
+    options: Options = BOUNDED
     max_pages: int | None = None
     parquet: bool | None = None  # where nobody said, it is written if that is possible
 
@@ -130,7 +130,7 @@ def crawl(  # noqa: PLR0913 - a flag each
     json: SummaryAsJson = False,
     network: Network = USUAL,
     onward: Onward = NOWHERE,
-    options: Watched = WATCHED,
+    options: Bounded = BOUNDED,
 ) -> None:
     """Crawl what the flags say, into a folder."""
     onward.check()

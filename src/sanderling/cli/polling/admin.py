@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 from cyclopts import Parameter
 from msgspec.structs import replace
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.polling.place import USUAL, Place, known
 from sanderling.cli.polling.words import often
 from sanderling.clock import SystemClock

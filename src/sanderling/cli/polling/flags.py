@@ -14,8 +14,8 @@ from sanderling.apis.json_source import JsonSource
 from sanderling.apis.polled import PolledSource
 from sanderling.apis.polled_replies import LARGEST
 from sanderling.apis.trackside import Trackside
-from sanderling.cli import CommandError
 from sanderling.cli.client import check_reach, make_transport
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.flag_files import secret, section
 from sanderling.cli.flags import SETTING, Reach
 from sanderling.cli.limits import make_limiter

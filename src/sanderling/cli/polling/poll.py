@@ -16,11 +16,11 @@ from aiohttp.web import Application
 from cyclopts import Parameter
 
 from sanderling.apis.polled import Discovered, PolledSource
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.loop import describe_inflight, explain_end
 from sanderling.cli.loop import run as run_loop
-from sanderling.cli.options import WATCHED, Options, Watched, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.polling.flags import Pace, PollFlags, Telling, Upstream
 from sanderling.cli.polling.place import USUAL, Place, keep_kinds, opened
 from sanderling.cli.polling.screen import Frame, KindPace, Screen, fitting
@@ -62,7 +62,7 @@ def run(  # noqa: PLR0913 - flags, in groups
     pace: Pace = PACE,
     serving: Serving = UNSERVED,
     telling: Telling = TELLING,
-    options: Watched = WATCHED,
+    options: Bounded = BOUNDED,
 ) -> None:
     """Poll until Ctrl-C."""
     flags = PollFlags(place, upstream, pace, serving, telling)

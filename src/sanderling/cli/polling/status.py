@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.polling.words import host, now, punctual, runs, targets, told, troubles
 from sanderling.cli.published_words import line, tell
 from sanderling.clock import SystemClock

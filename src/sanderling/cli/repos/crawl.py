@@ -1,7 +1,6 @@
 """`sanderling repos crawl`: archive every repo of every host, with nothing lost."""
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,10 +11,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import WATCHED, Options, Watched, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.repos.directory import open_to_read
 from sanderling.cli.repos.flags import Asking, Keeping
 from sanderling.cli.repos.progress import HOSTS_SHOWN, USUAL, Kept, Place, known_progress, open_progress
@@ -36,13 +35,11 @@ from sanderling.repos.since import EarlierRevs
 from sanderling.repos.status import RepoStatus, RepoWatch
 from sanderling.stores.durable import FolderError
 from sanderling.stores.ports import ProgressError, ProgressView
-from sanderling.words import count
+from sanderling.words import count, parse_size
 
 UNFINISHED = 3  # the exit code if something is left that the same command asks for
 PUBLISHED = 1_000  # hosts that status.json has
 AT_ONCE = 5000  # repos that the progress is told of: a large segment has half a million, and others use a Redis too
-UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) *([KMGT]B)?", re.IGNORECASE)
 
 KNOWN = (FolderError, ProgressError, DirectoryError)
 ASKING, KEEPING = Asking(), Keeping()
@@ -55,7 +52,7 @@ def crawl(
     place: Place = USUAL,
     asking: Asking = ASKING,
     keeping: Keeping = KEEPING,
-    options: Watched = WATCHED,
+    options: Bounded = BOUNDED,
 ) -> None:
     """Archive what the directory lists, or go on with that."""
     if resume:
@@ -110,15 +107,6 @@ async def run_crawl(
             # So that the next run begins at the first DID, and comes by all that is not complete.
             await executor(lambda: stores.progress.record([], [], cursor="", segment=segments.number))
     return ran
-
-
-def parse_size(text: str) -> int:
-    """Bytes, from what people write; units are powers of 1024. Raises ValueError."""
-    found = _SIZE.fullmatch(text.strip())
-    number = float(found[1]) * UNITS[(found[2] or "").upper()] if found else 0.0
-    if not 1 <= number < 2**62:
-        raise ValueError(f"{text[:40]!r}, expected a size like 2GB, 512MB or 1000000")
-    return int(number)
 
 
 def _check_begun(place: Place) -> None:

@@ -14,8 +14,8 @@ from typing import Annotated, Any, BinaryIO, cast
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
 from sanderling.cli.client import make_http
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.flags import Reach
 from sanderling.cli.limits import make_limiter

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from sanderling.apis import identity
 from sanderling.apis.identity import Identity, IdentityError
-from sanderling.cli import CommandError
 from sanderling.cli.client import make_http
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.flags import Reach
 from sanderling.cli.limits import make_limiter

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 from cyclopts import Parameter
 
 from sanderling.apis.atproto import Category
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.flags import SETTING
 from sanderling.cli.published_words import nothing, tell
 from sanderling.clock import SystemClock

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting, saying
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import WATCHED, Options, Watched, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.reach import KNOWN, Say, reached
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.cli.sequence.flags import CrawlFlags, Pace, Readings, Upstream
@@ -62,7 +62,7 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     readings: Readings = OWN_READINGS,
     alerting: Alerting = NOBODY,
     onward: Onward = NOWHERE,
-    options: Watched = WATCHED,
+    options: Bounded = BOUNDED,
 ) -> None:
     """Follow the ids of an API from where the crawl was, or from --begin."""
     _check(onward, no_store=no_store)

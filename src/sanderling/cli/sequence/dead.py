@@ -1,7 +1,7 @@
 """What a dead letter of a crawl of ids says: a record that could not be stored."""
 
 from sanderling.cli.dead_letters import Said
-from sanderling.cli.events.times import written
+from sanderling.cli.times import written
 from sanderling.formats.instance import MessageError, decode
 
 

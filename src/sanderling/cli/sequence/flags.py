@@ -13,9 +13,9 @@ from cyclopts.validators import Number
 from sanderling.apis.bungie import Bungie
 from sanderling.apis.json_ids import JsonIds
 from sanderling.apis.numbered import LARGEST_ID, NumberedApi
-from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting
 from sanderling.cli.client import check_reach, make_transport
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import read, secret, section
 from sanderling.cli.flags import SETTING, Network

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.flags import SETTING
 from sanderling.cli.letters import QueueFlags
 from sanderling.cli.published_words import nothing

@@ -5,7 +5,7 @@ import json as jsonlib
 import sys
 from collections.abc import Iterator
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import run
 from sanderling.clock import SystemClock
 from sanderling.worlds.api import PASSWORD, USER, ApiRules, ApiWorld

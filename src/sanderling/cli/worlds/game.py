@@ -12,7 +12,7 @@ from typing import Literal
 from rich.console import Console
 from rich.text import Text
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import run
 from sanderling.clock import Clock, SystemClock
 from sanderling.worlds.game import REPORT, SETTINGS, Game, GameRules, GameTally

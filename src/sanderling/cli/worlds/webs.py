@@ -10,7 +10,7 @@ from functools import partial
 from rich.console import Console
 from rich.text import Text
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.clock import SystemClock
 from sanderling.worlds import pds as fleets
 from sanderling.worlds.pds_hosts import PdsHost, Place

@@ -1,4 +1,4 @@
-"""Write `settings_known.py` from the flags of all commands: `python -m sanderling.cli.config.settings_write`.
+"""Write `settings_known.py` from the flags of all commands: `python -m sanderling.cli.settings_write`.
 
 It imports every command, which takes seconds; that is why the result is kept.
 """
@@ -16,8 +16,8 @@ from sanderling.cli import app
 from sanderling.cli.config.settings import Setting, Table, is_setting
 from sanderling.cli.everywhere import ABOUT, FLAGS
 
-FILE = Path(__file__).with_name("settings_known.py")
-HEAD = '''"""Every setting of every command; `python -m sanderling.cli.config.settings_write` writes it."""
+FILE = Path(__file__).parent / "config" / "settings_known.py"
+HEAD = '''"""Every setting of every command; `python -m sanderling.cli.settings_write` writes it."""
 
 # ruff: noqa: E501, Q000 - it is as Python prints it
 # fmt: off
