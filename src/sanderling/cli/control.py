@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.clock import SystemClock
 from sanderling.ids import HostError
 from sanderling.stores.control_file import Control, Wish, read_control

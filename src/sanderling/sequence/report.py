@@ -163,5 +163,5 @@ def _troubles(status: SequenceStatus) -> list[str]:
         found.append(f"nothing is stored: {status.store.trouble}")
     dead = (status.queue or {}).get("dead", 0)
     if dead:
-        found.append(f"{count(dead, 'record')} could not be stored; see: sanderling sequence dead list")
+        found.append(f"{count(dead, 'record')} could not be stored; see: sanderling dead list DIR")
     return found

@@ -17,9 +17,9 @@ from sanderling.cli.polling.news import TOGETHER, News, lines, notable
 from sanderling.cli.polling.poll import overall
 from sanderling.cli.polling.screen import Frame, KindPace, Plain, Screen, Terminal, chosen, fitting
 from sanderling.cli.polling.status import words
-from sanderling.cli.polling.strips import LONGEST, Strip, Strips, spread
 from sanderling.cli.polling.words import host, lateness, line, milliseconds, now, often, punctual, troubles
 from sanderling.cli.screen import Silent, Wordy
+from sanderling.cli.strips import LONGEST, Strip, Strips, spread
 from sanderling.observe.histogram import Histogram
 from sanderling.polling.measures import Late
 from sanderling.polling.status import AcceleratedStatus, PollingStatus, TargetCounts

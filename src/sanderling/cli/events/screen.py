@@ -25,8 +25,8 @@ from sanderling.cli.events.words import (
     sent,
     troubles,
 )
-from sanderling.cli.polling.strips import spread
 from sanderling.cli.screen import Lines, Picture, ScreenOf, Window, labelled, suited
+from sanderling.cli.strips import spread
 from sanderling.events.status import EventsStatus
 from sanderling.observe.alerts import Alert
 from sanderling.words import clock_face, printable

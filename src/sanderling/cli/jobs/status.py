@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.pages.hosts import mood, ranked, words_of
 from sanderling.cli.pages.summary import by_reason, reasons
 from sanderling.cli.published_words import line, tell

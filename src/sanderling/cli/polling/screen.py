@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from sanderling.cli.polling.news import MOST, News, lines
-from sanderling.cli.polling.strips import Strips
 from sanderling.cli.polling.words import host, line, now, often, punctual, runs, targets, told, troubles
 from sanderling.cli.screen import NAME, Lines, Picture, ScreenOf, Window, labelled, suited
+from sanderling.cli.strips import Strips
 from sanderling.polling.status import PollingStatus
 from sanderling.stores.polling import Change
 from sanderling.words import clock_face, printable

@@ -1,22 +1,23 @@
-"""`sanderling polling status`: how polling stands, beside it or after it."""
+"""`sanderling status` of polling: how polling stands, beside it or after it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
-from sanderling.cli.command_line import AsJson
-from sanderling.cli.polling.place import OWN_FOLDER, Folder
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.polling.words import host, now, punctual, runs, targets, told, troubles
-from sanderling.cli.published_words import line, nothing, tell
+from sanderling.cli.published_words import line, tell
 from sanderling.clock import SystemClock
 from sanderling.polling.status import PollingStatus, published
 from sanderling.stores.status_file import is_running
+from sanderling.words import printable
 
 
-def status(*, json: AsJson = False, folder: Folder = OWN_FOLDER) -> None:
-    """Say how the polling of a folder stands."""
-    found, wall = published(folder.out), SystemClock().wall()
+def show_polling(folder: Path, *, as_json: bool) -> None:
+    """Print how the polling of a folder stands. Raises CommandError."""
+    found, wall = published(folder), SystemClock().wall()
     if found is None:
-        raise nothing("nothing was polled", folder.out, "--out", "sanderling polling run")
-    tell(f"Polling in {folder.out}", found, wall, words(found, wall), as_json=json)
+        raise CommandError(printable(f"nothing was polled in {folder} yet; begin: sanderling polling run"), code=2)
+    tell(f"Polling in {folder}", found, wall, words(found, wall), as_json=as_json)
 
 
 def words(found: PollingStatus, wall: float) -> Iterator[str]:
