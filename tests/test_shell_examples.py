@@ -68,7 +68,7 @@ def crawled() -> Iterator[StandIns]:
     """A crawl in `example`, and tables for events."""
     with site() as stand_ins:
         crawl("--out", "example", **stand_ins)
-    assert called(["events", "migrate", "up"]).code == 0
+    assert called(["events", "migrate", "head"]).code == 0
     yield {}
 
 
