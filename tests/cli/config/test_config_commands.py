@@ -332,3 +332,15 @@ def test_a_variable_of_a_setting_that_is_gone_is_an_error_that_says_what_replace
         done = called(*words)
         assert done.code == 2
         assert "SANDERLING_REPOS_CRAWL_PASSES sets nothing any more: --passes is now --patience" in done.err
+
+
+def test_a_secret_is_masked_wherever_it_stands_in_a_value() -> None:
+    write(
+        "[sequence.crawl]\nurl = 'https://a.example/{id}?key=hush&page=1'\nheader = ['X-Api-Key: hush']\n"
+        "[pages.crawl]\nallow = ['x?key=hush']\n[run]\nset = ['key=hush', 'api_key=hush', 'at=https://u:hush@h/?sig=hush']\n"
+    )
+
+    for more in ((), ("--json",)):
+        done = called("config", "show", *more)
+        assert (done.code, "hush" in done.out) == (0, False)
+    assert "page=1" in called("config", "show").out
