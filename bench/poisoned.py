@@ -8,6 +8,7 @@ their name (sites, hanging, gone, patience, ids, restart, command, repos, pollin
 
 import argparse
 import asyncio
+import os
 import sys
 import tempfile
 import time
@@ -309,8 +310,9 @@ async def follow(out: Path, seed: int, missed: int) -> IdsRun:
         # A described API is called by its host.
         make_state(out / "sequence.db", missed, time.time(), f"127-0-0-1-{listener.origin.rpartition(':')[2]}")
         listener.world = world = Numbers(seed, FIRST_ID, time.time(), RATE, 3)
-        described = ("--url", f"{listener.origin}/{{id}}", "--id-path", "id", "--timestamp", "made")
-        flags = ("--out", str(out), "--private", "--json", "--max-rps", f"{1.5 * RATE:g}")
+        described = ("--url", f"{listener.origin}/{{id}}", "--id-path", "id")
+        flags = ("--out", str(out), "--private", "--json", "--rps", f"{1.5 * RATE:g}")
+        os.environ["SANDERLING_SEQUENCE_CRAWL_TIMESTAMP"] = "made"
         ended = await run_command("sequence", "crawl", *described, *flags, limit=40)
     return IdsRun(ended.seconds, world.lags, new=world.sent[True], missed=world.sent[False])
 

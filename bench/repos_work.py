@@ -90,7 +90,7 @@ def crawl(dids: str, out: str) -> Numbers:
     from sanderling.clock import SystemClock  # noqa: PLC0415
     from sanderling.limit import Limiter, LimiterRules, PaceRules  # noqa: PLC0415
 
-    place, asking, keeping = Place(output_dir=Path(out)), Asking(private=True), Keeping(did_file=Path(dids))
+    place, asking, keeping = Place(out=Path(out)), Asking(private=True), Keeping(did_file=Path(dids))
     clock, screen = SystemClock(), fitting(json=True)
     pace = PaceRules(initial_rps=FASTEST, min_rps=FASTEST, max_rps=FASTEST, burst=FASTEST)
     rules = replace(keeping.rules(asking), usual_rps=FASTEST)

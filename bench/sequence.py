@@ -62,14 +62,14 @@ def game() -> Iterator[World]:
             process.kill()
 
 
-def crawl(world: World, folder: Path, ids: int, *more: str) -> Program:
+def crawl(world: World, folder: Path, ids: int, *more: str, queue: str = "instance_store") -> Program:
     """The real command, as fast as it goes."""
-    many = ("--workers", str(WORKERS), "--min-workers", str(WORKERS), "--max-rps", "100000")
-    where = ("--base", world.base, "--private", "--target", str(world.first), "--buffer", "0")
+    many = ("--workers", str(WORKERS), "--rps", "100000")
+    where = ("--base", world.base, "--private", "--begin", str(world.first))
     until = ("--until", str(world.first + ids - 1))
-    return Program(
-        (COMMAND, "sequence", "crawl", *where, *until, *many, "--out", str(folder), "--json", *more), {"NO_COLOR": "1"}
-    )
+    words = (COMMAND, "sequence", "crawl", *where, *until, *many, "--out", str(folder), "--json", *more)
+    workers = {"SANDERLING_SEQUENCE_CRAWL_MIN_WORKERS": str(WORKERS), "SANDERLING_SEQUENCE_QUEUE_NAME": queue}
+    return Program(words, {"NO_COLOR": "1", **workers})
 
 
 def bare(world: World, _folder: Path, ids: int) -> Program:
@@ -90,8 +90,9 @@ class Services:
         self._names.append(name)
         return crawl(
             world, folder, ids,
-            *("--queue", RABBITMQ, "--queue-name", name),
+            *("--queue", RABBITMQ),
             *("--rows", f"{POSTGRES}?schema={name}", "--raw", f"chdb:{folder}/raw"),
+            queue=name,
         )  # fmt: skip
 
     async def remove(self) -> None:

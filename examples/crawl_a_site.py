@@ -1,7 +1,7 @@
 """Pages as a library: crawl a site politely, then use its rows.
 
 Run it with an address: python examples/crawl_a_site.py https://example.org/
-Kill it and run it again: it goes on where it was. `sanderling pages verify site` proves that nothing is missing.
+Kill it and run it again: it goes on where it was. `sanderling verify site` proves that nothing is missing.
 """
 
 import asyncio

@@ -20,6 +20,7 @@ SMALL = {
     "polling_touched": "polling: what people have edited by hand since the last look at it, which removes it",
     "every": "polling: one row for each kind of target; an index leads from one to the next",
     "analytics_version": "events: one row",
+    "system": "dashboard: one row for each system of a home, of which there are at most 200",
     "sqlite_schema": "the tables of a file",
     "sqlite_master": "the tables of a file",
 }

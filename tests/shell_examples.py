@@ -29,7 +29,9 @@ ROOT = Path(__file__).parents[1]
 OUTSIDE = re.compile(r"https?://(?!127\.0\.0\.1)\w|(amqps?|postgresql|redis|clickhouse|s3(\+https?)?)://|…|/(var|opt)/")
 CONTACT = re.compile(r"--contact \S+")  # is told, and not called
 # What runs until somebody ends it.
-LASTING = re.compile(r"(?=.*--demo)|sequence crawl (?!.*--until)|polling run|dashboard|top|world (?!social)")
+LASTING = re.compile(r"demo |sequence crawl (?!.*--until)|polling run (?!.*--once)|dashboard|top|world (?!social)")
+# What is ended by SIGTERM says so with 0, but pages and repos, which were not done, with 130; worlds do not hear it.
+ENDED = {0, 130, -signal.SIGTERM}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +90,13 @@ def blocks(page: str) -> list[list[Example]]:
         fenced = token.type == "fence" and token.info == "sh"
         if token.map and (fenced or token.type == "code_block"):
             first = token.map[0] + (2 if fenced else 1)
-            lines = [Example(page, first + at, text) for at, text in _joined(token.content)]
+            lines = [Example(page, first + at, text) for at, text in joined(token.content)]
             if fenced or all(each.text.startswith("sanderling ") for each in lines):
                 found.append(lines)
     return found
 
 
-def _joined(content: str) -> Iterator[tuple[int, str]]:
+def joined(content: str) -> Iterator[tuple[int, str]]:
     """Its lines, with those that end in a backslash made whole."""
     begun, first = "", 0
     for at, line in enumerate(content.splitlines()):
@@ -214,6 +216,28 @@ class Running:
         self._reader.join()
         assert self._process.stdout
         self._process.stdout.close()
+
+
+def start(words: list[str]) -> Running:
+    """Start it, and return when it is at work and can be asked to stop: then it says so, or writes how it stands."""
+    if words[0] == "world":
+        process = Running(words)
+        process.until("Ctrl-C ends it")
+        return process
+    if words[0] in ("dashboard", "top"):
+        process = Running([*words, *(["--port", "0"] if words[0] == "dashboard" else [])])
+        process.until(r"\S.*\n")
+        return process
+    process = Running(words)
+    process.until_so(lambda: any(f'"pid":{process.pid},' in path.read_text() for path in Path().rglob("status.json")))
+    return process
+
+
+def end(example: Example, process: Running) -> None:
+    code = process.stop()
+
+    assert "Traceback" not in process.said, f"{example}\n{process.said}"
+    assert code in ENDED, f"{example} ended with {code}\n{process.said}"
 
 
 @contextmanager

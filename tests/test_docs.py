@@ -170,7 +170,7 @@ def test_every_script_that_is_named_exists(name: str) -> None:
 def test_the_flags_of_the_demo_are_those_it_takes() -> None:
     documented = {flag.strip("`") for flag, _ in rows(section(TOUR, "Watching it"))}
 
-    assert documented == flags_of("demo", "limiter")
+    assert documented == flags_of("demo")
 
 
 def test_the_flags_of_a_crawl_of_pages_are_those_it_takes() -> None:

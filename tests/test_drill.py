@@ -45,7 +45,7 @@ def rolled_back(consume: Example) -> int:
         for example in BACK:
             run(example)
         consumer.until_so(lambda: not standing()["modes"]["new"])
-        assert re.search(r"modes  legacy, inline\n", called(["events", "status", "--out", "drill"]).out)
+        assert re.search(r"modes  legacy, inline\n", called(["status", "drill"]).out)
     finally:
         code = consumer.stop()
     assert code == 0, consumer.said

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,40 @@ def test_imports_of_the_package_only_point_down() -> None:
     found = [problem for file in files for problem in violations(file.read_text(), file.relative_to(PACKAGE))]
 
     assert not found, "".join(f"\nsrc/sanderling/{problem}" for problem in found)
+
+
+def inside(unit: str) -> dict[str, set[str]]:
+    """Which parts of a unit, its files and folders, import which others when they are loaded."""
+    found: dict[str, set[str]] = {}
+    for file in sorted((PACKAGE / unit).rglob("*.py")):
+        part = file.relative_to(PACKAGE / unit).parts[0].removesuffix(".py")
+        found.setdefault(part, set()).update(parts_named(ast.parse(file.read_text()).body, unit))
+    return {part: others - {part} for part, others in found.items()}
+
+
+def parts_named(body: list[ast.stmt], unit: str) -> Iterator[str]:
+    """The parts of a unit that the imports at the top of a file name; `__init__` is what the unit itself has."""
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{ROOT}.{unit}."):
+            below = (node.module or "").split(".")[2:3]
+            names = below or [alias.name for alias in node.names]
+            yield from (name if is_part(unit, name) else "__init__" for name in names)
+
+
+def is_part(unit: str, name: str) -> bool:
+    return (PACKAGE / unit / f"{name}.py").is_file() or (PACKAGE / unit / name).is_dir()
+
+
+@pytest.mark.parametrize("unit", ["cli", "stores"])
+def test_no_ring_is_inside(unit: str) -> None:
+    """What is imported late, or for types only, is no ring: it works, and says so where it stands."""
+    parts = inside(unit)
+    assert len(parts) > 10
+
+    try:
+        TopologicalSorter(parts).prepare()
+    except CycleError as ring:
+        pytest.fail(f"{unit}/: {' -> '.join(ring.args[1])}")
 
 
 @pytest.mark.parametrize(

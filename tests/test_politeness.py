@@ -28,7 +28,7 @@ DIDS = ["did:plc:aaaaaaaaaaaaaaaaaaaaaaaa", "did:plc:bbbbbbbbbbbbbbbbbbbbbbbb", 
 
 def test_what_an_author_wrote_goes_with_its_comments_and_what_is_old_goes_too(tmp_path: Path) -> None:
     with inside(tmp_path):
-        assert called(["events", "migrate", "up"]).code == 0
+        assert called(["events", "migrate", "head"]).code == 0
     with closing(sqlite3.connect(tmp_path / "events" / "events.db")) as database:
         for number, author, at in ((1, "7011", "-0 days"), (2, "7012", "-0 days"), (3, "7012", "-366 days")):
             fill(database, "post_analytics", id=number, post_id=str(number), platform="tiktok", author_id=author)

@@ -26,7 +26,7 @@ def test_every_command_is_there_with_all_its_flags_an_example_and_its_exit_codes
 ) -> None:
     title = " ".join(name)
     section = re.split(r"^#+ ", CLI.partition(f"# sanderling {title}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
-    taken = {flag for each in command.assemble_argument_collection() for flag in reference.spellings(each)}
+    taken = {flag for each in command.assemble_argument_collection() if each.show for flag in reference.spellings(each)}
 
     rows = re.findall(r"^\| (`--.*?) \|", section, re.MULTILINE)
     documented = {flag for row in rows for flag in re.findall(r"`(--[a-z-]+)`", row)}

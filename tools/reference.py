@@ -13,7 +13,7 @@ from cyclopts import App, Argument
 
 from sanderling.cli import app
 from sanderling.cli.config.settings import Setting, Table, known, variable
-from sanderling.cli.config.settings_write import settings
+from sanderling.cli.settings_write import settings
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 GENERATED = "<!-- Written by tools/reference.py (`make reference`); not to be edited. -->\n"
@@ -103,8 +103,9 @@ def _sections(name: Table, command: App) -> Iterator[str]:
 
 
 def _command(title: str, command: App) -> Iterator[str]:
-    flags = settings(command)
     arguments = [each for each in command.assemble_argument_collection(parse_docstring=True) if not each.children]
+    typed = {each.name.removeprefix("--") for each in arguments if each.show}
+    flags = {key: each for key, each in settings(command).items() if key in typed}
     places = [each for each in arguments if not each.name.startswith("--")]
     yield f"```text\n{' '.join((title, *map(_place, places), *(('[FLAGS]',) if flags else ())))}\n```\n"
     yield from (plain(each) + "\n" for each in _paragraphs(command))

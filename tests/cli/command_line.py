@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from forked import Forked as Process
-from forked import fork
+from forked import fork, with_settings
 
 from sanderling import cli
 from sanderling.cli.everywhere import taken
@@ -85,7 +85,10 @@ def called(*arguments: str) -> Done:
     out, err = StringIO(), StringIO()
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Cyclopts application invoked without tokens")
-        patch.setattr(sys, "argv", ["sanderling", *arguments])
+        words, settings = with_settings(arguments)
+        patch.setattr(sys, "argv", ["sanderling", *words])
+        for name, value in settings.items():
+            patch.setenv(name, value)
         with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as exits:
             cli.main()
     assert isinstance(exits.value.code, int)

@@ -62,7 +62,7 @@ class Place:
         if self.database:
             given += ["--database", f"{self.database}?schema={self.name}"]
         if self.queue:
-            given += ["--queue", self.queue, "--queue-name", self.name, "--exchange", self.name]
+            given += ["--queue", self.queue, "@queue-name", self.name, "@exchange", self.name]
         return given
 
     async def rows(self, question: str) -> list[Row]:

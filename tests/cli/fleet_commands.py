@@ -24,7 +24,7 @@ def flags(folder: Path, server: FleetServer) -> list[str]:
     """What to crawl all of it with."""
     dids = folder / "dids.txt"
     dids.write_text("".join(f"{did} {host}\n" for did, host in server.fleet.directory()))
-    return ["--output-dir", str(folder / "out"), "--did-file", str(dids), "--private"]
+    return ["--out", str(folder / "out"), "--did-file", str(dids), "--private"]
 
 
 def archived(folder: Path) -> list[str]:

@@ -12,6 +12,7 @@ import gc
 import json
 import os
 import pkgutil
+import re
 import runpy
 import signal
 import socket
@@ -100,15 +101,36 @@ async def fork(*words: str, stdout: int | None = None, stderr: int | None = None
     return Forked(pid, await _reading(out), await _reading(err))
 
 
+def with_settings(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """A command without its settings, and the environment that sets these.
+
+    `@batch`, `5` sets what is no flag: for the command, or, as `@events.bucket`, for another table.
+    """
+    from sanderling.cli.config.settings import known, variable  # noqa: PLC0415 - who asks has it, or loads it now
+
+    ends = [end for end in range(len(words) + 1) if tuple(words[:end]) in known().commands]
+    table, rest, environment = tuple(words[: max(ends, default=0)]), list[str](), dict[str, str]()
+    left = iter(words)
+    for word in left:
+        if not re.match(r"@[a-z.-]+(?:=|$)", word):
+            rest.append(word)
+            continue
+        name, equals, value = word.removeprefix("@").partition("=")
+        *other, key = name.split(".")
+        environment[variable(tuple(other) or table, key)] = value if equals else next(left)
+    return rest, environment
+
+
 def _asked_for(
     words: Sequence[str], streams: dict[int, int], cwd: Path | None = None, environment: dict[str, str] | None = None
 ) -> int:
     """The id of the process of a command, of which these are the streams by number."""
+    words, settings = with_settings(words)
     command = {
         "words": words,
         "streams": list(streams),
         "folder": str(cwd or Path.cwd()),
-        "environment": environment or dict(os.environ),
+        "environment": (environment or dict(os.environ)) | settings,
     }
     asked = _forking()
     socket.send_fds(asked, [json.dumps(command).encode()], list(streams.values()))

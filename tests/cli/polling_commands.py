@@ -32,7 +32,7 @@ STEP = 0.25
 # Nothing happens.
 QUIET = DayRules(pilots=6, late=0, removed=0, rounds=1, aborted=0, first=3600.0, pause=5.0)
 # Everything is looked for and looked at again soon.
-OFTEN = ("--full-interval", "500ms", "--race-idle", "200ms", "--results-interval", "200ms")
+OFTEN = ("--set", "fullIntervalMs=500ms", "--set", "raceIdleMs=200ms", "--set", "resultsMs=200ms")
 SECONDS = 300  # for whatever is waited for: the machine may be busy
 
 

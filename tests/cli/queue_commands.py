@@ -25,6 +25,12 @@ class Queued:
     name: str
     flags: tuple[str, ...]
 
+    def named(self, system: str) -> tuple[str, ...]:
+        """The words that say which it is, behind `dead list`: with a broker nothing need be in a folder."""
+        if self.url.startswith("sqlite:"):
+            return (self.url.removeprefix("sqlite:"),)
+        return (system, f"--queue={self.url}", f"@{system}.queue-name", self.name)
+
     def use(self, work: Callable[[WholeQueue], Awaitable[T]]) -> T:
         """What comes of some work with the queue."""
 
@@ -66,8 +72,8 @@ def in_folder(folder: Path) -> Queued:
 def at_broker(url: str, folder: Path, *, bound: bool = False) -> Iterator[Queued]:
     """One of a name that nobody else has, perhaps bound to an exchange of that name; all else is in the folder."""
     name = f"sanderling-test-{uuid.uuid4().hex}"
-    exchange = ("--exchange", name) if bound else ()
-    yield Queued(url, name, ("--queue", url, "--queue-name", name, *exchange, f"--out={folder}"))
+    exchange = ("@exchange", name) if bound else ()
+    yield Queued(url, name, ("--queue", url, "@queue-name", name, *exchange, f"--out={folder}"))
     asyncio.run(_delete(url, name))
 
 

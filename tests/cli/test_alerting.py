@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from sanderling.cli import CommandError
 from sanderling.cli.alerting import DISCORD, Alerting, describe_alert, saying
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.options import Options
 from sanderling.clock import SystemClock
 from sanderling.observe import logs
@@ -43,11 +43,11 @@ def test_discord_is_in_a_variable_or_in_a_file_and_the_file_counts(tmp_path: Pat
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (("webhook_file",), "--webhook-file and --webhook-template-file go together; one is missing"),
-        (("webhook_template_file",), "--webhook-file and --webhook-template-file go together; one is missing"),
+        (("webhook_file",), "webhook-file and webhook-template-file go together; one is missing"),
+        (("webhook_template_file",), "webhook-file and webhook-template-file go together; one is missing"),
         (
             ("discord_file", "webhook_file", "webhook_template_file"),
-            "--discord-file and --webhook-file: expected one of them",
+            "discord-file and webhook-file: expected one of them",
         ),
     ],
 )

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from sanderling.cli import CommandError
 from sanderling.cli.client import make_http
+from sanderling.cli.command_error import CommandError
 from sanderling.fetch.guard import Refused
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.task import Reply, Task

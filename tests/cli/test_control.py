@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from statuses import host, status
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.control import control
 from sanderling.clock import SystemClock
 from sanderling.stores.control_file import FILE, Control, Wish, read_control, write_control

@@ -89,7 +89,7 @@ async def pages(tmp_path: Path) -> AsyncIterator[System]:
         async def whole() -> bool:
             urls = sorted(row["url"] for row in rows(out))
             others = [f"/{kind}/{number}" for kind in ("first", "second") for number in range(PAGES)]
-            proof = await here("pages", "verify", str(out))
+            proof = await here("verify", str(out))
             return urls == sorted(upstream.url + path for path in ("/", *others)) and proof.code == 0
 
         command = ["pages", "crawl", f"{upstream.url}/", "--out", str(out), "--private", "--no-parquet"]
@@ -106,8 +106,8 @@ async def sequence(tmp_path: Path) -> AsyncIterator[System]:
                 found = db.execute("SELECT instance_id FROM instance UNION SELECT id FROM record ORDER BY 1").fetchall()
             return [number for (number,) in found] == list(range(1, IDS + 1))
 
-        api = ("--url", f"{upstream.url}/ids/{{id}}", "--id-path", "id", "--timestamp", "created", "--private")
-        pace = ("--begin", "1", "--until", str(IDS), "--max-rps", "10")
+        api = ("--url", f"{upstream.url}/ids/{{id}}", "--id-path", "id", "@timestamp", "created", "--private")
+        pace = ("--begin", "1", "--until", str(IDS), "--rps", "10")
         command = ["sequence", "crawl", *api, *pace, "--out", str(out)]
         yield System(out, command, lambda: upstream.asked, whole, drained=(3,))
 
@@ -115,7 +115,7 @@ async def sequence(tmp_path: Path) -> AsyncIterator[System]:
 @asynccontextmanager
 async def repos(tmp_path: Path) -> AsyncIterator[System]:
     async with fleet_commands.served() as fleet:
-        command = ["repos", "crawl", *fleet_commands.flags(tmp_path, fleet), "--page-size", "4"]
+        command = ["repos", "crawl", *fleet_commands.flags(tmp_path, fleet), "@page-size", "4"]
         out = tmp_path / "out"
 
         async def whole() -> bool:
@@ -150,7 +150,7 @@ async def polling(tmp_path: Path) -> AsyncIterator[System]:
             return targets.code == 0 and len(json.loads(targets.out.splitlines()[-1])) > 0
 
         flags = ["--out", str(out), "--source", str(source), "--private"]
-        last = ["polling", "full", *flags]
+        last = ["polling", "run", "--once", *flags]
         yield System(out, ["polling", "run", *flags], lambda: upstream.asked, whole, last)
 
 
@@ -291,7 +291,7 @@ def test_one_without_room_on_its_disk_says_so_and_goes_on_when_there_is_room(tmp
             await until(lambda: disk_trouble(status))
             trouble, before = disk_trouble(status), system.asked()
             seen = await here("status", "--home", str(tmp_path), "--json")
-            shown = await here(*STATUS[name], str(system.folder))
+            shown = await here("status", str(system.folder))
             ballast.unlink()
             await until(lambda: not disk_trouble(status) and system.asked() > before)
             process.kill()
@@ -309,14 +309,6 @@ def test_one_without_room_on_its_disk_says_so_and_goes_on_when_there_is_room(tmp
 
 
 NEW_FOLDER = ("pages", "jobs")  # that begin in no folder with the files of others
-STATUS = {
-    "pages": ("pages", "status"),
-    "sequence": ("sequence", "status", "--out"),
-    "repos": ("repos", "status", "--output-dir"),
-    "polling": ("polling", "status", "--out"),
-    "events": ("events", "status", "--out"),
-    "jobs": ("status",),
-}
 
 
 def fill(ballast: Path) -> None:

@@ -18,7 +18,7 @@ from forked import Forked
 from looping import in_loop
 from statuses import host, status
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.dashboard import dashboard_beside
 from sanderling.clock import SystemClock
 from sanderling.stores.control_file import read_control

@@ -33,7 +33,7 @@ class Dead:
     queued: Queued
 
     def __call__(self, *command: str) -> Done:
-        return called(self.system, "dead", *command[:1], *self.queued.flags, *command[1:])
+        return called("dead", *command[:1], *self.queued.named(self.system), *command[1:])
 
     def as_json(self, *command: str) -> list[dict[str, Any]]:
         done = self(command[0], "--json", *command[1:])
@@ -46,19 +46,20 @@ class Dead:
     def typed(self, said: str) -> Done:
         """What comes of the command that was shown; a password is not shown, and so is typed again."""
         (again,) = commands(said)
-        return called(*(self.queued.url if word.startswith("amqp:") else word for word in again))
+        named = self.queued.named(self.system)[2:]  # its name is a setting
+        return called(*(self.queued.url if word.startswith("amqp:") else word for word in again), *named)
 
 
 @pytest.fixture(params=NAMES)
 def embedded(request: pytest.FixtureRequest, tmp_path: Path) -> Dead:
-    out = tmp_path / "out"
+    out = tmp_path / request.param
     return Dead(request.param, Queued(f"sqlite:{out}", NAMES[request.param], (f"--out={out}",)))
 
 
 @pytest.fixture(params=["events, sqlite", "sequence, sqlite", "events, rabbitmq", "sequence, rabbitmq"])
 def dead(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Dead]:
     system, kind = request.param.split(", ")
-    out = tmp_path / "out"
+    out = tmp_path / system
     place = (
         nullcontext(Queued(f"sqlite:{out}", NAMES[system], (f"--out={out}",)))
         if kind == "sqlite"
@@ -138,7 +139,7 @@ def test_a_key_that_is_not_there_is_told_with_those_that_are_near(dead: Dead) ->
     assert (near.code, near.out) == (1, "")
     assert near.err.endswith("has no dead letter 'evt_l'; did you mean evt_1?\n")
     assert far.code == 1
-    assert far.err.endswith(f"; see: sanderling {dead.system} dead list\n")
+    assert far.err.endswith(f"; see: sanderling dead list {dead.queued.named(dead.system)[0]}\n")
 
 
 def test_some_come_back_and_the_others_stay_dead(dead: Dead) -> None:
@@ -169,7 +170,7 @@ def test_many_are_cut_and_said_to_be(embedded: Dead) -> None:
 
 
 def test_where_there_is_no_queue_none_is_made(embedded: Dead, tmp_path: Path) -> None:
-    assert embedded("list") == Done(0, f"0 dead letters in {tmp_path / 'out'}.\n", "")
+    assert embedded("list") == Done(0, f"0 dead letters in {tmp_path / embedded.system}.\n", "")
     assert embedded.as_json("list") == []
     assert embedded("replay", "--all").out == "0 dead letters ready again.\n"
     assert embedded("show", "17").code == 1
@@ -197,7 +198,7 @@ def test_what_is_no_queue_is_refused(embedded: Dead, tmp_path: Path, url: str) -
 
 @pytest.mark.parametrize("system", NAMES)
 def test_a_broker_that_is_away_is_told_without_a_password(system: str) -> None:
-    done = called(system, "dead", "list", "--queue=amqp://me:secret@127.0.0.1:1/")
+    done = called("dead", "list", system, "--queue=amqp://me:secret@127.0.0.1:1/")
 
     assert done.code == 1
     assert done.err.startswith("sanderling: --queue: ")

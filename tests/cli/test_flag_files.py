@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.flag_files import read, secret, section
 
 

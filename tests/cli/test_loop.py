@@ -13,7 +13,7 @@ import pytest
 from command_line import Arrival, finish
 from events_commands import Place
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import explain_end, stop_on_signals
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import QueueError

@@ -13,7 +13,7 @@ import structlog
 from aiohttp import ClientSession
 from command_line import called, start
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.options import Options, Watched, expose, observe
 from sanderling.observe.metrics import HostLike, LimiterMetrics
 
@@ -80,7 +80,7 @@ def test_metrics_are_served_where_they_are_wanted_and_it_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bind", "flag", "code"), [("192.0.2.1", "--metrics-bind", 2), ("127.0.0.1", "--metrics-port", 1)]
+    ("bind", "flag", "code"), [("192.0.2.1", "metrics-bind", 2), ("127.0.0.1", "--metrics-port", 1)]
 )
 def test_what_cannot_be_served_is_said_with_its_flag(bind: str, flag: str, code: int) -> None:
     async def fail(port: int) -> None:

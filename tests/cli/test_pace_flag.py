@@ -8,7 +8,7 @@ from command_line import QUICK, called, commands, here, page, paths, run, site
 from sequence_statuses import STATUS as SEQUENCE
 
 from sanderling.cli.repos.flags import Asking
-from sanderling.cli.sequence.flags import Pace
+from sanderling.cli.sequence.flags import Upstream
 from sanderling.clock import SystemClock
 from sanderling.limit import Feedback, Limiter, LimiterRules, PaceRules
 from sanderling.pages.report import report
@@ -32,7 +32,7 @@ def test_a_crawl_is_paced_by_what_was_asked_for_and_says_so(tmp_path: Path) -> N
             assert status is not None
             assert status.pace == "aimd"
             assert "asking 1 host, paced by aimd; " in report(msgspec.structs.replace(status, running=True)).doing
-            assert ", paced by aimd" in called("pages", "status", out).out
+            assert ", paced by aimd" in called("status", out).out
             assert "Paced by aimd." in called("why", server.url(), "--out", out).out
 
             resumed = await here("pages", "crawl", "--resume", "--out", out, *QUICK)
@@ -41,7 +41,7 @@ def test_a_crawl_is_paced_by_what_was_asked_for_and_says_so(tmp_path: Path) -> N
             assert last is not None
             assert last.pace == "governor"
             assert paths(tmp_path / "out") == ["/", "/0", "/1", "/2"]
-            assert "aced by" not in called("pages", "status", out).out + called("why", server.url(), "--out", out).out
+            assert "aced by" not in called("status", out).out + called("why", server.url(), "--out", out).out
 
     run(main)
 
@@ -62,7 +62,7 @@ def test_what_failed_is_asked_again_by_that_law_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("law", ["governor", "aimd"])
 def test_sequence_and_repos_have_it_too(law: str) -> None:
-    limiters = [Pace(pace=law).limiter(SystemClock()), Asking(pace=law).limiter(SystemClock())]  # type: ignore[arg-type]
+    limiters = [Upstream(pace=law).limiter(SystemClock()), Asking(pace=law).limiter(SystemClock())]  # type: ignore[arg-type]
 
     assert [limiter.rules.strategy for limiter in limiters] == [law, law]
 
@@ -84,7 +84,7 @@ def test_any_other_law_is_refused_with_those_there_are(command: tuple[str, ...])
     assert "aimd" in done.err
 
 
-@pytest.mark.parametrize("command", [("polling", "run"), ("fetch",), ("repos", "directory", "update")])
+@pytest.mark.parametrize("command", [("polling", "run"), ("fetch",), ("repos", "directory")])
 def test_what_is_planned_or_asked_once_has_no_such_choice(command: tuple[str, ...]) -> None:
     done = called(*command, "--pace", "aimd")
 

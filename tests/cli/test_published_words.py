@@ -8,13 +8,10 @@ import msgspec
 import pytest
 from command_line import called
 from fake_polling import STATUS as POLLING
-from sequence_statuses import STATUS as SEQUENCE
 from statuses import STATUS as PAGES
 
 from sanderling.cli.published_words import document, nothing, state
 from sanderling.stores.status_file import SILENT, write_status
-
-FOLDERS = {"pages": "", "sequence": "--out", "repos": "--output-dir", "polling": "--out", "events": "--out"}
 
 
 class Said(NamedTuple):
@@ -56,25 +53,15 @@ def test_the_document_has_what_was_said_and_what_is_on_disk() -> None:
     assert document(PAGES, PAGES.wall - 50)["age"] == 0, "what a clock says that is ahead of ours was said just now"
 
 
-@pytest.mark.parametrize("system", FOLDERS)
-def test_where_nothing_was_it_says_so_and_how_to_begin_with_exit_code_2(system: str, tmp_path: Path) -> None:
+def test_where_nothing_was_it_says_so_and_how_to_begin_with_exit_code_2(tmp_path: Path) -> None:
     where = tmp_path / "none"
 
-    for more in ((), ("--json",)):
-        done = called(system, "status", *filter(None, (FOLDERS[system], str(where))), *more)
+    done = called("status", str(where))
 
-        assert (done.code, done.out) == (2, "")
-        assert str(where) in done.err
+    assert (done.code, done.out) == (2, "")
+    assert str(where) in done.err
+    assert called("status", str(where), "--json").code == 2
     assert not where.exists(), "nothing is made"
-
-
-@pytest.mark.parametrize(("system", "status"), [("polling", POLLING), ("sequence", SEQUENCE)])
-def test_a_folder_of_another_system_is_none_of_this_one(system: str, status: msgspec.Struct, tmp_path: Path) -> None:
-    write_status(tmp_path, status)
-
-    others = [each for each in FOLDERS if each != system]
-
-    assert [called(each, "status", *filter(None, (FOLDERS[each], str(tmp_path)))).code for each in others] == [2] * 4
 
 
 def test_what_a_stranger_called_a_folder_does_not_move_the_cursor() -> None:
@@ -84,6 +71,6 @@ def test_what_a_stranger_called_a_folder_does_not_move_the_cursor() -> None:
 def test_json_is_one_object(tmp_path: Path) -> None:
     write_status(tmp_path, POLLING)
 
-    done = called("polling", "status", "--out", str(tmp_path), "--json")
+    done = called("status", str(tmp_path), "--json")
 
     assert sorted(json.loads(done.out)) == ["age", "running", "status"]

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 from looping import virtual
 
-from sanderling.cli import CommandError, reach
+from sanderling.cli import reach
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.reach import AGAIN, PATIENCE, explained, reached
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.instances import Fault as InstancesFault

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from aiohttp.web import Application
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.clock import SystemClock
 from sanderling.web.access import VARIABLE
@@ -55,7 +55,7 @@ def test_an_address_that_others_reach_needs_a_token(tmp_path: Path, monkeypatch:
     monkeypatch.delenv(VARIABLE, raising=False)
     (tmp_path / "token").write_text("open-sesame-and-be-quick-about-it\n")
 
-    with pytest.raises(CommandError, match=r"--bind: 0\.0\.0\.0 can be reached from other machines") as caught:
+    with pytest.raises(CommandError, match=r"bind: 0\.0\.0\.0 can be reached from other machines") as caught:
         said(Serving(port=0, bind="0.0.0.0"))  # noqa: S104 - which it must not be
 
     assert caught.value.code == 2
@@ -85,14 +85,14 @@ def test_a_token_s_file_is_named_without_what_could_act() -> None:
 def test_an_address_that_is_not_ours_is_not_blamed_on_the_port(tmp_path: Path, bind: str, why: str) -> None:
     (tmp_path / "token").write_text("open-sesame-and-be-quick-about-it\n")
 
-    with pytest.raises(CommandError, match=f"--bind: .*{why}") as caught:
+    with pytest.raises(CommandError, match=f"bind: .*{why}") as caught:
         said(Serving(port=0, bind=bind, token_file=tmp_path / "token"))
 
     assert caught.value.code == 2
 
 
 @pytest.mark.parametrize(
-    ("serving", "flag"), [(Serving(bind="::1"), "--bind"), (Serving(token_file=Path("token")), "--token-file")]
+    ("serving", "flag"), [(Serving(bind="::1"), "bind"), (Serving(token_file=Path("token")), "token-file")]
 )
 def test_no_flag_is_given_in_vain(serving: Serving, flag: str) -> None:
     with pytest.raises(CommandError, match=f"{flag} is for the API, and nothing is served; expected --port as well"):

@@ -116,7 +116,7 @@ def test_a_crawl_through_the_engine_is_bound_by_what_its_hosts_share_and_says_so
     assert status is not None
     assert [(view.host, view.requests) for view in status.shared] == [("credential/maps", sum(requests))]
     assert {view.view.shares for view in status.hosts} == {("credential/maps",)}
-    assert "shared" in called("pages", "status", "out").out
+    assert "shared" in called("status", "out").out
     said = called("why", "credential/maps", "--out", "out")
     assert "5.0 requests a second: as fast as was set for all that share it" in said.out, said.out
 

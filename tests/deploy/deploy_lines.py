@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from cyclopts import CycloptsError
 
-from sanderling.cli import CommandError, app
+from sanderling.cli import app
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.config.file import NONE
 from sanderling.cli.everywhere import Everywhere, taken
 

@@ -223,7 +223,7 @@ def check_crawls(there: Installed, folder: Path) -> None:
         with urlopen(f"{pds['address']}/xrpc/com.atproto.sync.listRepos", timeout=30) as reply:  # noqa: S310 - http
             dids = [each["did"] for each in json.load(reply)["repos"] if each["active"]]
         (folder / "dids.txt").write_text("".join(f"{did} {pds['address']}\n" for did in dids))
-        run([there.command, "repos", "crawl", "--did-file", "dids.txt", "--private", "--output-dir", "archive"], folder)
+        run([there.command, "repos", "crawl", "--did-file", "dids.txt", "--private", "--out", "archive"], folder)
     for did in dids:
         assert run([there.command, "repos", "get", did, "archive"], folder)
     with world(there, folder, "race") as (race,):
@@ -246,7 +246,7 @@ DEMOS = {
     "sequence": ("demo sequence --out sequence", ["sequence/status.json"]),
     "polling": ("demo polling --out polling", ["polling/status.json"]),
     "events": ("demo events --out events", ["events/status.json"]),
-    "repos": ("repos crawl --demo --output-dir repos", ["repos/status.json"]),
+    "repos": ("demo repos --out repos", ["repos/status.json"]),
     "limiter": ("demo limiter", ["limiter.txt"]),
 }
 

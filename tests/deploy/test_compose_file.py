@@ -220,4 +220,10 @@ def test_grafana_is_given_our_dashboards_and_where_the_figures_are() -> None:
     assert (source["type"], source["url"]) == ("prometheus", "http://prometheus:9090")
     assert mounts["./grafana"] == provider["options"]["path"]
     assert mounts["./grafana/provisioning"] == "/etc/grafana/provisioning"
-    assert {path.stem for path in (DEPLOY / "grafana").glob("*.json")} >= {"events", "polling", "sequence"}
+    assert {path.stem for path in (DEPLOY / "grafana").glob("*.json")} == {
+        "events",
+        "pages",
+        "polling",
+        "repos",
+        "sequence",
+    }

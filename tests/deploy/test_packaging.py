@@ -138,7 +138,7 @@ def test_who_needs_an_extra_says_so_before_anything_is_begun(base: Installed, tm
 def test_every_system_crawls_its_simulated_world(base: Installed, tmp_path: Path) -> None:
     check_crawls(base, tmp_path)
 
-    assert "0001  applied" in run([base.command, "events", "migrate", "status", "--out", "events"], tmp_path)
+    assert "0001  applied" in run([base.command, "events", "migrate", "--out", "events"], tmp_path)
 
 
 def test_doctor_is_content_with_a_plain_installation(base: Installed, tmp_path: Path) -> None:

@@ -152,10 +152,11 @@ def test_secrets_are_credentials_and_every_credential_is_used(unit: Path) -> Non
     said = settings(unit)
     given = {each.split(":")[0] for each in said["LoadCredential"]}
 
-    used = set(re.findall(r"--[a-z-]+-file %d/(\S+)", " ".join(said["ExecStart"])))
+    words = " ".join((*said["ExecStart"], *said["Environment"]))
+    used = set(re.findall(r"(?:--[a-z-]+-file |_FILE=)%d/(\S+)", words))
 
     assert used == given
-    assert re.findall(r"--[a-z-]+-file (?!%d/)", " ".join(said["ExecStart"])) == []
+    assert re.findall(r"(?:--[a-z-]+-file |_FILE=)(?!%d/)", words) == []
 
 
 def test_no_two_services_want_the_same_port() -> None:

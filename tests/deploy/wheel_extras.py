@@ -11,9 +11,9 @@ NEEDY = {
     "events consume --database postgresql://127.0.0.1:9/x": "postgres",
     "events consume --queue amqp://127.0.0.1:9/": "rabbitmq",
     "events consume --objects s3+http://127.0.0.1:9/": "s3",
-    "events consume --model model.onnx": "onnx",
-    "events migrate up --database postgresql://127.0.0.1:9/x": "postgres",
-    "repos status --redis-address 127.0.0.1:9": "redis",
+    "events consume --config onnx.toml": "onnx",
+    "events migrate head --database postgresql://127.0.0.1:9/x": "postgres",
+    "repos reset --config redis.toml": "redis",
     "repos crawl --directory chdb:directory": "embedded",
     "repos replay . --to parquet:records": "parquet",
     "pages crawl http://127.0.0.1:9/ --out site --parquet": "parquet",
@@ -31,7 +31,7 @@ CHECKED = {
 COMMANDS = {
     "embedded": ("repos replay . --to chdb:records", "pip install 'sanderling[embedded]'", "into chdb:records"),
     "onnx": (
-        "events consume --drain --out events --model model.onnx",
+        "events consume --drain --out events --config onnx.toml",
         "pip install 'sanderling[onnx]'",
         "model.onnx: ",
     ),
@@ -43,3 +43,5 @@ def files_for(folder: Path) -> None:
     """The files that the commands name."""
     for name in ("segment_0001.rca", "model.onnx", "vocab.txt"):
         (folder / name).touch()
+    (folder / "onnx.toml").write_text("[events.consume]\nmodel = 'model.onnx'\n")
+    (folder / "redis.toml").write_text("[repos]\nredis-address = '127.0.0.1:9'\n")

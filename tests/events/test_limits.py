@@ -43,7 +43,7 @@ def test_an_item_that_is_too_large_is_an_error_with_its_id_and_the_numbers() -> 
     assert (place, error.content_id, error.permalink) == (0, "7000000000000000001", "https://x.example/1")
     assert (error.code, error.message) == (
         "INVALID_RESPONSE",
-        "comments of item 0: found 11, expected at most 10 (--max-comments)",
+        "comments of item 0: found 11, expected at most 10 (max-comments)",
     )
     assert len(done.posts) == 1
 

@@ -152,7 +152,7 @@ class Commands:
         return self._of("pages", "crawl", front, "--out", str(self.folder / "pages"), "--private", "--no-parquet")
 
     def sequence(self, *more: str) -> list[str]:
-        api = ("--url", f"http://127.0.0.1:{PORT}/ids/{{id}}", "--id-path", "id", "--timestamp", "created", "--private")
+        api = ("--url", f"http://127.0.0.1:{PORT}/ids/{{id}}", "--id-path", "id", "@timestamp", "created", "--private")
         ids = ("--begin", "1", "--until", str(IDS), "--out", str(self.folder / "sequence"))
         return self._of("sequence", "crawl", *api, *ids, *more)
 
@@ -161,13 +161,11 @@ class Commands:
 
     def repos(self) -> list[str]:
         place = self.folder / "repos"
-        return self._of(
-            "repos", "crawl", "--output-dir", str(place), "--did-file", str(place / "dids.txt"), "--private"
-        )
+        return self._of("repos", "crawl", "--out", str(place), "--did-file", str(place / "dids.txt"), "--private")
 
     def polling(self) -> list[str]:
         place = self.folder / "polling"
-        often = ("--full-interval", "1s", "--private")
+        often = ("--set", "fullIntervalMs=1s", "--private")
         return self._of("polling", "run", "--out", str(place), "--source", str(place / "source.toml"), *often)
 
     def batches(self, number: int) -> list[str]:
@@ -265,13 +263,13 @@ class Servers:
         self.redis = free_redis(redis_url)
 
     def flags(self) -> dict[str, list[str]]:
-        queue = ["--queue", self.rabbitmq, "--queue-name"]
+        queue = ["--queue", self.rabbitmq, "@queue-name"]
         return {
             "pages": [],
             "sequence": ["--rows", self.postgres, *queue, f"{self.name}-sequence"],
-            "repos": ["--redis-address", self.redis],
+            "repos": ["@redis-address", self.redis],
             "polling": ["--database", self.postgres],
-            "events": ["--database", self.postgres, *queue, f"{self.name}-events", "--exchange", self.name],
+            "events": ["--database", self.postgres, *queue, f"{self.name}-events", "@exchange", self.name],
         }
 
     def queues(self, *ends: str) -> list[str]:

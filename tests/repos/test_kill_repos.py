@@ -70,7 +70,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[list
                     with closing(RedisProgress(server.url, categories=CATEGORIES)) as progress:
                         return progress.view()
 
-                yield ["--redis-address", server.url.removeprefix("redis://").removesuffix("/0")], look_there
+                yield ["@redis-address", server.url.removeprefix("redis://").removesuffix("/0")], look_there
         except Missing as why:
             pytest.skip(f"redis: {why}")
 
@@ -115,8 +115,8 @@ async def play(folder: Path, fleet: Fleet, flags: list[str]) -> tuple[Fleet, lis
     rng, dids = Random(7), folder / "dids.txt"
     async with FleetServer(fleet, SystemClock()) as server:
         dids.write_text("".join(f"{did} {host}\n" for did, host in server.fleet.directory()))
-        arguments = ["--output-dir", str(folder / "out"), "--did-file", str(dids), "--private", "--page-size", "50"]
-        arguments += ["--segment-size", "64KB", "--default-pds-rps", "50", *flags]
+        arguments = ["--out", str(folder / "out"), "--did-file", str(dids), "--private", "@page-size", "50"]
+        arguments += ["@segment-size", "64KB", "--rps", "50", *flags]
         parts = [folder / "out" if number % 2 == 0 else None for number in range(PLAY.kills)]
         ends = [await killed(server, arguments, rng.randint(1, PLAY.between), part) for part in parts]
         process = await crawl(*arguments)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -64,7 +64,7 @@ def follow(
     given: Upstream,
     *,
     begin: int = 1,
-    pace: Pace | None = None,
+    rps: float | None = None,
     missed: Sequence[Missed] = (),
     queue: Callable[[LoopClock], WholeQueue] | None = None,
     until: int | None = None,
@@ -78,14 +78,13 @@ def follow(
         state._db.execute("PRAGMA synchronous = OFF")  # nobody pulls a plug here
         state.add_new(missed)
         letters = queue(clock) if queue else SqliteQueue(folder / "instance_store.db", clock, desk)
-        pacing = pace or Pace()
-        limiter = pacing.limiter(clock)
+        limiter = replace(given, rps=rps).limiter(clock)
         tools = Tools(
             given.describe(), Fetcher(items, limiter, clock=clock), limiter, Memory(2**28), state, letters, desk
         )
         saved = state.load()
         position = Position(begin) if saved is None else saved.position
-        system = SequenceSystem(tools, position, pacing.rules(), say=lambda _: None, clock=clock, rng=Random(1))
+        system = SequenceSystem(tools, position, Pace().rules(), say=lambda _: None, clock=clock, rng=Random(1))
         system.end_at(until)
         status_of = SequenceWatch(system, None, clock.wall())
 

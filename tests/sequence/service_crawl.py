@@ -108,7 +108,7 @@ async def killed(process: Process) -> None:
 
 def crawl_flags(server: GameServer, out: Path, until: int, *more: str) -> list[str]:
     """A crawl up to `until`; from the game's first id, or from where it was."""
-    begin = [] if (out / "sequence.db").exists() else ["--target", str(server.game.first), "--buffer", "0"]
+    begin = [] if (out / "sequence.db").exists() else ["--target", str(server.game.first), "@buffer", "0"]
     return ["crawl", "--base", server.url(), "--private", "--out", str(out), "--until", str(until), *begin, *more]
 
 
@@ -213,7 +213,7 @@ class Own:
 
     def queue(self, url: str | None = None) -> list[str]:
         """The flags for the queue, perhaps by another way."""
-        return ["--queue", url or self.rabbitmq, "--queue-name", self.name]
+        return ["--queue", url or self.rabbitmq, "@queue-name", self.name]
 
     def rows(self, url: str | None = None) -> list[str]:
         """The flags for the rows, perhaps by another way."""

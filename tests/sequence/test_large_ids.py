@@ -27,7 +27,7 @@ def test_a_crawl_goes_on_from_the_latest_that_is_stored_however_large(tmp_path: 
 
     # Nobody is asked: every id up to 20 has its fate.
     where = ("--out", str(tmp_path), "--base", "http://127.0.0.1:1024", "--private")
-    done = called("sequence", "crawl", *where, "--buffer", "1000", "--until", "20", "--json")
+    done = called("sequence", "crawl", *where, "@buffer", "1000", "--until", "20", "--json")
 
     assert (done.code, done.err) == (0, "")
     assert json.loads(done.out)["cursor"] == latest - 1000
@@ -43,7 +43,7 @@ def test_the_last_of_all_ids_is_stored_like_any_other_and_the_crawl_stays_there(
 
         assert sorted(followed.records) == list(range(LARGEST_ID - 5, LARGEST_ID + 1))
         assert (followed.status.cursor, followed.missed) == (LARGEST_ID + 1, {})
-    assert called("sequence", "status", "--out", str(tmp_path)).code == 0
+    assert called("status", str(tmp_path)).code == 0
 
 
 def test_near_the_last_of_all_ids_nothing_beyond_it_is_asked(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from described_crawl import URL, follow
 
-from sanderling.cli.sequence.flags import Pace, Upstream
+from sanderling.cli.sequence.flags import Upstream
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import Reason
 
@@ -35,9 +35,9 @@ def gone(count: int, reason: Reason = Reason.NOT_FOUND) -> list[Missed]:
 )
 def test_new_ids_come_first_and_missed_ones_are_not_forgotten(tmp_path: Path, permits: float, reason: Reason) -> None:
     """`permits` times as many as the head needs."""
-    pace = Pace(max_rps=permits * RATE)
+    rps = permits * RATE
 
-    followed = follow(tmp_path, says, SECONDS, GIVEN, pace=pace, missed=gone(2000, reason))
+    followed = follow(tmp_path, says, SECONDS, GIVEN, rps=rps, missed=gone(2000, reason))
 
     assert len(followed.records) > RATE * (SECONDS - 30)
     again = [at for at, number in followed.asked if number >= OLD]
@@ -47,9 +47,9 @@ def test_new_ids_come_first_and_missed_ones_are_not_forgotten(tmp_path: Path, pe
 
 
 def test_behind_the_head_missed_ids_have_a_tenth_and_all_are_asked_in_the_end(tmp_path: Path) -> None:
-    pace = Pace(max_rps=10.0)
+    rps = 10.0
 
-    followed = follow(tmp_path, partial(says, ago=86_400.0), 120.0, GIVEN, pace=pace, missed=gone(60))
+    followed = follow(tmp_path, partial(says, ago=86_400.0), 120.0, GIVEN, rps=rps, missed=gone(60))
 
     again = [at for at, number in followed.asked if number >= OLD]
     assert len({number for _, number in followed.asked if number >= OLD}) == 60

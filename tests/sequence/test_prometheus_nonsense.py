@@ -59,8 +59,8 @@ async def serving() -> AsyncIterator[str]:
 def test_a_prometheus_that_talks_nonsense_changes_no_plan_and_stops_no_crawl(tmp_path: Path) -> None:
     async def crawl(name: str, base: str, server: GameServer) -> None:
         # One worker each, for there are several: a decision is due after 20 seconds, with 200 answers.
-        out, alone = tmp_path / name, ("--workers", "1", "--min-workers", "1", "--max-rps", "15", "--no-store")
-        flags = crawl_flags(server, out, server.game.first + FAR, *alone, "--prometheus", f"{base}/{name}")
+        out, alone = tmp_path / name, ("--workers", "1", "@min-workers", "1", "--rps", "15", "--no-store")
+        flags = crawl_flags(server, out, server.game.first + FAR, *alone, "@prometheus", f"{base}/{name}")
         async with running(*flags):
             status = await status_with(out, lambda status: status.decisions)
             (decision,) = status.decisions[:1]

@@ -102,7 +102,7 @@ def test_a_database_that_goes_in_the_middle_of_a_batch_has_each_raid_once_when_i
         wire, out = Wire(own.postgres, 5432), tmp_path / "out"
         async with playing(rules()) as server, wire.laid(own.postgres) as url:
             crawl = crawl_flags(server, out, server.game.first + 299, "--no-store", *own.queue())
-            alone = ["--workers", "1", "--max-workers", "1", "--batch", "10"]
+            alone = ["--workers", "1", "@max-workers", "1", "@batch", "10"]
             store = ["store", "--out", str(tmp_path / "store"), *alone, *own.queue(), *own.rows(url)]
             async with running(*crawl) as crawling, running(*store) as storing:
                 await own.stores_at_least(10)
@@ -149,8 +149,8 @@ def test_after_kill_9_of_both_each_raid_is_stored_once(own: Own, tmp_path: Path)
         async with playing(rules(raids=0.5), FailsAtFirst) as server:
             game = server.game
             assert isinstance(game, FailsAtFirst)
-            store = ["store", "--out", str(tmp_path / "store"), "--batch", "5", *own.queue(), *own.rows()]
-            keeping = ("--max-rps", "20", "--no-store", *own.queue())
+            store = ["store", "--out", str(tmp_path / "store"), "@batch", "5", *own.queue(), *own.rows()]
+            keeping = ("--rps", "20", "--no-store", *own.queue())
             async with running(*store) as storing:
                 async with running(*crawl_flags(server, out, server.game.first + FAR, *keeping)) as crawling:
                     await own.stores_at_least(10)

@@ -37,8 +37,8 @@ def test_what_prometheus_scraped_drives_the_workers_and_without_it_the_plan_stay
         out = tmp_path / "out"
         async with playing(game_rules) as server:
             url = await asyncio.to_thread(servers.enter_context, reach(scraping(port), pytestconfig.stash[NOTES]))
-            few = ("--workers", "3", "--min-workers", "2", "--metrics-port", str(port))
-            by = ("--prometheus", url, "--prometheus-match", MATCH)
+            few = ("--workers", "3", "@min-workers", "2", "--metrics-port", str(port))
+            by = ("@prometheus", url, "@prometheus-match", MATCH)
             async with running(*crawl_flags(server, out, server.game.first + FAR, *few, *by)):
                 status = await status_with(out, lambda status: decided(status, by_readings=True))
                 decision = decided(status, by_readings=True)

@@ -72,7 +72,7 @@ def test_troubles_are_said_in_words() -> None:
 
     assert report(of).troubles == (
         Trouble(Severity.ERROR, "the queue takes nothing: connection refused"),
-        Trouble(Severity.ERROR, "3 records could not be stored; see: sanderling sequence dead list"),
+        Trouble(Severity.ERROR, "3 records could not be stored; see: sanderling dead list DIR"),
         Trouble(Severity.WARNING, "bungie says that it is switched off"),
         Trouble(Severity.INFO, "lately a failure, of 7: a list, expected a map"),
     )

@@ -139,7 +139,7 @@ def test_a_chat_is_told_of_workers_and_of_a_gap_that_was_skipped(tmp_path: Path)
 
     async def main() -> None:
         async with playing(rules(raids=0.04, holes=(gap,))) as server, chat.open() as url:
-            flags = crawl_flags(server, tmp_path, gap.end + 50, "--discord-role", ROLE)
+            flags = crawl_flags(server, tmp_path, gap.end + 50, "@discord-role", ROLE)
             async with running(*flags, environment={"SANDERLING_DISCORD_WEBHOOK": url}) as crawling:
                 done = await finished(crawling)
             assert (done.code, done.said["complete"], done.said["gaps"]) == (0, True, 1)

@@ -14,7 +14,7 @@ from game_crawl import CountingNetwork, game, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sanderling.cli.sequence.flags import Pace, Upstream
+from sanderling.cli.sequence.flags import Upstream
 from sanderling.limit.breaker import State
 from sanderling.sequence.availability import EVERY
 from sanderling.sequence.missed import Missed
@@ -70,8 +70,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[float], F
 
     @cache
     def alone(permits: float) -> Followed:
-        pace = Pace(max_rps=permits * RATE)
-        return follow(tmp_path_factory.mktemp("alone"), says, SECONDS, GIVEN, pace=pace)
+        rps = permits * RATE
+        return follow(tmp_path_factory.mktemp("alone"), says, SECONDS, GIVEN, rps=rps)
 
     return alone
 
@@ -90,11 +90,11 @@ def test_new_ids_have_what_they_need_and_missed_ones_a_twentieth(
     def also(number: int, now: float) -> tuple[int, bytes]:
         return record(number) if number >= OLD and exist and number % exist == 0 else says(number, now)
 
-    pace = Pace(max_rps=permits * RATE)
+    rps = permits * RATE
     gone = [Missed(OLD + 2 * each, OLD + 2 * each, reason, 0.0, 0.0, 3, 0.0) for each in range(2000)]
 
     alone = undisturbed(permits)
-    followed = follow(tmp_path_factory.mktemp("beside"), also, SECONDS, GIVEN, pace=pace, missed=gone)
+    followed = follow(tmp_path_factory.mktemp("beside"), also, SECONDS, GIVEN, rps=rps, missed=gone)
 
     new = sum(number < OLD for number in followed.records)
     assert new >= 0.97 * len(alone.records)
@@ -119,7 +119,7 @@ def test_a_hundred_times_as_many_overdue_ids_cost_no_more(tmp_path: Path, monkey
         folder.mkdir()
         overdue(folder / "sequence.db", many)
         reads.clear()
-        followed = follow(folder, says, SECONDS, GIVEN, pace=Pace(max_rps=1.5 * RATE))
+        followed = follow(folder, says, SECONDS, GIVEN, rps=1.5 * RATE)
         times.append(len(reads))
         late.append(p95(lags(followed)))
         assert max(reads) <= 300
@@ -155,7 +155,7 @@ def test_25_bad_ids_in_a_row_close_the_host_and_what_is_known_to_be_good_opens_i
         view = system.tools.limiter.snapshot().top
         down.append((now, any(host.state != State.CLOSED.value for host in view)))
 
-    followed = follow(tmp_path, poisoned, 120.0, UNDATED, pace=Pace(max_rps=20.0), watch=watch)
+    followed = follow(tmp_path, poisoned, 120.0, UNDATED, rps=20.0, watch=watch)
 
     times = {number: at for at, number in followed.asked}
     assert sum(each for _, each in down) * LOOK < 1.0  # of two minutes
@@ -174,7 +174,7 @@ def test_a_host_that_fails_altogether_is_not_held_against_its_ids(tmp_path: Path
     def outage(number: int, now: float) -> tuple[int, bytes]:
         return (500, b"") if 60 <= now < 360 else says(number, now)
 
-    followed = follow(tmp_path, outage, 480.0, GIVEN, pace=Pace(max_rps=20.0))
+    followed = follow(tmp_path, outage, 480.0, GIVEN, rps=20.0)
 
     assert set(followed.missed.values()) <= {Reason.ERROR.value}
     assert len(followed.missed) < 5

@@ -27,10 +27,10 @@ def test_a_record_over_the_limit_of_the_queue_is_one_dead_letter_on_each_start(t
         assert followed.status.cursor > HUGE
         assert followed.status.trouble == ""
 
-    listed = called("sequence", "dead", "list", "--json", "--out", str(tmp_path))
+    listed = called("dead", "list", str(tmp_path), "--json")
     (dead,) = map(json.loads, listed.out.splitlines())
     assert (listed.code, dead["key"]) == (0, str(HUGE))
     assert "the record has 15,728," in dead["why"]
     assert " bytes, at most 15,728,640 are taken" in dead["why"]
-    shown = called("sequence", "dead", "show", str(HUGE), "--out", str(tmp_path))
+    shown = called("dead", "show", str(tmp_path), str(HUGE))
     assert (shown.code, "sanderling sequence missed import" in shown.out) == (0, True)

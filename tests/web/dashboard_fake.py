@@ -1,4 +1,4 @@
-"""A made-up house for the page of the dashboard: all five systems at work, with ten minutes behind them.
+"""A made-up house for the page of the dashboard: all systems at work, with ten minutes behind them.
 
 It answers as the real server does, and does nothing. `python tests/web/dashboard_fake.py 8700` serves it to look at;
 the pictures in the docs are of that, 1280 by 860: sequence in light, events in dark.
@@ -87,6 +87,12 @@ WAVES: dict[str, dict[str, Wave]] = {
         "errors": wave(9, 5, 130),
         "posts": wave(166, 55, 240, 4.0),
     },
+    "jobs": {
+        "asked": wave(8, 2, 200),
+        "kept": wave(61, 14, 200),
+        "failed": wave(0.2, 0.2, 90),
+        "waiting": wave(320, 90, 400),
+    },
 }
 DOING = {
     "pages": "asking 10,000 hosts; {waiting:,.0f} URLs wait",
@@ -94,6 +100,7 @@ DOING = {
     "repos": "archiving from 214 hosts; 182,400 repos left, about 2 h 21 min",
     "polling": "race 7f3ac201 is live: asked for every 200 ms, and 2 more",
     "events": "processing batches as they come",
+    "jobs": "posts: asking 3 hosts; {waiting:,.0f} requests wait",
 }
 TROUBLES = {
     "pages": ["shop.d.example: circuit open for another 12.4 s after failures"],
@@ -110,6 +117,8 @@ NUMBERS = {
     "missed runs=0; followers=12",
     "events": "batches=12,044; posts=602,311; errors=31,877 (5.0%); items a second={posts:.1f}; "
     "waiting={waiting:.0f}; given up=3; outbox=0; seen before=87",
+    "jobs": "records=61,204; requests=8,120; waiting={waiting:,.0f}; failed=31; in flight=4; read=212.4 MB; "
+    "told to wait=no host; for=17 min",
 }
 
 
@@ -130,6 +139,12 @@ def pages_facts(_wall: float) -> Json:
         "bytes": 61_400_000_000,
         "hosts": 10_000,
     }
+
+
+def jobs_facts(_wall: float) -> Json:
+    counts = {"fetched": 8_044, "failed": 31, "left_out": 2}
+    numbers = {"known": 8_400, "waiting": 320, "inflight": 4, "bytes": 212_400_000, "hosts": 3}
+    return {"counts": counts, **numbers}
 
 
 def sequence_facts(wall: float) -> Json:
@@ -289,6 +304,7 @@ FACTS: dict[str, Callable[[float], Json]] = {
     "repos": repos_facts,
     "polling": polling_facts,
     "events": events_facts,
+    "jobs": jobs_facts,
 }
 
 
@@ -304,6 +320,7 @@ def host(number: int) -> Json:
         "system": "pages",
         "host": f"{'abcdefghij'[number % 10]}{number:05}.example",
         "requests": 40_000 - number * 3,
+        "asked": round(19 / (1 + number / 40), 2),
         "rate": round(48 / (1 + number / 40) + number % 7 / 10, 2),
         "ceiling": None if number % 3 else round(60 / (1 + number / 50), 1),
         "latency": 0.04 + number % 37 / 100,
@@ -320,6 +337,12 @@ def host(number: int) -> Json:
         "why": why.get(state, "told to wait another 12.4 s" if throttled else "growing until the host objects"),
         "trouble": "TIMEOUT no answer within 30 s" if state == "open" else "",
     }
+
+
+def item(number: int) -> Json:
+    """One of very many that failed."""
+    address = f"https://{'abcdefghij'[number % 10]}{number:05}.example/page/{number}"
+    return {"id": address, "state": "failed", "why": "SERVER_ERROR 503", "host": "", "tries": 1 + number % 9}
 
 
 @dataclass(slots=True)
@@ -370,6 +393,8 @@ class FakeHouse:
         app.router.add_get("/api/session", _session)
         app.router.add_get("/api/stream", self._stream)
         app.router.add_get("/api/hosts", self._hosts)
+        app.router.add_get("/api/history", self._history)
+        app.router.add_get("/api/items", self._items)
         app.router.add_get("/api/audit", self._audit)
         app.router.add_post("/api/actions", self._act)
         app.router.add_get("/{name}", _asset)
@@ -398,6 +423,19 @@ class FakeHouse:
         return _json(
             {"total": len(self.hosts), "matching": len(found), "hosts": ordered[first : first + int(query["limit"])]}
         )
+
+    async def _history(self, request: web.Request) -> web.Response:
+        seconds = int(request.query["range"])
+        every = max(10, seconds // 720)
+        first = int(self.clock()) - seconds
+        walls = range(first, first + seconds, every)
+        series = {name: [at(wall) for wall in walls] for name, at in WAVES[request.query["system"]].items()}
+        return _json({"every": every, "from": first, "series": series})
+
+    async def _items(self, request: web.Request) -> web.Response:
+        first = int(request.query.get("after", "0"))
+        items = [item(number) for number in range(first, first + 50)]
+        return _json({"states": ["failed", "again"], "state": "failed", "items": items, "after": str(first + 50)})
 
     async def _audit(self, _request: web.Request) -> web.Response:
         return _json(self.audit)

@@ -136,8 +136,8 @@ async def test_ten_thousand_hosts_are_searched_sorted_and_paged(tmp_path: Path) 
     put(tmp_path / "wide", status)
     put(tmp_path / "pages", PAGES)
     async with dashboard(tmp_path) as house:
-        first = (await house.ask("GET", "/api/hosts?system=wide")).data
-        third = (await house.ask("GET", "/api/hosts?system=wide&offset=200&limit=100")).data
+        first = (await house.ask("GET", "/api/hosts?system=wide&sort=rate")).data
+        third = (await house.ask("GET", "/api/hosts?system=wide&sort=rate&offset=200&limit=100")).data
         names = "/api/hosts?system=wide&search=host-099&sort=host&descending=false&limit=1000"
         found = (await house.ask("GET", names)).data
         every = (await house.ask("GET", "/api/hosts?search=b.example")).data
@@ -311,7 +311,7 @@ def test_a_problem_is_one(tmp_path: Path) -> None:
 def test_the_manual_has_the_routes_that_are_served(tmp_path: Path) -> None:
     async def routes() -> set[str]:
         async with dashboard(tmp_path) as house:
-            behind = Behind(house.live, None, house.door, house.streams)  # type: ignore[arg-type] # nothing is asked of it
+            behind = Behind(house.live, None, None, house.door, house.streams)  # type: ignore[arg-type] # nothing is asked of it
             return {f"{route.method} {route.path}" for route in dashboard_app(behind, SystemClock())[ROUTES]}
 
     table = MANUAL.partition("\n## Routes\n")[2].partition("\n## ")[0]

@@ -123,6 +123,6 @@ def test_what_changes_by_itself_is_not_read_out_but_what_was_asked_for_is(
     expect(first).not_to_have_text(seen)
     assert page.locator("#hosts [role=status], #hosts [aria-live]").count() == 0
 
-    page.get_by_role("searchbox").fill("0004")
+    page.get_by_role("searchbox", name="Search hosts").fill("0004")
 
     expect(said).to_have_text(re.compile(r"^\d+ of 200 hosts$"))  # and nothing of the changes before it

@@ -94,6 +94,7 @@ def test_each_system_has_its_own_part(opened: Opened, fake: tuple[FakeHouse, str
         "sequence": ["Lag", "Workers", "120 → 80", "at the head in 40 s", "29,988 ids in them skipped"],
         "repos": ["2 h 21 min left", "635,897 of 818,297 repos", "deactivated", "Number 38", "1.4 GB"],
         "polling": ["every 200 ms", "Changed just now", "race_result", "Lateness", "race.active_interval"],
+        "jobs": ["How requests ended", "8,044", "8,076 of 8,400 requests"],
         "events": ["throttling", "14,210", "batch-0001", "Replay all 3", "How posts were meant", "25%"],
     }
 
@@ -138,19 +139,88 @@ def test_headings_are_in_order_and_everything_to_press_has_a_name(opened: Opened
 
 def test_digits_and_arrows_switch_systems_unless_somebody_types(opened: Opened, fake: tuple[FakeHouse, str]) -> None:
     page = opened(fake[1])
-    expect(page.get_by_role("tab")).to_have_count(5)
+    expect(page.get_by_role("tab")).to_have_count(len(ALL))
     page.keyboard.press("3")
     chosen = page.get_by_role("tab", selected=True)
     expect(chosen).to_contain_text("repos")
     page.keyboard.press("ArrowDown")
     expect(chosen).to_contain_text("polling")
     page.keyboard.press("End")
-    expect(chosen).to_contain_text("events")
+    expect(chosen).to_contain_text("jobs")
 
-    page.get_by_role("searchbox").press("2")
+    page.get_by_role("searchbox", name="Search hosts").press("2")
 
-    expect(page.get_by_role("searchbox")).to_have_value("2")
-    expect(chosen).to_contain_text("events")
+    expect(page.get_by_role("searchbox", name="Search hosts")).to_have_value("2")
+    expect(chosen).to_contain_text("jobs")
+
+
+def test_a_key_is_for_the_same_system_whether_it_runs_has_ended_or_is_not_there(opened: Opened, tmp_path: Path) -> None:
+    now = time.time()
+    for name in ("pages", "polling", "repos"):
+        put(tmp_path / name, changed(ALL[name], wall=now, running=name != "pages"))
+    put(tmp_path / "a-second-crawl", changed(PAGES, wall=now))
+    with served(tmp_path) as url:
+        page = opened(url)
+        chosen = page.get_by_role("tab", selected=True)
+        expect(page.get_by_role("tab")).to_contain_text(["a-second-crawl", "pages", "repos", "polling"])
+        for key, name in (("4", "polling"), ("3", "repos"), ("1", "a-second-crawl"), ("1", "pages")):
+            page.keyboard.press(key)
+            expect(chosen).to_contain_text(name)
+        page.keyboard.press("2")
+        expect(page.locator("#said")).to_have_text("There is no sequence in this home.")
+        expect(chosen).to_contain_text("pages")
+
+        put(tmp_path / "repos", changed(ALL["repos"], wall=time.time(), running=False))
+        page.keyboard.press("4")
+        expect(chosen).to_contain_text("polling")
+
+
+def test_what_ended_says_when_and_offers_nothing_that_needs_it_to_run(opened: Opened, tmp_path: Path) -> None:
+    put(tmp_path / "repos", changed(ALL["repos"], wall=time.time() - 90, running=False))
+    put(tmp_path / "pages", PAGES, time.time() - 90)
+    with served(tmp_path) as url:
+        page = opened(f"{url}/#/repos")
+        expect(panel(page).locator(".since")).to_have_text(re.compile(r"^ended at \d\d:\d\d:\d\d, 9\d s ago$"))
+        assert "time left" not in panel(page).inner_text()
+        expect(panel(page).locator("header button:visible")).to_have_count(0)
+        expect(page.locator(".hosts tbody .act button:visible")).to_have_count(0)
+        choose(page, "pages")
+        expect(panel(page).locator(".badge").first).to_have_text("silent")
+        expect(panel(page).locator(".since")).to_contain_text("it did not say that it ended")
+
+
+def test_every_view_has_an_address_that_can_be_shared_and_gone_back_to(opened: Opened, tmp_path: Path) -> None:
+    a_home(tmp_path)
+    with served(tmp_path) as url:
+        page = opened(f"{url}/#/sequence")
+        heading = panel(page).get_by_role("heading", level=2)
+        expect(heading).to_have_text("sequence")
+        choose(page, "repos")
+        page.get_by_role("button", name="b.example").first.click()
+        expect(page.locator("#host")).to_contain_text("b.example")
+        shared = page.url
+
+        other = opened(shared)
+        expect(other.locator("#host")).to_contain_text("b.example")
+        expect(panel(other).locator("h2")).to_have_text("repos")
+
+        page.go_back()
+        expect(page.locator("#host")).to_be_hidden()
+        page.go_back()
+        expect(heading).to_have_text("sequence")
+        page.go_forward()
+        expect(heading).to_have_text("repos")
+
+
+@pytest.mark.parametrize("hash_", ["#/%E0%A4%A?host=%00", "#/__proto__", f"#/{HOSTILE}?host={HOSTILE}", "#main", "#/"])
+def test_an_address_that_makes_no_sense_shows_what_there_is(opened: Opened, tmp_path: Path, hash_: str) -> None:
+    put(tmp_path / "pages", changed(PAGES, wall=time.time()))
+    with served(tmp_path) as url:
+        page = opened(f"{url}/{hash_}")
+        expect(panel(page).locator("h2")).to_have_text("pages")
+        expect(page.locator(".hosts tbody button.link")).to_have_count(2)
+        expect(page.locator("#host")).to_be_hidden()
+        assert page.locator("img").count() == 0
 
 
 def test_the_theme_is_the_systems_until_somebody_chooses(opened: Opened, fake: tuple[FakeHouse, str]) -> None:

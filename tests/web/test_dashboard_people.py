@@ -1,13 +1,14 @@
 """What people do on the page of the dashboard: look for hosts, pause, replay, change settings."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
 
 from dashboard_browser import Opened, beside, choose, panel, served
 from dashboard_fake import FakeHouse, fake_dashboard
-from dashboard_house import PID, polled
+from dashboard_house import PID, polled, queued
 from house_statuses import ALL, PAGES, changed, many_hosts, put
 from playwright.sync_api import Route, expect
 
@@ -26,6 +27,7 @@ def test_ten_thousand_hosts_scroll_in_a_small_page(opened: Opened, many: tuple[P
     page = opened(many[1])
     window, rows = page.locator(".window"), page.locator(".hosts tbody tr")
     window.scroll_into_view_if_needed()
+    page.get_by_role("columnheader", name="Allowed").get_by_role("button").click()
     expect(rows.filter(has_text=ordered[0])).to_be_visible()
 
     most = 0
@@ -51,10 +53,10 @@ def test_hosts_are_sorted_and_searched(opened: Opened, many: tuple[Path, str]) -
     head.get_by_role("button").click()
     expect(head).to_have_attribute("aria-sort", "descending")
     expect(page.locator(".hosts tbody th").first).to_have_text(f"host-{HOSTS - 1:05}.example")
-    page.get_by_role("searchbox").fill("-0424")
+    page.get_by_role("searchbox", name="Search hosts").fill("-0424")
     expect(page.locator(".hosts tbody th")).to_have_count(10)
     expect(page.locator("#hosts header")).to_contain_text("10 of 10,000 hosts")
-    page.get_by_role("searchbox").fill("nobody")
+    page.get_by_role("searchbox", name="Search hosts").fill("nobody")
     expect(page.locator("#hosts")).to_contain_text("No host has that in its name.")
 
 
@@ -190,7 +192,8 @@ def test_pausing_a_system_is_asked_first(opened: Opened, tmp_path: Path) -> None
 
 
 def test_what_is_refused_says_why(opened: Opened, tmp_path: Path) -> None:
-    put(tmp_path / "polling", changed(ALL["polling"], wall=time.time()))
+    put(tmp_path / "pages", changed(PAGES, wall=time.time()))
+    (tmp_path / "pages" / "control.json").mkdir()
     with served(tmp_path) as url:
         page = opened(url)
         panel(page).get_by_role("button", name="Pause", exact=True).click()
@@ -238,3 +241,43 @@ def test_everything_that_was_given_up_is_replayed_only_if_that_is_meant(
     done = [(each["action"], each["what"]) for each in reversed(house.audit)]
     modes = {"new": True, "legacy": True, "inline": True, "canary": 0.25}
     assert done == [("replay_dead", "True"), ("replay_dead", "batch-0002"), ("modes", str(modes))]
+
+
+def test_items_are_turned_page_by_page_and_each_page_has_an_address(
+    opened: Opened, fake: tuple[FakeHouse, str]
+) -> None:
+    page = opened(f"{fake[1]}/#/pages")
+    first = page.locator(".items tbody th").first
+    expect(first).to_contain_text("/page/0")
+    expect(page.locator(".items tbody tr")).to_have_count(50)
+
+    page.get_by_role("button", name="Next page").click()
+    expect(first).to_contain_text("/page/50")
+    page.reload()
+    expect(first).to_contain_text("/page/50")
+    page.go_back()
+    expect(first).to_contain_text("/page/0")
+    page.get_by_role("searchbox", name="Search these items").fill("503")
+    expect(page).to_have_url(re.compile("search=503"))
+
+
+def test_a_letter_that_was_given_up_is_replayed_from_its_list(opened: Opened, tmp_path: Path) -> None:
+    with beside(lambda: queued(tmp_path / "events", "one", "two")), served(tmp_path) as url:
+        page = opened(f"{url}/#/events?items=given+up&search=two")
+        expect(page.locator(".items tbody th")).to_have_text(["two"])
+        page.get_by_role("button", name="Replay two").last.click()
+        expect(page.locator(".toast")).to_contain_text("1 message ready again")
+        expect(page.locator("#items")).to_contain_text("Nothing is given up with that in it.")
+
+
+def test_a_range_is_chosen_kept_in_the_address_and_told_in_words(opened: Opened, fake: tuple[FakeHouse, str]) -> None:
+    page = opened(f"{fake[1]}/#/sequence")
+    for label, lasting in (("1 h", "the last hour"), ("24 h", "the last day")):
+        panel(page).get_by_role("button", name=label, exact=True).click()
+        plot = panel(page).get_by_role("img", name=re.compile(f"^Lag, {lasting}. Now: behind"))
+        expect(plot).to_be_visible()
+        expect(plot.locator(".nothing")).to_be_hidden()
+    page.reload()
+    expect(plot).to_be_visible()
+    panel(page).get_by_role("button", name="10 min").click()
+    expect(panel(page).get_by_role("img", name=re.compile("^Lag, the last ten minutes"))).to_be_visible()

@@ -7,19 +7,20 @@ from typing import Any
 import fake_polling
 import msgspec
 import pytest
+from fake_polling import VIEW
 from house_statuses import ALL, EVENTS, HOSTILE, PAGES, POLLING, REPOS, SEQUENCE, WALL, changed, found, many_hosts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sanderling.engine.host_report import HostStatus
 from sanderling.events.report import DeadShown
-from sanderling.observe.rates import WINDOW, Rates, Run
+from sanderling.observe.rates import WINDOW, HostRates, Rates, Run
 from sanderling.observe.report import LONGEST, MOST_NAMES, MOST_TROUBLES, Severity, Trouble
 from sanderling.stores.control_file import Control
 from sanderling.web.house import AnyStatus, Found, Said, Stamp
 from sanderling.web.house_facts import Extra, System, Track, report_of
 from sanderling.web.house_history import POINTS, Ring
-from sanderling.web.house_hosts import Column, HostsQuery, page, rows_of
+from sanderling.web.house_hosts import Column, HostsQuery, page, requests_of, rows_of
 from sanderling.web.polling_views import SettingView
 
 # Rates.
@@ -176,7 +177,7 @@ def test_every_system_has_all_that_is_shown(tmp_path: Path, name: str) -> None:
     assert set(document) == {
         *("name", "system", "running", "paused", "ending", "age", "pid", "started", "doing", "troubles", "flow"),
         *("time_left", "lines", "events"),
-        *("set_aside", "numbers", "facts", "points"),
+        *("ended", "silent", "set_aside", "numbers", "facts", "points"),
     }
     assert document["name"] == document["system"] == name
     assert (document["running"], document["paused"], document["age"]) == (True, False, 0.0)
@@ -279,8 +280,16 @@ def test_a_system_that_ended_has_no_flow(tmp_path: Path) -> None:
     ended = track.take(found(changed(POLLING, running=False), tmp_path, WALL + 3), 3, WALL + 3)
 
     assert (ended.running, ended.flow.asked) == (False, 0.0)
+    assert (ended.ended, ended.silent) == (WALL + 3, False)
     assert ended.doing == "ended after 492 runs"
     assert ended.points == dict.fromkeys(("asked", "kept", "failed", "waiting", "late_p99"))
+
+
+def test_what_ended_has_no_figures_of_the_moment(tmp_path: Path) -> None:
+    left = {label for status in ALL.values() for label, _ in shown(status, tmp_path, running=False).numbers}
+
+    assert not {label for label in left if "a second" in label or label.startswith(("time", "late", "in flight"))}
+    assert {"archived", "pages", "records", "failed"} <= left
 
 
 def test_a_system_that_fell_silent_is_in_trouble(tmp_path: Path) -> None:
@@ -289,6 +298,7 @@ def test_a_system_that_fell_silent_is_in_trouble(tmp_path: Path) -> None:
     silent = Track().take(each, 0.0, WALL + 40)
 
     assert (silent.running, silent.age) == (False, 40.0)
+    assert (silent.ended, silent.silent) == (WALL, True)
     assert silent.doing.startswith("silent; it was: race be0e8021 is live")
     assert silent.troubles[0] == "it has said nothing for 40 s, and did not say that it ended"
 
@@ -418,8 +428,34 @@ def test_what_is_sent_is_bounded_whatever_a_status_has(tmp_path: Path) -> None:
 # Hosts.
 
 
+def unknown(_host: str) -> None:
+    """How often a host is asked, after one look."""
+
+
+def test_how_often_a_host_is_asked_is_counted_and_not_what_is_allowed(tmp_path: Path) -> None:
+    rates = HostRates()
+    for second in range(20):
+        view = replace(VIEW, host="a.example", requests=1000 + 3 * second, rate=100.0)
+        host = HostStatus(view, 1, None)
+        late = (HostStatus(replace(view, host="late.example"), 1, None),) if second == 19 else ()
+        each = found(changed(PAGES, hosts=(host, *late)), tmp_path, WALL + second)
+        rates.take(Run(1, WALL), WALL + second, requests_of(each))
+
+    rows = rows_of(each, rates.rate)
+
+    assert [(row.asked, row.rate) for row in rows] == [(3.0, 100.0), (None, 100.0)]
+    rates.take(Run(2, WALL + 30), WALL + 31, {"a.example": 5})
+    assert rates.rate("a.example") is None, "another process counts from 0"
+
+
+def test_whatever_asks_counts_its_requests(tmp_path: Path) -> None:
+    for name, status in ALL.items():
+        each = found(status, tmp_path)
+        assert list(requests_of(each)) == [row.host for row in rows_of(each, unknown)], name
+
+
 def test_every_system_with_hosts_has_rows(tmp_path: Path) -> None:
-    rows = {name: rows_of(found(status, tmp_path)) for name, status in ALL.items()}
+    rows = {name: rows_of(found(status, tmp_path), unknown) for name, status in ALL.items()}
 
     assert {name: [row.host for row in several] for name, several in rows.items()} == {
         "events": [],
@@ -436,11 +472,11 @@ def test_every_system_with_hosts_has_rows(tmp_path: Path) -> None:
 def test_hosts_that_are_left_alone_are_marked(tmp_path: Path) -> None:
     each = replace(found(PAGES, tmp_path), control=Control(hosts=frozenset({"b.example"})))
 
-    assert [row.paused for row in rows_of(each)] == [False, True]
+    assert [row.paused for row in rows_of(each, unknown)] == [False, True]
 
 
 def test_hosts_are_searched_sorted_and_paged(tmp_path: Path) -> None:
-    rows = rows_of(found(many_hosts(500), tmp_path))
+    rows = rows_of(found(many_hosts(500), tmp_path), unknown)
 
     found_ = page(rows, HostsQuery(search=" HOST-0001 ", sort="requests", descending=False, offset=2, limit=3))
 
@@ -456,7 +492,7 @@ def test_every_column_sorts_and_what_is_not_known_comes_last(
     *,
     descending: bool,
 ) -> None:
-    rows = rows_of(found(many_hosts(100), tmp_path)) + rows_of(found(SEQUENCE, tmp_path))
+    rows = rows_of(found(many_hosts(100), tmp_path), unknown) + rows_of(found(SEQUENCE, tmp_path), unknown)
 
     hosts = page(rows, HostsQuery(sort=column, descending=descending, limit=1000)).hosts
 

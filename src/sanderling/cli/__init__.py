@@ -12,9 +12,10 @@ from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
-from sanderling.cli import config, demos, events, pages, polling, repos, sequence, worlds
+from sanderling.cli import completion, config, dead_commands, events, pages, polling, repos, sequence
+from sanderling.cli.command_error import INTERRUPTED, CommandError
 from sanderling.cli.everywhere import taken
-from sanderling.cli.replaced import explain
+from sanderling.cli.replaced import explain, old_command
 from sanderling.extras import MissingExtraError
 
 app = App(
@@ -43,11 +44,12 @@ app.command(
     help_epilogue="Example:\n\n    sanderling run posts.py --out posts --set since=2026-01-01",
 )
 app.command(
-    "sanderling.cli.jobs.verify:verify",
+    "sanderling.cli.verify:verify",
     name="verify",
-    help="Prove that every record of a job is there, once.\n\n"
-    "Compares the frontier with the records. Works beside a job that is running, and changes nothing.\n\n"
-    "Exit code 0 if all adds up, 1 if not, 2 if the folder holds no job.",
+    help="Prove that what a crawl of pages or repos, or a job, has kept is whole.\n\n"
+    "Of pages, every URL is compared with the rows and files; of a job, every request with the records; of repos, "
+    "every checksum of the archives. Works beside what is running, and changes nothing.\n\n"
+    "Exit code 0 if all adds up, 1 if not, 2 if there is nothing to verify.",
     help_epilogue="Example:\n\n    sanderling verify posts",
 )
 app.command(
@@ -71,12 +73,13 @@ app.command(
 app.command(
     "sanderling.cli.status:status",
     name="status",
-    help="Say how all systems of a home stand, or one job: what each is at, how much it moves, what is wrong.\n\n"
-    "The home is the folder that is given, or the one that --home names, or this one. Given the folder of a job, it "
-    "says how that stands: records, requests, what failed and why, what waits. Takes a second or two while something "
-    "runs there, since it looks twice; changes nothing.\n\n"
-    "Exit code 0, 1 if one that runs, or fell silent, is in trouble, 2 if nothing has run there.",
-    help_epilogue="Example:\n\n    sanderling status --home /srv/sanderling",
+    help="Say how all systems of a home stand, or one: what each is at, how much it moves, what is wrong.\n\n"
+    "The home is the folder that is given, or the one that --home names, or this one. Given the folder of one system, "
+    "or its name in the home, it says all about that one. A home takes a second or two while something runs there, "
+    "since it is looked at twice. Changes nothing.\n\n"
+    "Exit code 0, 1 if one of a home that runs, or fell silent, is in trouble or a state cannot be read, 2 if nothing "
+    "has run there.",
+    help_epilogue="Example:\n\n    sanderling status --home /srv/sanderling\n    sanderling status example",
 )
 app.command(
     "sanderling.cli.top.top:top",
@@ -103,6 +106,7 @@ app.command(
     "Exit code 0, 1 if it could not be written, 2 if there is no such system or host.",
     help_epilogue="Example:\n\n    sanderling control example drain",
 )
+app.command(dead_commands.app)
 app.command(repos.app)
 app.command(sequence.app)
 app.command(polling.app)
@@ -127,7 +131,19 @@ app.command(
     help_epilogue="Example:\n\n    sanderling why example.org --out example",
 )
 
-app.command(demos.app)
+app.command(
+    "sanderling.cli.demos.demo:demo",
+    name="demo",
+    help="See it work against simulated hosts; nothing leaves this machine.\n\n"
+    "house: all systems together, here and in a browser, under a minute. pages: a crawl of a small, partly broken "
+    "web. sequence: ever-growing ids, a gap, a pause, a maintenance. repos: a fleet of hosts. polling: a race day, "
+    "five times a second while a race is flown. events: batches become rows and errors. limiter: it learns three hosts "
+    "at once.\n\n"
+    "Each is the real thing, and proves at its end that nothing was lost. Ctrl-C ends it early.\n\n"
+    "Exit code 0 if all went well, 1 if something is not where it should be, 2 if it was not called as it should be, "
+    "130 after Ctrl-C.",
+    help_epilogue="Example:\n\n    sanderling demo house --seconds 120",
+)
 
 app.command(
     "sanderling.cli.fetch:fetch",
@@ -136,18 +152,17 @@ app.command(
     help_epilogue="Example:\n\n    sanderling fetch https://example.org/",
 )
 
-app.command(worlds.app)
-
-
-INTERRUPTED = 130  # the exit code after Ctrl-C
-
-
-class CommandError(Exception):
-    """A command cannot go on, for a reason the user can act on: shown as a message, without a traceback."""
-
-    def __init__(self, message: str, code: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
+app.command(
+    "sanderling.cli.worlds.world:world",
+    name="world",
+    help="Serve a simulated world on this machine until Ctrl-C, to try things against.\n\n"
+    "site: a web of hosts, ordinary, slow, failing, lying. pds: a fleet of ATProto hosts with a relay. game: reports "
+    "under ever-growing ids. race: a race day. api: lists, details, a log-in and a search. social: publishes the "
+    "batches of a crawler where `events consume` takes them, and says what must be in the rows at the end.\n\n"
+    "Exit code 0, 1 if it failed, 2 if it was not called as it should be, 130 after Ctrl-C.",
+    help_epilogue="Example: a web of three ordinary hosts and all the odd ones\n\n    sanderling world site --hosts 3",
+)
+app.command(completion.app)
 
 
 def main() -> NoReturn:
@@ -161,6 +176,8 @@ def main() -> NoReturn:
 def _run() -> NoReturn:
     try:
         words, everywhere = taken(sys.argv[1:])
+        if old := old_command(tuple(words)):
+            _exit(2, old)
         app.config = (everywhere, _loaded)
         app(words, print_error=False, exit_on_error=False)
     except CycloptsError as error:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.clock import Clock
 from sanderling.fetch.guard import Refused, check_url
 from sanderling.fetch.http import Http, HttpRules

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from sanderling.cli.flags import SETTING
 from sanderling.redact import redact_url
 from sanderling.words import printable
 
@@ -29,7 +30,7 @@ def flags(group: object) -> Iterator[str]:
     """The flags of a group that do not have their defaults, as they are typed."""
     for field in fields(group):  # type: ignore[arg-type] # whoever calls has looked
         value, name = getattr(group, field.name), field.name.replace("_", "-")
-        if value == field.default:
+        if value == field.default or SETTING in getattr(field.type, "__metadata__", ()):
             continue
         if isinstance(value, bool):
             yield f"--{name}" if value else f"--no-{name}"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.clock import SystemClock
 from sanderling.ids import HostError
 from sanderling.stores.control_file import Control, Wish, read_control
@@ -14,7 +14,7 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.status_file import FILE
 from sanderling.web.house import Found, Reader
 from sanderling.web.house_control import ASKING, UnknownHostError, spell_host, want
-from sanderling.web.house_hosts import rows_of
+from sanderling.web.house_hosts import requests_of
 from sanderling.words import count, printable
 
 OF_HOSTS = ("leave", "let-go")
@@ -85,7 +85,7 @@ def _host(found: Found, wish: Wish, host: str | None) -> str:
     if found.system not in ASKING:
         raise CommandError(f"{found.name} is of {found.system}, which asks no hosts; expected {', '.join(ASKING)}", 2)
     try:
-        return spell_host(found, host, (row.host for row in rows_of(found)))
+        return spell_host(found, host, requests_of(found))
     except (HostError, UnknownHostError) as error:
         raise CommandError(printable(str(error)), 2) from None
 

@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import run
 from sanderling.cli.serving import THIS_MACHINE, read_token, serve_at
 from sanderling.clock import SystemClock

@@ -1,4 +1,4 @@
-"""`dead list`, `dead show` and `dead replay` of every system: letters that were given up, why, and another try."""
+"""Dead letters of every system: letters that were given up, why, and another try."""
 
 import base64
 import json as jsonlib
@@ -14,11 +14,11 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import again
-from sanderling.cli.events.times import written
 from sanderling.cli.letters import InFolder, QueueFlags
 from sanderling.cli.report_words import line
+from sanderling.cli.times import written
 from sanderling.clock import SystemClock
 from sanderling.stores.queue import LONGEST_KEY, Dead, WholeQueue
 from sanderling.words import count, duration, printable, size
@@ -51,7 +51,6 @@ class Said(NamedTuple):
 class DeadLetters:
     """Those of one queue."""
 
-    system: str  # as in `sanderling events`
     letters: QueueFlags
     folder: InFolder
     read: Callable[[bytes], Said | str]  # what a body says, or why it cannot be read
@@ -73,7 +72,7 @@ class DeadLetters:
             if listed < number:
                 print(f"and {number - listed:,} more: see --limit")
             if number:
-                self._tell_more("them", "--all", self.folder, self.letters)
+                self._tell_more("them", "--all", self.letters)
 
     async def show(self, key: str, *, as_json: bool) -> None:
         """Show all of one, and what it says. Raises CommandError and QueueError."""
@@ -85,7 +84,7 @@ class DeadLetters:
         for each in _words(dead, read, SystemClock().wall()):
             print(printable(each))
         # A key that begins with a dash would be taken for a flag.
-        self._tell_more("it", self.folder, self.letters, *(["--"] if key.startswith("-") else []), key)
+        self._tell_more("it", self.letters, *(["--"] if key.startswith("-") else []), key)
 
     async def replay(self, keys: Collection[str], *, every: bool, as_json: bool) -> None:
         """Make these ready again, or all of them. Raises CommandError and QueueError."""
@@ -118,7 +117,7 @@ class DeadLetters:
                 if len(keys) < MOST_COMPARED:
                     keys.append(dead.key)
         near = get_close_matches(key[:LONGEST_KEY], keys, MOST_NAMED)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"see: sanderling {self.system} dead list"
+        hint = f"did you mean {' or '.join(near)}?" if near else f"see: {again('dead list', self.folder.out)}"
         raise CommandError(printable(f"{self._where} has no dead letter {key[:LONGEST_KEY]!r}; {hint}"))
 
     @property
@@ -126,7 +125,7 @@ class DeadLetters:
         return self.letters.where(self.folder)
 
     def _tell_more(self, which: str, *given: object) -> None:
-        command = again(f"{self.system} dead replay", *given)
+        command = again("dead replay", self.folder.out, *given)
         print(f"\nOnce the reason is gone, have {which} tried again:\n\n    {command}\n")
 
 

@@ -36,9 +36,23 @@ class Everywhere:
         # Here and not at the top: --help and --version need none of it.
         from sanderling.cli.config.tokens import settle  # noqa: PLC0415
 
+        _refuse_settings(command, arguments)
         settle(self, command, arguments)
         if command[:1] != ("doctor",):  # which says of each what is wrong
             _check_urls(arguments)
+
+
+def _refuse_settings(command: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Say of what was typed as a flag and is a setting how it is set. Raises CycloptsError."""
+    for argument in arguments:
+        if argument.parameter.show is False and any(token.source == "cli" for token in argument.tokens):
+            from sanderling.cli.config.settings import known, variable  # noqa: PLC0415 - only now
+
+            key = argument.name.removeprefix("--")
+            table = known().place(command, key)
+            where = f"in [{'.'.join(table)}]" if table else "at the top"
+            said = f"set {key} {where} of sanderling.toml, or {variable(table, key)} in the environment"
+            raise CycloptsError(msg=f"{argument.name} is a setting and no flag: {said}")
 
 
 def _check_urls(arguments: ArgumentCollection) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
 from sanderling.cli.client import make_http
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.flags import Reach
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import run
 from sanderling.cli.options import DEFAULT, Options, expose, observe
@@ -18,8 +18,11 @@ from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.observe.metrics import LimiterMetrics
+from sanderling.redact import redact_url
 from sanderling.task import Task
 
+RPS = 8.0  # to each host at most
+ANYBODY = Reach()
 TOGETHER = 32  # more callers than that would only stand in line
 
 
@@ -40,19 +43,13 @@ class Line:
         """For people: the status or what there was instead, the size, the time, the address."""
         took = "" if self.seconds is None else f"{1000 * self.seconds:.0f} ms"
         words = f"  ({self.detail})" if self.detail else ""
-        return f"{self.status or '-':>3} {self.outcome:20} {self.bytes:>10,} B {took:>8}  {self.url}{words}"
+        return f"{self.status or '-':>3} {self.outcome:20} {self.bytes:>10,} B {took:>8}  {redact_url(self.url)}{words}"
 
 
 def fetch(
     *urls: str,
-    rps: Annotated[
-        float, Parameter(validator=Number(gt=0, lte=1000), help="At most this many requests a second to each host.")
-    ] = 8.0,
-    contact: Annotated[str | None, Parameter(help="Where a host's owner can reach you: https://… or mailto:…")] = None,
-    private: Annotated[
-        bool, Parameter(negative=(), help="Allow your own machine and network, which are refused otherwise.")
-    ] = False,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object per address.")] = False,
+    reach: Reach = ANYBODY,
     options: Options = DEFAULT,
 ) -> None:
     """Ask each address, following redirects and retrying what may pass, and say how it ended.
@@ -65,8 +62,8 @@ def fetch(
     if not tasks:
         raise CommandError("no address given; try: sanderling fetch https://example.org/", code=2)
     http, limiter = (
-        make_http(HttpRules(), contact, private=private),
-        make_limiter(LimiterRules(pace=PaceRules.up_to(rps))),
+        make_http(HttpRules(), reach.contact, private=reach.private),
+        make_limiter(LimiterRules(pace=PaceRules.up_to(reach.most(RPS)))),
     )
     lines = run(_fetch_all(tasks, limiter, http, options, as_json=json))
     if not json:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.formats.list_file import ListError
 
 T = TypeVar("T")

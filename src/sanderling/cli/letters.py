@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.flags import SETTING
 from sanderling.cli.reach import Say, reached
 from sanderling.clock import Clock
 from sanderling.redact import redact_url
@@ -32,7 +33,7 @@ class QueueFlags:
     queue: str | None = None
     """Where the queue is: sqlite:FOLDER or amqp://…; by default a file in the folder."""
 
-    queue_name: str = ""
+    queue_name: Annotated[str, SETTING] = ""
     """What it is called there."""
 
     @property
@@ -59,7 +60,7 @@ class QueueFlags:
         try:
             return open_queue(self.url(folder), self.queue_name, clock, binding=self.binding, prefetch=prefetch)
         except ValueError as error:
-            raise CommandError(printable(f"--exchange or --routing-key: {error}"), code=2) from None
+            raise CommandError(printable(f"exchange or routing-key: {error}"), code=2) from None
         except QueueError as error:
             raise CommandError(printable(f"--queue: {error}" if self.queue else str(error)), code=2) from None
 

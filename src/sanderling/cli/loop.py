@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from sanderling.cli import INTERRUPTED, CommandError
+from sanderling.cli.command_error import INTERRUPTED, CommandError
 from sanderling.clock import SystemClock
 from sanderling.words import count, printable
 

@@ -13,7 +13,8 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from prometheus_client import CollectorRegistry
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.flags import SETTING
 from sanderling.limit import Limiter
 from sanderling.observe import logs
 from sanderling.observe.metrics import (
@@ -42,13 +43,13 @@ class Options:
     metrics_port: Annotated[int | None, Parameter(validator=Number(gte=0, lte=65535))] = None
     """Serve Prometheus metrics on this port; 0 takes any free one."""
 
-    metrics_bind: str = LOOPBACK
+    metrics_bind: Annotated[str, SETTING] = LOOPBACK
     """The address for metrics, 0.0.0.0 in a container; anyone who reaches it can read them: host names, no secrets."""
 
-    log_format: logs.Style | None = None
+    log_format: Annotated[logs.Style | None, SETTING] = None
     """How log lines look; by default text on a terminal and json elsewhere."""
 
-    log_level: logs.Level = "info"
+    log_level: Annotated[logs.Level, SETTING] = "info"
     """The least important lines to log."""
 
     @property
@@ -174,4 +175,4 @@ def _serve_metrics(options: Options, usual_port: int | None, registry: Collector
             return None
         raise CommandError(f"--metrics-port: {error}") from None
     except BindError as error:
-        raise CommandError(f"--metrics-bind: {error}", code=2) from None
+        raise CommandError(f"metrics-bind: {error}", code=2) from None

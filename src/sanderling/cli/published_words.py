@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.stores.process_identity import has_ended
 from sanderling.stores.status_file import Published, age, is_running
 from sanderling.words import clock_face, duration, printable

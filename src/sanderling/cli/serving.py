@@ -11,7 +11,8 @@ from aiohttp.web import Application
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.flags import SETTING
 from sanderling.web.access import AccessError, Token, token_from
 from sanderling.web.serve import Address, AddressError, ForeignError, serving
 from sanderling.words import printable
@@ -37,7 +38,7 @@ async def serve_at(served: AbstractAsyncContextManager[Address], flag: str) -> A
         try:
             address = await stack.enter_async_context(served)
         except (AccessError, ForeignError) as error:
-            raise CommandError(printable(f"--bind: {error}"), code=2) from None
+            raise CommandError(printable(f"bind: {error}"), code=2) from None
         except AddressError as error:
             raise CommandError(printable(f"{flag}: {error}"), code=2) from None
         yield address
@@ -51,15 +52,15 @@ class Serving:
     port: Annotated[int | None, Parameter(validator=Number(gte=0, lte=65535))] = None
     """Serve the API on this port; 0 takes any free one."""
 
-    bind: str = THIS_MACHINE
+    bind: Annotated[str, SETTING] = THIS_MACHINE
     """The address for that; any other than this machine's own needs a token."""
 
-    token_file: Path | None = None
+    token_file: Annotated[Path | None, SETTING] = None
     """A file that holds the token for it, instead of SANDERLING_TOKEN."""
 
     def check(self) -> None:
         """See that no flag is given in vain. Raises CommandError."""
-        given = (("--bind", self.bind != THIS_MACHINE), ("--token-file", self.token_file is not None))
+        given = (("bind", self.bind != THIS_MACHINE), ("token-file", self.token_file is not None))
         for flag, there in given:
             if there and self.port is None:
                 raise CommandError(f"{flag} is for the API, and nothing is served; expected --port as well", code=2)

@@ -1,20 +1,25 @@
-"""`sanderling status`: all systems of a home, in words or as JSON."""
+"""`sanderling status`: all systems of a home, or one of them, in words or as JSON."""
 
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
-from sanderling.cli.home import configured, home_of
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.events.status import show_events
+from sanderling.cli.home import configured, home_of, set_for
 from sanderling.cli.house_words import block, ended, heading, is_silent, nothing
 from sanderling.cli.jobs.status import show_job
 from sanderling.cli.loop import run
+from sanderling.cli.pages.status import show_crawl
+from sanderling.cli.polling.status import show_polling
+from sanderling.cli.repos.progress import Place, show_progress
 from sanderling.cli.screen import ascii_of
+from sanderling.cli.sequence.status import show_ids
+from sanderling.cli.system_folder import find_folder, system_of
 from sanderling.clock import Clock, SystemClock
-from sanderling.jobs.folder import FRONTIER
 from sanderling.observe import logs
 from sanderling.web.house_asking import Asking
 from sanderling.web.house_live import Live
@@ -24,19 +29,37 @@ from sanderling.web.house_reach import Reach
 PATIENCE, LOOK = 3.0, 0.1
 
 
+class Show(Protocol):
+    """How one system stands, printed."""
+
+    def __call__(self, folder: Path, /, *, as_json: bool) -> None:
+        """Print it. Raises CommandError."""
+
+
+SHOW: dict[str, Show] = {
+    "pages": show_crawl,
+    "jobs": show_job,
+    "sequence": show_ids,
+    "polling": show_polling,
+    "events": show_events,
+}
+
+
 def status(
     folder: Annotated[
-        Path | None, Parameter(help="The folder of a job, or a home; by default the home that --home names.")
+        Path | None, Parameter(help="The folder of a system, or a home; by default the home that --home names.")
     ] = None,
     /,
     *,
-    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, the house, and nothing else.")] = False,
+    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, and nothing else.")] = False,
 ) -> None:
-    """Say how every system of the home stands, or the job of a folder."""
-    if folder is not None and (folder / FRONTIER).is_file():
-        show_job(folder, as_json=json)
+    """Say how every system of the home stands, or the system of a folder."""
+    found = None if folder is None else find_folder(folder)
+    system = "" if found is None else system_of(found)
+    if found is not None and system:
+        show_system(system, found, as_json=json)
         return
-    home = home_of(configured()) if folder is None else folder
+    home = home_of(configured()) if found is None else found
     logs.configure(None, "warning")
     live = run(looked(home, SystemClock()))
     seen = live.seen
@@ -47,6 +70,14 @@ def status(
     else:
         _print(live, str(home))
     sys.exit(code_of(live))
+
+
+def show_system(system: str, folder: Path, *, as_json: bool) -> None:
+    """Print how one system stands. Raises CommandError."""
+    if system == "repos":
+        show_progress(Place(out=folder, **set_for(("repos", "crawl"), ["redis_address"])), as_json=as_json)
+    else:
+        SHOW[system](folder, as_json=as_json)
 
 
 def house_in(home: Path, clock: Clock) -> Live:

@@ -13,7 +13,7 @@ import msgspec
 from cyclopts import Parameter
 
 from sanderling import ids
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.pages.summary import meaning, reasons
 from sanderling.cli.polling.why import polled_in
 from sanderling.cli.repos.why import repos_in

@@ -61,9 +61,9 @@ def within(items: list[object], limits: Limits) -> list[object]:
         if not comments or (comments <= limits.comments and not over):
             break
         if comments > limits.comments:
-            why = f"found {comments:,}, expected at most {limits.comments:,} (--max-comments)"
+            why = f"found {comments:,}, expected at most {limits.comments:,} (max-comments)"
         else:
-            why = f"found {comments:,} in a batch of {total:,} rows, expected at most {limits.rows:,} (--max-rows)"
+            why = f"found {comments:,} in a batch of {total:,} rows, expected at most {limits.rows:,} (max-rows)"
         bounded[place] = Oversized(_without_comments(items[place]), f"comments of item {place}: {why}")
         total -= comments
     return bounded

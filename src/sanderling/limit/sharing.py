@@ -159,7 +159,10 @@ def _name(kind: str, name: str) -> str:
         except ValueError:
             raise ValueError(f"found the address {name!r}, expected one like 203.0.113.7, or {EACH} for each") from None
     if not (name and len(name) <= 60 and name.isprintable() and "/" not in name):
-        raise ValueError(f"found the credential {name[:60]!r}, expected a short name without a slash; never the key")
+        # It is not shown: somebody may have put the key there.
+        raise ValueError(
+            f"found a credential of {len(name)} characters, expected a short name without a slash; never the key"
+        )
     return name
 
 

@@ -107,7 +107,7 @@ class PollingWatch:
         wanted = sum(1 / entry.interval for entry in self._system.schedule.accelerated.values())
         allowed = self._system.tools.limiter.rules.pace.max_rps
         if wanted > allowed:
-            yield f"what is live asks for {wanted:,.0f} requests a second, and --max-rps allows {allowed:,.0f}"
+            yield f"what is live asks for {wanted:,.0f} requests a second, and --rps allows {allowed:,.0f}"
 
     def _live(self) -> list[Entry]:
         return list(self._system.schedule.accelerated.values())[:MOST_ACCELERATED]

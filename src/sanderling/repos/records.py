@@ -179,9 +179,7 @@ class RepoRecords:
         try:
             return Archive(path, self._note)
         except RcaError as error:
-            raise RecordsError(
-                f"{path} is no segment: {error}. Look at it with: sanderling repos verify {path}"
-            ) from None
+            raise RecordsError(f"{path} is no segment: {error}. Look at it with: sanderling verify {path}") from None
         except OSError as error:
             raise RecordsError(f"cannot read {path}: {error.strerror}") from None
 

@@ -261,7 +261,7 @@ def _troubles(status: SequenceStatus) -> Iterator[Trouble]:
         yield Trouble(Severity.ERROR, shorten(f"nothing is stored: {status.store.trouble}"))
     dead = (status.queue or {}).get("dead", 0)
     if dead:
-        found = f"{count(dead, 'record')} could not be stored; see: sanderling sequence dead list"
+        found = f"{count(dead, 'record')} could not be stored; see: sanderling dead list DIR"
         yield Trouble(Severity.ERROR, found)
     if not status.available:
         yield Trouble(Severity.WARNING, shorten(_switched_off(status)))

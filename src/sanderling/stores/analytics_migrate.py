@@ -37,7 +37,7 @@ def known(found: str | None, place: object) -> str | None:
 def check(found: str | None, place: object) -> None:
     """Raise AnalyticsError unless a database that is at this revision can be used."""
     if known(found, place) != HEAD:
-        message = f"{place} is at revision {found or 'none'}, expected {HEAD}; run `sanderling events migrate up`"
+        message = f"{place} is at revision {found or 'none'}, expected {HEAD}; run `sanderling events migrate head`"
         raise AnalyticsError(message, transient=False)
 
 

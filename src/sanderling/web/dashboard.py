@@ -24,7 +24,9 @@ from sanderling.web.house_actions import Action, Actions, Done, Who
 from sanderling.web.house_asking import Asking
 from sanderling.web.house_audit import Audit, Entry
 from sanderling.web.house_hosts import HostPage, HostsQuery
+from sanderling.web.house_items import ItemPage, Items, ItemsQuery
 from sanderling.web.house_live import Live
+from sanderling.web.house_past import Past, PastQuery, PastShown
 from sanderling.web.house_reach import Reach
 from sanderling.web.parsing import JSON, Nothing
 from sanderling.web.problems import Handler
@@ -77,6 +79,7 @@ class Behind:
 
     live: Live
     actions: Actions
+    items: Items
     door: Door
     streams: Streams
     assets: Assets = field(default_factory=Assets)
@@ -88,6 +91,7 @@ class DashboardRoutes:
     def __init__(self, behind: Behind) -> None:
         self._live = behind.live
         self._actions = behind.actions
+        self._items = behind.items
         self._door = behind.door
         self._streams = behind.streams
         self._assets = behind.assets
@@ -139,6 +143,14 @@ class DashboardRoutes:
         """Hosts of a system, or of all: searched, sorted by any field, and by pages."""
         return self._live.hosts(asked.query)
 
+    async def history(self, asked: Asked[Nothing, PastQuery, Nothing]) -> PastShown:
+        """The last hour, six hours or day of a system, as they are kept on disk."""
+        return await self._live.was(asked.query)
+
+    async def items(self, asked: Asked[Nothing, ItemsQuery, Nothing]) -> ItemPage:
+        """Items of a system in one state: which failed, why, and when each is next; searched, and by pages."""
+        return await self._items.page(self._live.found(asked.query.system), asked.query)
+
     async def act(self, asked: Asked[Nothing, Nothing, Action]) -> Done:
         """Do something to a system."""
         return await self._actions.do(asked.body, who_sent(asked.request))
@@ -160,7 +172,9 @@ def dashboard_routes(behind: Behind) -> tuple[Route, ...]:
         Route("POST", "/api/logout", routes.logout),
         Route("GET", "/api/house", routes.house),
         Route("GET", "/api/stream", routes.stream),
+        Route("GET", "/api/history", routes.history),
         Route("GET", "/api/hosts", routes.hosts),
+        Route("GET", "/api/items", routes.items),
         Route("POST", "/api/actions", routes.act),
         Route("GET", "/api/audit", routes.audit),
     )
@@ -221,9 +235,10 @@ async def dashboard(opening: Opening, reach: Reach, clock: Clock) -> AsyncIterat
     secured = opening.token is not None
     asking = Asking(reach, clock)
     async with Live(opening.home, asking, clock, version("sanderling"), secured=secured) as live:
+        live.past = Past(opening.home)
         streams = Streams(clock, StreamRules(most=MOST_STREAMS))
         actions = Actions(live, reach, Audit(opening.home), clock)
         door = Door(Access(opening.token, clock), clock, opening.name)
-        app = dashboard_app(Behind(live, actions, door, streams), clock)
+        app = dashboard_app(Behind(live, actions, Items(reach, clock), door, streams), clock)
         async with serving(app, opening.host, opening.port, opening.token) as address:
             yield address

@@ -6,17 +6,22 @@ system runs at that moment.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from sanderling.apis.numbered import LARGEST_ID
 from sanderling.clock import Clock
 from sanderling.events.modes import Modes, write_modes
 from sanderling.ids import HostError
 from sanderling.observe import logs
 from sanderling.polling.settings import SettingError
+from sanderling.sequence.state import Hurry, SequenceState
 from sanderling.stores.control_file import Wish
 from sanderling.stores.durable import FolderError
 from sanderling.stores.polling import PollingStoreError, Query
@@ -32,6 +37,7 @@ from sanderling.words import count
 
 log = logs.get(__name__)
 
+STATE, MOST_RANGES = "sequence.db", 1000
 PATIENCE = 15.0  # seconds that a database or a queue may take
 SOON = {"Retry-After": "5"}
 MISTAKE = "this is a mistake of ours; the log has more"
@@ -48,6 +54,7 @@ Verb = Literal[
     "promote_target",
     "set",
     "replay_dead",
+    "retry_missed",
     "modes",
 ]
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -65,6 +72,7 @@ TAKES: Mapping[str, tuple[frozenset[str], tuple[str, ...]]] = {
     "promote_target": (frozenset({"kind", "id"}), ("polling",)),
     "set": (frozenset({"key", "value"}), ("polling",)),
     "replay_dead": (frozenset({"key", "all"}), ("events",)),
+    "retry_missed": (frozenset({"id"}), ("sequence",)),
     "modes": (frozenset({"modes"}), ("events",)),
 }
 
@@ -208,6 +216,7 @@ class Actions:
             "promote_target": self._promote,
             "set": self._set,
             "replay_dead": self._replay,
+            "retry_missed": self._retry,
             "modes": self._modes,
         }
         return verbs[verb]
@@ -251,6 +260,13 @@ class Actions:
             raise problem(404, f"there is no message {action.key!a:.200} among those that were given up")
         return f"{count(number, 'message')} ready again"
 
+    async def _retry(self, action: Action, found: Found) -> str:
+        low, high = _ids(str(action.id))
+        number = await asyncio.to_thread(hasten, found.folder / STATE, Hurry(self._clock.wall(), low, high))
+        if not number:
+            raise problem(404, f"no id of {action.id!a:.100} is missed; it may have been found by now")
+        return f"{count(number, 'missed id')} due at once; the crawl asks, or the next one"
+
     async def _modes(self, action: Action, found: Found) -> str:
         modes = action.modes if isinstance(action.modes, Modes) else Modes()
         await asyncio.to_thread(write_modes, found.folder, modes)
@@ -269,6 +285,27 @@ def check(action: Action) -> None:
     if action.given != takes:
         found, expected = (", ".join(sorted(each)) or "nothing" for each in (action.given, takes))
         raise problem(400, f"body: {action.action} takes {expected} beside the system, found {found}")
+
+
+def _ids(text: str) -> tuple[int, int]:
+    """The first and the last id of `7` or `7-9`. Raises ProblemError."""
+    found = re.fullmatch(r"([0-9]{1,19})(?:-([0-9]{1,19}))?", text)
+    low, high = (0, -1) if found is None else (int(found[1]), int(found[2] or found[1]))
+    if not low <= high <= LARGEST_ID:
+        raise problem(400, f"body: id is {text!a:.60}, expected an id, or two that ascend, as 7-9")
+    return low, high
+
+
+def hasten(path: Path, hurry: Hurry) -> int:
+    """Have missed ids asked soon; how many there are. Blocks. Raises FolderError."""
+    if path.is_symlink() or not path.is_file():
+        raise FolderError(f"there is no {path.name} in the folder")  # and none is made
+    with closing(SequenceState(path)) as state:
+        first = state.missed(hurry.low - 1, MOST_RANGES)
+        if len(first) == MOST_RANGES and first[-1].low <= hurry.high:
+            # All of them are written at once, and the crawl waits meanwhile.
+            raise ValueError(f"more than {MOST_RANGES:,} ranges at once; use: sanderling sequence missed retry")
+        return state.hasten(hurry)
 
 
 def _no_target(action: Action, kinds: list[str]) -> ProblemError:

@@ -40,6 +40,11 @@ from sanderling.web.polling_views import SettingView
 from sanderling.words import duration
 
 SERIES = (ASKED, KEPT, FAILED, WAITING)  # of every system
+# Figures of the moment, which say nothing of a system that does not run.
+OF_NOW = frozenset(
+    {"time left", "in flight", "told to wait", "items a second", "runs a second", "records a second", "workers", "live"}
+    | {"late (p99)", "lag", "followers", "consumers"}
+)
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,10 +68,12 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     system: str
     running: bool
     paused: bool
-    ending: str = ""  # what the process was told, if it runs: stop, or drain
+    ending: str = ""  # what the process was told: stop, or drain
     age: float
     pid: int
     started: float
+    ended: float = 0.0  # when it was last heard of, if it does not run
+    silent: bool = False  # whether it ended without a word
     doing: str
     troubles: tuple[str, ...]
     time_left: float | None = None  # seconds; None if it is unknown
@@ -148,16 +155,18 @@ class Track:
             system=found.system,
             running=running,
             paused=report.process.paused,
-            ending=found.control.ending if running else "",
+            ending="" if silent else found.control.ending,
             age=round(found.age(wall), 1),
             pid=said.pid,
             started=said.started,
+            ended=0.0 if running else said.wall,
+            silent=silent,
             doing=shorten(f"silent; it was: {report.doing}" if silent else report.doing),
             troubles=shorten_all((*_silence(found, wall, silent=silent), *report.texts())),
             time_left=report.time_left,
             flow=self._flow(report) if running else Flow(waiting=report.work.waiting),
             set_aside=report.set_aside,
-            numbers=report.numbers[:MOST_NUMBERS],
+            numbers=tuple(each for each in report.numbers if running or each[0] not in OF_NOW)[:MOST_NUMBERS],
             lines=tuple((shorten(label), shorten(text)) for label, text in report.lines),
             events=report.events[-MOST_LISTED:],
             facts=_facts(report.facts, extra),

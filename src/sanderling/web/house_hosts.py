@@ -1,6 +1,6 @@
 """The hosts of all systems as rows of one table: searched, sorted, and by pages. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Literal
 
 import msgspec
@@ -22,7 +22,8 @@ class HostRow(msgspec.Struct, frozen=True, kw_only=True):
     system: str
     host: str
     requests: int
-    rate: float
+    asked: float | None  # over the last seconds
+    rate: float  # that is allowed
     ceiling: float | None
     latency: float | None
     p95: float | None
@@ -43,6 +44,7 @@ Column = Literal[
     "system",
     "host",
     "requests",
+    "asked",
     "rate",
     "ceiling",
     "latency",
@@ -66,7 +68,7 @@ class HostsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     system: Annotated[str, Meta(max_length=500)] | None = None
     search: Annotated[str, Meta(max_length=300)] = ""
-    sort: Column = "rate"
+    sort: Column = "asked"
     descending: bool = True
     offset: Annotated[int, Meta(ge=0, le=10_000_000)] = 0
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
@@ -80,13 +82,28 @@ class HostPage(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[HostRow, ...]
 
 
-def rows_of(found: Found) -> list[HostRow]:
+Asked = Callable[[str], float | None]  # how often a host is asked
+
+
+def requests_of(found: Found) -> dict[str, int]:
+    """How many requests were sent to each host of a system."""
+    match found.status:
+        case PagesStatus() | JobStatus() | RepoStatus() as crawl:
+            return {host.view.host: host.view.requests for host in crawl.hosts}
+        case SequenceStatus() as sequence if sequence.limiter is not None:
+            return {sequence.host: sequence.limiter.requests}
+        case PollingStatus() as polling if polling.limiter is not None:
+            return {polling.limiter.host: polling.limiter.requests}
+    return {}
+
+
+def rows_of(found: Found, asked: Asked) -> list[HostRow]:
     """The hosts of a system."""
     paused = found.control.hosts
     match found.status:
         case PagesStatus() | JobStatus() as crawl:
             return [
-                _row(found.name, host.view, paused, queued=host.queued, trouble=host.trouble or "")
+                _row(found.name, host.view, paused, asked, queued=host.queued, trouble=host.trouble or "")
                 for host in crawl.hosts
             ]
         case RepoStatus() as repos:
@@ -95,6 +112,7 @@ def rows_of(found: Found) -> list[HostRow]:
                     found.name,
                     host.view,
                     paused,
+                    asked,
                     queued=host.waiting,
                     trouble=host.trouble,
                     state="set aside" if host.blocked else host.view.state,
@@ -103,9 +121,9 @@ def rows_of(found: Found) -> list[HostRow]:
                 for host in repos.hosts
             ]
         case SequenceStatus() as sequence:
-            return _of_sequence(found.name, sequence, paused)
+            return _of_sequence(found.name, sequence, paused, asked)
         case PollingStatus() as polling if polling.limiter is not None:
-            return [_row(found.name, polling.limiter, paused, queued=polling.ready)]
+            return [_row(found.name, polling.limiter, paused, asked, queued=polling.ready)]
     return []
 
 
@@ -131,6 +149,7 @@ def _row(  # noqa: PLR0913 - a column each
     system: str,
     view: HostView,
     paused: frozenset[str],
+    asked: Asked,
     *,
     queued: int,
     trouble: str = "",
@@ -141,6 +160,7 @@ def _row(  # noqa: PLR0913 - a column each
         system=system,
         host=view.host,
         requests=view.requests,
+        asked=asked(view.host),
         rate=view.rate,
         ceiling=view.ceiling,
         latency=view.latency,
@@ -159,7 +179,7 @@ def _row(  # noqa: PLR0913 - a column each
     )
 
 
-def _of_sequence(name: str, status: SequenceStatus, paused: frozenset[str]) -> list[HostRow]:
+def _of_sequence(name: str, status: SequenceStatus, paused: frozenset[str], asked: Asked) -> list[HostRow]:
     """Its one host, of which it says less than others do."""
     host = status.limiter
     if host is None:
@@ -169,6 +189,7 @@ def _of_sequence(name: str, status: SequenceStatus, paused: frozenset[str]) -> l
             system=name,
             host=status.host,
             requests=host.requests,
+            asked=asked(status.host),
             rate=host.rate,
             ceiling=host.ceiling,
             latency=host.latency,

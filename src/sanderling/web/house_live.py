@@ -9,11 +9,14 @@ from typing import NamedTuple, Self
 import msgspec
 
 from sanderling.clock import Clock
+from sanderling.observe.rates import HostRates, Run
+from sanderling.stores.durable import FolderError
 from sanderling.web.house import Found, Reader
 from sanderling.web.house_asking import Asking
 from sanderling.web.house_facts import System, Track
 from sanderling.web.house_history import EVERY
-from sanderling.web.house_hosts import HostPage, HostRow, HostsQuery, page, rows_of
+from sanderling.web.house_hosts import HostPage, HostRow, HostsQuery, page, requests_of, rows_of
+from sanderling.web.house_past import Past, PastQuery, PastShown
 from sanderling.web.problems import ProblemError, problem
 from sanderling.web.stream import event
 
@@ -46,13 +49,15 @@ class Live:
     def __init__(self, home: Path, asking: Asking, clock: Clock, version: str, *, secured: bool) -> None:
         self.seen = Seen(clock.wall(), clock.now(), {}, ())
         self.asking = asking
+        self.past: Past | None = None  # where what was is kept, if somebody wants that
         self._reader = Reader(home)
         self._clock = clock
         name = home.absolute().name or str(home)
         self._about = (name.encode("utf-8", "backslashreplace").decode(), version, secured)
         self._tick: tuple[Seen, bytes] | None = None
         self._tracks: dict[str, Track] = {}
-        self._rows: dict[str, tuple[Found, list[HostRow]]] = {}
+        self._asked: dict[str, HostRates] = {}
+        self._rows: dict[str, tuple[Found, bool, list[HostRow]]] = {}
         self._news = asyncio.Event()
         self._watched = float("-inf")
         self._group = asyncio.TaskGroup()
@@ -81,11 +86,22 @@ class Live:
         now, wall = self._clock.now(), round(self._clock.wall(), 3)
         by_name = {each.name: each for each in found}
         self._tracks = {name: self._tracks.get(name) or Track() for name in by_name}
+        self._count(found)
         systems = [self._tracks[each.name].take(each, now, wall, self.asking.known(each.name)) for each in found]
         ordered = sorted(systems, key=lambda each: (not each.running, each.name))
         self.seen = Seen(wall, now, by_name, tuple(ordered))
         news, self._news = self._news, asyncio.Event()
         news.set()
+        if self.past is not None:
+            await self.past.take(wall, ((each.name, each.points or {}) for each in ordered))
+
+    def _count(self, found: Sequence[Found]) -> None:
+        """Count the requests to each host, whoever looks: a rate needs what was a few seconds ago."""
+        self._asked = {each.name: self._asked.get(each.name) or HostRates() for each in found}
+        for each in found:
+            if each.said is not None:
+                run = Run(each.said.pid, each.said.started)
+                self._asked[each.name].take(run, each.said.wall, requests_of(each))
 
     async def _look_on(self) -> None:
         while True:
@@ -144,6 +160,15 @@ class Live:
             self._watched = self._clock.now()
             yield event("tick", self.tick(), self.position)
 
+    async def was(self, query: PastQuery) -> PastShown:
+        """What was of a system. Raises ProblemError."""
+        self.found(query.system)
+        past = self.past or Past(self._reader.home)
+        try:
+            return await asyncio.to_thread(past.read, query, self.seen.wall)
+        except FolderError as error:
+            raise problem(503, str(error)) from None
+
     def hosts(self, query: HostsQuery) -> HostPage:
         """The hosts of a system, or of all. Raises ProblemError."""
         wanted = self.seen.found.values() if query.system is None else (self.found(query.system),)
@@ -151,8 +176,14 @@ class Live:
 
     def rows_of(self, found: Found) -> list[HostRow]:
         """Made once for every status, since there may be ten thousand."""
-        known = self._rows.get(found.name)
-        if known is None or known[0] is not found:
+        known, running = self._rows.get(found.name), found.running(self.seen.wall)
+        if known is None or known[0] is not found or known[1] != running:
             self._rows = {name: each for name, each in self._rows.items() if name in self.seen.found}
-            known = self._rows[found.name] = (found, rows_of(found))
-        return known[1]
+            asked = self._asked[found.name].rate if running else _nothing
+            known = self._rows[found.name] = (found, running, rows_of(found, asked))
+        return known[2]
+
+
+def _nothing(_host: str) -> float:
+    """What a system asks of a host when it does not run."""
+    return 0.0

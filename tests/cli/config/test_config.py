@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from sanderling.cli import app
-from sanderling.cli.config import settings_write
+from sanderling.cli import app, settings_write
 from sanderling.cli.config.file import (
     LARGEST,
     NAME,
@@ -29,7 +28,6 @@ from sanderling.cli.config.file import (
 )
 from sanderling.cli.config.lines import Lines
 from sanderling.cli.config.settings import FOR_TESTS, OTHERS, SHARED, TOP, Setting, Table, known, variable
-from sanderling.cli.config.tokens import DEMOS
 from sanderling.cli.everywhere import Everywhere, taken
 
 ROOT = Path(__file__).parents[3]
@@ -160,7 +158,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         ("\n[event]\nx = 1", "line 2: the top level has no table event; did you mean events?"),
         (
             "[repos.crawl]\npasses = 3",
-            "line 2: [repos.crawl] has no setting passes any more: what fails is asked for again at a due time",
+            "line 2: [repos.crawl] has no setting passes any more: it is now --patience, for how long a host",
         ),
         ("hom = '.'", "line 1: the top level has no setting hom; did you mean home?"),
         ("batches = 5", "line 1: the top level has no setting batches; it belongs to [events.consume]"),
@@ -179,15 +177,20 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         ("[events.consume]\nbatches = true", "batches: found true, expected a whole number"),
         ("[events.consume]\nbatches = 5.0", "batches: found 5.0, expected a whole number"),
         ("[events]\nbatches = 0", "line 2: [events] batches: found 0, expected a whole number, at least 1"),
-        ("[events.consume]\ndrain = 1", "drain: found 1, expected true or false"),
+        ("[polling.run]\ndisabled = 1", "disabled: found 1, expected true or false"),
+        (
+            "[events.consume]\ndrain = true",
+            "no setting drain: --drain is for one call, and is no setting",
+        ),
+        ("[pages.status]\nx = 1", "`sanderling pages status` is now `sanderling status DIR`"),
         ("[polling.run]\ntimeout = 0", "timeout: found 0, expected a number, more than 0 and at most 600"),
-        ("[polling.run]\nbudget = nan", "budget: found nan, expected a number"),
-        ("[polling.run]\nbudget = 1" + "0" * 400, "budget: found 1000"),
+        ("[polling.run]\ntimeout = nan", "timeout: found nan, expected a number"),
+        ("[polling.run]\ntimeout = 1" + "0" * 400, "timeout: found 1000"),
         ("[pages.crawl]\ndepth = 1979-05-27", "depth: found a date or a time, expected a whole number"),
         ("log-level = 'loud'", 'log-level: found "loud", expected one of "debug", "info", "warning", "error"'),
         ("log-level = 'x://hunter2'", "log-level: found text, expected one of"),
         ("home = ''", "home: found text, expected a path in quotes"),
-        ('[events.status]\nout = "a\\u0000b"', "out: found text, expected a path in quotes"),
+        ('[events.mode]\nout = "a\\u0000b"', "out: found text, expected a path in quotes"),
         ("[events.consume]\nmax-object = 1\nmax_object = 2", "line 3: max-object is there twice, with - and with _"),
         ("a = 'x", "line 1, column 7: "),
         ("\na =\n", "line 2, column 4: Invalid value"),
@@ -210,7 +213,7 @@ def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
 
 
 def test_all_that_is_wrong_is_found_in_the_order_of_the_lines() -> None:
-    found = problems("x = 1\n[events.consume]\nbatches = 0\ny = 1\n[events.status]\n[nowhere]\n")
+    found = problems("x = 1\n[events.consume]\nbatches = 0\ny = 1\n[events.mode]\n[nowhere]\n")
 
     assert [problem.partition(":")[0] for problem in found] == [f"{NAME}, line {line}" for line in (1, 3, 4, 6)]
 
@@ -328,34 +331,34 @@ def test_the_most_specific_table_of_the_first_source_counts(sources: set[tuple[s
     assert (found and found.value) == expected
 
 
-LEVELS = ["debug", "info", "warning", "error"]
+LEVELS = ["1", "2", "3", "4"]
 Level = st.sampled_from(LEVELS)
 
 
-@given(st.dictionaries(st.sampled_from(["flag", "variable", "file", "group", "top"]), Level))
+@given(st.dictionaries(st.sampled_from(["flag", "variable", "file", "group"]), Level))
 @examples(max_examples=60, deadline=None)
 def test_flags_count_more_than_variables_and_these_more_than_the_file(given_: dict[str, str]) -> None:
-    text = "".join(f'{head}log-level = "{given_[key]}"\n' for key, head in HEADS.items() if key in given_)
+    text = "".join(f"{head}rps = {given_[key]}\n" for key, head in HEADS.items() if key in given_)
     Path("all.toml").write_text(text)
-    words = ["--log-level", given_["flag"]] if "flag" in given_ else []
-    variables = {"SANDERLING_LOG_LEVEL": given_["variable"]} if "variable" in given_ else {}
+    words = ["--rps", given_["flag"]] if "flag" in given_ else []
+    variables = {"SANDERLING_PAGES_RPS": given_["variable"]} if "variable" in given_ else {}
 
     with environment(**variables):
         bound = parsed("pages", "failed", "folder", *words, config="all.toml")
 
-    order = [given_.get(each) for each in ("flag", "variable", "file", "group", "top")]
+    order = [given_.get(each) for each in ("flag", "variable", "file", "group")]
     expected = next((each for each in order if each), None)
-    assert bound["options"].log_level == expected if expected else "options" not in bound
+    assert bound["network"].rps == float(expected) if expected else "network" not in bound
 
 
-HEADS = {"top": "", "group": "[pages]\n", "file": "[pages.failed]\n"}
+HEADS = {"group": "[pages]\n", "file": "[pages.failed]\n"}
 
 
 def test_every_kind_of_setting_arrives_as_its_flag_would() -> None:
     Path(NAME).write_text(
         "[pages]\nrps = 3\nprivate = true\nparquet = false\n"
         "[pages.crawl]\nallow = ['a.example', 'b.example']\nseeds = '~/seeds.txt'\nmax_pages = 7\nout = 'here'\n"
-        "[sequence.missed.list]\nreason = 'gap'\n[repos.crawl]\nsince-archive = ['a', 'b']\n"
+        "[sequence.crawl]\nwithout = ['knee']\n[repos.crawl]\nsince-archive = ['a', 'b']\n"
     )
 
     bound = parsed("pages", "crawl", "https://example.org/")
@@ -366,7 +369,7 @@ def test_every_kind_of_setting_arrives_as_its_flag_would() -> None:
     assert bound["seeds"] == Path.home() / "seeds.txt"
     assert bound["max_pages"] == 7
     assert bound["out"] == Path("here")
-    assert parsed("sequence", "missed", "list")["reason"].value == "gap"
+    assert parsed("sequence", "crawl")["pace"].without == ("knee",)
     assert parsed("repos", "crawl")["keeping"].since_archive == (Path("a"), Path("b"))
     assert parsed("pages", "crawl", "--parquet", "--allow", "c.example")["parquet"] is True
     assert parsed("pages", "crawl", "--allow", "c.example")["allow"] == ("c.example",)
@@ -386,9 +389,9 @@ def test_variables_arrive_as_flags_would() -> None:
 def test_the_old_variables_still_work_and_count_less_than_those_of_a_table() -> None:
     old = {"WORKERS": "7", "OUTPUT_DIR": "old", "SANDERLING_TRACKSIDE": "http://old"}
 
-    with environment(**old, SANDERLING_REPOS_CRAWL_WORKERS="8", SANDERLING_REPOS_OUTPUT_DIR=""):
+    with environment(**old, SANDERLING_REPOS_CRAWL_WORKERS="8", SANDERLING_REPOS_OUT=""):
         bound = parsed("repos", "crawl")
-        assert (bound["asking"].workers, bound["place"].output_dir) == (8, Path("old"))
+        assert (bound["asking"].workers, bound["place"].out) == (8, Path("old"))
         assert parsed("polling", "run")["upstream"].trackside == "http://old"
     Path(NAME).write_text("[repos.crawl]\nworkers = 9\n")
     with environment(WORKERS="7"):
@@ -429,17 +432,15 @@ def test_all_that_nobody_named_is_in_the_home(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
 
     assert parsed("sequence", "crawl", home=home)["place"].out == Path(home, "sequence")
-    assert parsed("polling", "status", home=home)["folder"].out == Path(home, "polling")
-    assert parsed("events", "status", home=home)["folder"].out == Path(home, "events")
-    assert parsed("repos", "directory", "update", home=home)["output_dir"] == Path(home, "data/rca")
-    assert parsed("demo", "pages", home=home)["out"] == Path(home, "sanderling-demo-pages")
+    assert parsed("polling", "purge", home=home)["place"].out == Path(home, "polling")
+    assert parsed("events", "mode", home=home)["folder"].out == Path(home, "events")
+    assert parsed("repos", "directory", home=home)["out"] == Path(home, "data/rca")
     assert parsed("pages", "crawl", home=home)["out"] == Path(home, "pages")
-    assert parsed("pages", "verify", home=home)["folder"] == Path(home, "pages")
     assert parsed("why", "host.example", home=home)["out"] == Path(home, "pages")
 
 
 def test_without_a_home_all_is_as_it_was() -> None:
-    assert parsed("sequence", "crawl") == parsed("polling", "status") == parsed("repos", "crawl") == {}
+    assert parsed("sequence", "crawl") == parsed("polling", "purge") == parsed("repos", "crawl") == {}
     with pytest.raises(Exception, match="requires an argument"):
         parsed("pages", "crawl", "https://example.org/")
 
@@ -449,16 +450,16 @@ def test_a_folder_that_is_named_is_where_it_is_named() -> None:
 
     assert parsed("sequence", "crawl")["place"].out == Path("home/sequence")
     assert parsed("sequence", "crawl", "--out", "there")["place"].out == Path("there")
-    assert parsed("events", "status")["folder"].out == Path("set")
+    assert parsed("events", "mode")["folder"].out == Path("set")
 
 
 def test_the_home_is_that_of_the_flag_then_of_the_variable_then_of_the_file() -> None:
     Path(NAME).write_text("home = '~/in-file'\n")
 
-    assert parsed("polling", "status")["folder"].out == Path.home() / "in-file" / "polling"
+    assert parsed("polling", "purge")["place"].out == Path.home() / "in-file" / "polling"
     with environment(SANDERLING_HOME="told"):
-        assert parsed("polling", "status")["folder"].out == Path("told/polling")
-        assert parsed("polling", "status", home="typed")["folder"].out == Path("typed/polling")
+        assert parsed("polling", "purge")["place"].out == Path("told/polling")
+        assert parsed("polling", "purge", home="typed")["place"].out == Path("typed/polling")
 
 
 def test_a_command_that_is_about_the_whole_home_is_told_which() -> None:
@@ -481,29 +482,6 @@ def test_a_folder_that_goes_with_a_flag_is_not_named_in_vain() -> None:
     assert parsed("pages", "crawl", "--events-job", "a-b-0", home="h")["onward"].events_out == Path("h/events")
 
 
-@pytest.mark.parametrize("command", DEMOS)
-def test_a_demo_is_not_in_the_folder_of_the_real_thing(command: str) -> None:
-    group = command.partition(".")[0]
-    text = {"polling": "database = 'sqlite:real'", "events": "batches = 9", "repos": "workers = 9"}
-    Path(NAME).write_text(f"log-level = 'error'\n[{group}]\n{text.get(group, '')}\n")
-
-    bound = parsed(*command.split("."), "--demo", home="h")
-
-    place = bound.pop("folder", None) or bound.pop("place")
-    assert Path(str(getattr(place, "out", None) or place.output_dir)) == Path("h", DEMOS[command])
-    assert getattr(place, "database", None) is None
-    assert bound.pop("options").log_level == "error"
-    assert bound == {"demo": True}
-
-
-def test_the_folders_of_demos_are_those_the_demos_have() -> None:
-    text = "".join(path.read_text() for path in (ROOT / "src/sanderling/cli/demos").glob("*.py"))
-
-    assert set(DEMOS.values()) <= set(re.findall(r'OUT = Path\("([\w-]+)"\)', text))
-    flags = {".".join(command) for command, keys in known().commands.items() if "demo" in keys}
-    assert flags == set(DEMOS)
-
-
 def test_a_crawl_that_hands_on_finds_events_where_the_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SANDERLING_EVENTS_DATABASE", "")
     monkeypatch.setenv("SANDERLING_EVENTS_QUEUE", "amqp://variable/")
@@ -522,7 +500,7 @@ def test_a_crawl_that_hands_on_finds_events_where_the_file_says(monkeypatch: pyt
 
 def test_what_is_known_is_what_the_commands_have() -> None:
     assert settings_write.FILE.read_text() == settings_write.written(), (
-        "a flag has changed; run: python -m sanderling.cli.config.settings_write"
+        "a flag has changed; run: python -m sanderling.cli.settings_write"
     )
 
 

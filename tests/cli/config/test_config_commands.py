@@ -160,24 +160,24 @@ def test_show_says_what_holds_and_where_it_is_from(monkeypatch: pytest.MonkeyPat
 
 
 def test_show_without_a_command_shows_all_and_says_nothing_twice() -> None:
-    write("[events]\ntries = 3\nout = 'a'\n[events.dead]\nout = 'b'\n")
+    write("[events]\ntries = 3\nout = 'a'\n[events.forget]\nout = 'b'\n")
 
     done = called("config", "show")
 
     tables = re.split(r"^\[(.*)\]$", done.out, flags=re.MULTILINE)
     by_table = dict(zip(tables[1::2], tables[2::2], strict=True))
     assert f'out = "a"                                          # {NAME}, line 3' in by_table["events"]
-    assert "out" not in by_table["events.status"]
-    assert f'out = "b"                                          # {NAME}, line 5' in by_table["events.dead.list"]
+    assert "out" not in by_table["events.consume"]
+    assert f'out = "b"                                          # {NAME}, line 5' in by_table["events.forget"]
     assert f"tries = 3                                          # {NAME}, line 2" in by_table["events.consume"]
     assert "log-level" in tables[0]
     assert done.out.count("\nlog-level") == 1
 
 
 def test_show_of_a_group_is_of_all_its_commands() -> None:
-    document = json.loads(called("config", "show", "events", "dead", "--json").out)
+    document = json.loads(called("config", "show", "sequence", "missed", "--json").out)
 
-    assert list(document["tables"]) == ["events.dead.list", "events.dead.replay", "events.dead.show"]
+    assert list(document["tables"]) == [f"sequence.missed.{name}" for name in ("export", "import", "list", "retry")]
     assert called("config", "show", "event").err == (
         "sanderling: there is no command event with settings; did you mean events?\n"
     )
@@ -204,7 +204,7 @@ def test_nothing_shows_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setenv("SANDERLING_EVENTS_QUEUE", "amqp://me:hunter2@broker/")
 
-    for command in (["config", "check"], ["config", "show"], ["events", "status"]):
+    for command in (["config", "check"], ["config", "show"], ["events", "mode"]):
         done = called(*command)
         assert done.code == 2
         assert "hunter2" not in done.out + done.err
@@ -226,14 +226,14 @@ def test_nothing_shows_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_command_checks_the_whole_file() -> None:
     write("[polling.run]\ntimeout = 0\nportt = 1\n")
 
-    done = called("events", "status")
+    done = called("events", "mode")
 
     assert (done.code, done.out) == (2, "")
     assert done.err == (
         f"sanderling: {NAME}, line 2: [polling.run] timeout: found 0, expected a number, more than 0 and at most 600\n"
         "1 more; see: sanderling config check\n"
     )
-    assert called("events", "status", "--config", "none").err.startswith("sanderling: nothing was consumed in events;")
+    assert called("events", "mode", "--config", "none").out.startswith("No modes are written in events;")
 
 
 def test_help_and_the_version_work_whatever_is_in_it() -> None:
@@ -249,9 +249,10 @@ def test_help_and_the_version_work_whatever_is_in_it() -> None:
 def test_a_command_works_in_the_folder_that_is_set() -> None:
     write("[events]\nout = 'set here'\n")
 
-    assert "nothing was consumed in set here;" in called("events", "status").err
-    assert "nothing was consumed in typed;" in called("events", "status", "--out", "typed").err
-    assert "nothing was consumed in h/events;" in called("events", "status", "--home", "h", "--config", "none").err
+    assert "No modes are written in set here;" in called("events", "mode").out
+    assert "No modes are written in typed;" in called("events", "mode", "--out", "typed").out
+    assert "No modes are written in h/events;" in called("events", "mode", "--home", "h", "--config", "none").out
+    assert "there is no folder set here" in called("status", "events").err
 
 
 def test_a_variable_that_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,7 +328,19 @@ def test_a_variable_of_a_setting_that_is_gone_is_an_error_that_says_what_replace
 ) -> None:
     monkeypatch.setenv("SANDERLING_REPOS_CRAWL_PASSES", "3")
 
-    for words in (["config", "check"], ["repos", "status", "--output-dir", str(tmp_path)]):
+    for words in (["config", "check"], ["status", str(tmp_path)]):
         done = called(*words)
         assert done.code == 2
-        assert "SANDERLING_REPOS_CRAWL_PASSES sets nothing any more: what fails is asked for again at" in done.err
+        assert "SANDERLING_REPOS_CRAWL_PASSES sets nothing any more: --passes is now --patience" in done.err
+
+
+def test_a_secret_is_masked_wherever_it_stands_in_a_value() -> None:
+    write(
+        "[sequence.crawl]\nurl = 'https://a.example/{id}?key=hush&page=1'\nheader = ['X-Api-Key: hush']\n"
+        "[pages.crawl]\nallow = ['x?key=hush']\n[run]\nset = ['key=hush', 'api_key=hush', 'at=https://u:hush@h/?sig=hush']\n"
+    )
+
+    for more in ((), ("--json",)):
+        done = called("config", "show", *more)
+        assert (done.code, "hush" in done.out) == (0, False)
+    assert "page=1" in called("config", "show").out

@@ -44,7 +44,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
         # A third of a second for an hour: what is processed late, on a machine that is busy, is still of its hour.
         patch.setattr(demo_events, "SECONDS", 8.0)
         patch.setattr(demo_events, "BATCHES", 90)
-        return out, called("events", "consume", "--demo", "--out", str(out), "--json")
+        return out, called("demo", "events", "--out", str(out), "--json")
 
 
 def test_it_consumes_a_day_and_proves_it(told: tuple[Path, Done]) -> None:
@@ -74,9 +74,9 @@ def test_what_is_proved_is_so(told: tuple[Path, Done]) -> None:
     assert (posts, sum(errors.values())) == (totals.posts, totals.errors) == (found["posts"], found["errors"])
     assert found["categories"] == errors
     assert events == found["batches"] == totals.fates[Fate.READ]
-    status = called("events", "status", "--out", str(out))
+    status = called("status", str(out))
     assert ("which ended" in status.out, status.code) == (True, 0)
-    listed = called("events", "dead", "list", "--out", str(out), "--json")
+    listed = called("dead", "list", str(out), "--json")
     assert len(listed.out.splitlines()) == found["proof"]["unreadable"]
 
 
@@ -195,7 +195,7 @@ def test_the_commands_to_try_next_fit_a_terminal() -> None:
     said = [each for each in story.lines(demo_events.OUT) if isinstance(each, str)]
     shown = [each for each in said if each.startswith("    sanderling")]
 
-    named = [["events", "status"], ["events", "dead"], ["events", "consume"]]
+    named = [["status", str(demo_events.OUT)], ["dead", "list"], ["events", "consume"]]
     assert [command[:2] for command in commands("\n".join(shown))] == named
     assert max(map(len, shown)) <= 80
     assert "The plots as a picture: sanderling-demo-events/report.svg" in said

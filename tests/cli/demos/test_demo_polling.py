@@ -31,7 +31,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo_polling, "SPEED", 8.0)
         patch.setattr(demo_polling, "demo", lambda: RaceRules(SHORT))
-        return out, called("polling", "run", "--demo", "--out", str(out), "--json")
+        return out, called("demo", "polling", "--out", str(out), "--json")
 
 
 def test_it_polls_a_race_day_and_proves_it(told: tuple[Path, Done]) -> None:
@@ -56,7 +56,7 @@ def test_what_is_proved_is_so(told: tuple[Path, Done]) -> None:
     assert (races, ended) == (2, 2)
     assert laps > 20
     assert json.loads(done.out)["proof"]["rows"] > laps
-    status = called("polling", "status", "--out", str(out))
+    status = called("status", str(out))
     assert ("which ended" in status.out, status.code) == (True, 0)
 
 

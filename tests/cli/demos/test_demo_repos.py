@@ -23,7 +23,7 @@ def test_it_crawls_a_fleet_and_proves_it(tmp_path: Path, monkeypatch: pytest.Mon
     small(monkeypatch)
     out = tmp_path / "demo"
 
-    done = called("repos", "crawl", "--demo", "--output-dir", str(out), "--json")
+    done = called("demo", "repos", "--out", str(out), "--json")
 
     assert done.code == 0, done.err
     found = json.loads(done.out)
@@ -35,7 +35,7 @@ def test_it_crawls_a_fleet_and_proves_it(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_folder_that_is_not_its_own_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
 
-    done = called("repos", "crawl", "--demo", "--output-dir", str(tmp_path))
+    done = called("demo", "repos", "--out", str(tmp_path))
 
     assert done.code == 2
     assert "was not made by this demo, so it is left alone" in done.err

@@ -31,7 +31,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
         patch.setattr(demo_sequence, "PAUSE", Span(55.0, 20.0))
         patch.setattr(demo_sequence, "MAINTENANCE", Span(400.0, 6.0))
         patch.setattr(demo_sequence, "END", 85.0)
-        return out, called("sequence", "crawl", "--demo", "--out", str(out), "--json")
+        return out, called("demo", "sequence", "--out", str(out), "--json")
 
 
 def test_it_follows_a_game_and_proves_it(told: tuple[Path, Done]) -> None:
@@ -53,14 +53,14 @@ def test_what_is_proved_is_so(told: tuple[Path, Done]) -> None:
         ((rows, distinct),) = db.execute("SELECT count(*), count(DISTINCT instance_id) FROM instance")
 
     assert rows == distinct >= json.loads(done.out)["proof"]["stored"]
-    status = called("sequence", "status", "--out", str(out))
+    status = called("status", str(out))
     assert ("which ended" in status.out, status.code) == (True, 0)
 
 
 def test_it_removes_what_an_earlier_one_left_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
 
-    done = called("sequence", "crawl", "--demo", "--out", str(tmp_path))
+    done = called("demo", "sequence", "--out", str(tmp_path))
 
     assert done.code == 2
     assert "was not made by this demo, so it is left alone" in done.err
@@ -110,6 +110,6 @@ def test_the_commands_to_try_next_fit_a_terminal() -> None:
 
     shown = [line for line in story.words(demo_sequence.OUT) if line.startswith("    sanderling")]
 
-    named = [["sequence", "status"], ["sequence", "missed"], ["world", "game"]]
+    named = [["status", "sanderling-demo-sequence"], ["sequence", "missed"], ["world", "game"]]
     assert [command[:2] for command in commands("\n".join(shown))] == named
     assert max(map(len, shown)) <= 80

@@ -110,7 +110,7 @@ def test_an_earlier_revision_of_events_comes_with_the_command_that_changes_it(po
 
     found = {each.what: each for each in asyncio.run(main())}["it: revision"]
 
-    assert (found.state, found.advice) == (WARN, "sanderling events migrate up")
+    assert (found.state, found.advice) == (WARN, "sanderling events migrate head")
 
 
 def test_a_rabbitmq_is_asked_for_its_version_and_whether_queues_can_be_made(rabbitmq: str) -> None:

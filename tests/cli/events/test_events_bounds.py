@@ -53,7 +53,7 @@ def test_half_a_million_comments_in_500_bytes_are_an_error_row_and_their_neighbo
             used = memory(process)
         assert used < MOST_MEMORY
         found = await place.rows("SELECT event_id, item_index, content_id, error_message FROM crawl_errors")
-        why = "comments of item 0: found 498,000, expected at most 10,000 (--max-comments)"
+        why = "comments of item 0: found 498,000, expected at most 10,000 (max-comments)"
         bad = [row for row in found if row[0].startswith("bomb")]
         assert sorted(bad) == [(f"bomb-{number}", 0, "many", why) for number in range(BOMBS)]
         assert await place.rows("SELECT post_id FROM post_analytics WHERE job_id = 'proj-brand-0'") == [("few",)]
@@ -94,7 +94,7 @@ def test_of_an_object_that_stays_cut_off_or_damaged_the_items_that_are_whole_are
             await objects.put(BUCKET, f"{name}.json", body, {})
         await objects.close()
         await place.publish([message(name, f"{name}.json", name) for name in bodies])
-        await drain(place, "--tries", "0")
+        await drain(place, "@tries", "0")
         posts = Counter(event for (event,) in await place.rows("SELECT event_id FROM post_analytics"))
         errors = await place.rows("SELECT event_id, item_index, error_code FROM crawl_errors")
         whole = {name: count for name, (_, count) in bodies.items() if count}

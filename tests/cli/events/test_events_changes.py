@@ -87,7 +87,7 @@ def test_half_a_file_of_modes_leaves_them_as_they_were_and_says_so(tmp_path: Pat
             (place.out / FILE).write_bytes(whole[: len(whole) // 2])
             torn = await status_with(place, lambda status: status.modes_trouble, process)
             assert torn.modes == Modes(legacy=False)
-            told = await here("events", "status", "--out", str(place.out))
+            told = await here("status", str(place.out))
             assert (told.code, "the modes are as before: " in told.out) == (0, True)
             write_modes(place.out, Modes())
             mended = await status_with(place, lambda status: status.modes.legacy, process)

@@ -28,7 +28,7 @@ def queued(tmp_path: Path) -> Queued:
 
 
 def shown(queued: Queued, key: str) -> dict[str, Any]:
-    done = called("events", "dead", "show", key, "--json", *queued.flags)
+    done = called("dead", "show", *queued.named("events"), key, "--json")
     assert (done.code, done.err) == (0, "")
     found: dict[str, Any] = json.loads(done.out)
     return found
@@ -37,7 +37,7 @@ def shown(queued: Queued, key: str) -> dict[str, Any]:
 def test_what_a_message_says_is_told_in_words(queued: Queued) -> None:
     queued.bury((GOOD, "the object is gone"))
 
-    done = called("events", "dead", "show", "evt_1", *queued.flags)
+    done = called("dead", "show", *queued.named("events"), "evt_1")
 
     lines = [line.split(maxsplit=1) for line in done.out.splitlines() if line.startswith(" ")]
     said = {line[0]: line[1] for line in lines if len(line) == 2}

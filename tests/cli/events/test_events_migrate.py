@@ -22,7 +22,7 @@ def migrate(flags: tuple[str, ...], *command: str) -> Done:
 
 
 def applied(flags: tuple[str, ...]) -> list[str]:
-    done = migrate(flags, "status", "--json")
+    done = migrate(flags, "--json")
     found = json.loads(done.out)
     names = [each["name"] for each in found["revisions"] if each["applied"]]
     assert done.code == (0 if names == list(REVISIONS) else 1)
@@ -57,38 +57,38 @@ def embedded(tmp_path: Path) -> tuple[str, ...]:
 def test_up_down_and_up_again(flags: tuple[str, ...]) -> None:
     assert applied(flags) == []
 
-    up = migrate(flags, "up")
+    up = migrate(flags, "head")
     assert (up.code, up.err) == (0, "")
     assert up.out.count("  applied  ") == len(REVISIONS)
     assert up.out.endswith(f" is at revision {HEAD} now.\n")
     assert applied(flags) == list(REVISIONS)
 
-    down = json.loads(migrate(flags, "down", "--yes", "--json").out)
+    down = json.loads(migrate(flags, LAST_BUT_ONE, "--yes", "--json").out)
     assert down == {"before": HEAD, "now": LAST_BUT_ONE, "undone": [HEAD]}
     assert applied(flags) == list(REVISIONS[:-1])
 
-    base = json.loads(migrate(flags, "down", "--to=base", "--yes", "--json").out)
+    base = json.loads(migrate(flags, "base", "--yes", "--json").out)
     assert base == {"before": LAST_BUT_ONE, "now": None, "undone": [*REVISIONS[-2::-1]]}
     assert applied(flags) == []
 
-    some = json.loads(migrate(flags, "up", f"--to={FIRST}", "--json").out)
+    some = json.loads(migrate(flags, FIRST, "--json").out)
     assert some == {"before": None, "now": FIRST, "applied": [FIRST]}
     assert applied(flags) == [FIRST]
-    assert migrate(flags, "up").code == 0
+    assert migrate(flags, "head").code == 0
     assert applied(flags) == list(REVISIONS)
 
 
 def test_looking_makes_nothing_and_says_what_to_do(embedded: tuple[str, ...], tmp_path: Path) -> None:
-    done = migrate(embedded, "status")
+    done = migrate(embedded)
 
     assert done.code == 1
     assert [line.split()[:3] for line in done.out.splitlines()] == [[name, "not", "yet"] for name in REVISIONS]
     assert list(tmp_path.iterdir()) == []
-    assert "has no tables of ours yet; bring it up: sanderling events migrate up" in done.err
+    assert "has no tables of ours yet; bring it up: sanderling events migrate head" in done.err
     _, _, way = done.err.partition("bring it up: sanderling ")
     assert called(*way.split()).code == 0
     assert (tmp_path / "out" / "events.db").is_file()
-    shown = migrate(embedded, "status")
+    shown = migrate(embedded)
     assert (shown.code, shown.err) == (0, "")
     assert [line.split()[1] for line in shown.out.splitlines()] == ["applied"] * len(REVISIONS)
 
@@ -97,7 +97,7 @@ def test_nothing_is_lost_without_a_yes(embedded: tuple[str, ...], tmp_path: Path
     path = tmp_path / "out" / "events.db"
     keep(path, [event("e", 1.75e9)])
 
-    done = migrate(embedded, "down", f"--to={REVISIONS[-3]}")
+    done = migrate(embedded, REVISIONS[-3])
 
     assert (done.code, done.out) == (2, "")
     told = [line.split()[0] for line in done.err.splitlines() if line.startswith("    ")]
@@ -108,23 +108,12 @@ def test_nothing_is_lost_without_a_yes(embedded: tuple[str, ...], tmp_path: Path
     assert sql(path, "SELECT count(*) FROM crawl_errors") == [(1,)]
 
 
-def test_up_never_goes_down_and_down_never_up(embedded: tuple[str, ...]) -> None:
-    migrate(embedded, "up", f"--to={LAST_BUT_ONE}")
-
-    up, down = migrate(embedded, "up", f"--to={FIRST}"), migrate(embedded, "down", f"--to={HEAD}", "--yes")
-
-    assert (up.code, down.code) == (2, 2)
-    assert f"is at revision {LAST_BUT_ONE}, which is above {FIRST}; use: sanderling events migrate down --to" in up.err
-    assert f"is at revision {LAST_BUT_ONE}, which is below {HEAD}; use: sanderling events migrate up --to" in down.err
-    assert applied(embedded) == list(REVISIONS[:-1])
-
-
 def test_where_it_is_already_nothing_is_done(embedded: tuple[str, ...]) -> None:
-    migrate(embedded, "up")
+    migrate(embedded, "head")
 
-    up, down = migrate(embedded, "up"), migrate(embedded, "down", f"--to={HEAD}")
-    migrate(embedded, "down", "--to=base", "--yes")
-    lowest = migrate(embedded, "down")
+    up, down = migrate(embedded, "head"), migrate(embedded, HEAD)
+    migrate(embedded, "base", "--yes")
+    lowest = migrate(embedded, "base")
 
     for done in (up, down):
         assert done.code == 0
@@ -132,17 +121,16 @@ def test_where_it_is_already_nothing_is_done(embedded: tuple[str, ...]) -> None:
     assert lowest.out.endswith("has no tables of ours already, nothing was changed.\n")
 
 
-@pytest.mark.parametrize(("command", "also"), [("up", "head"), ("down", "base")])
-def test_what_is_no_revision_is_refused(embedded: tuple[str, ...], command: str, also: str, tmp_path: Path) -> None:
-    done = migrate(embedded, command, "--to=9999")
+def test_what_is_no_revision_is_refused(embedded: tuple[str, ...], tmp_path: Path) -> None:
+    done = migrate(embedded, "9999")
 
     assert done.code == 2
-    assert f"--to is '9999', expected {also} or one of {', '.join(REVISIONS)}" in done.err
+    assert f"'9999' is no revision, expected one of base, {', '.join(REVISIONS)}, head" in done.err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_where_there_is_none_there_is_nothing_to_bring_down(embedded: tuple[str, ...], tmp_path: Path) -> None:
-    done = migrate(embedded, "down", "--yes")
+    done = migrate(embedded, "base", "--yes")
 
     assert done.code == 2
     assert f"there is no {tmp_path / 'out' / 'events.db'}" in done.err
@@ -150,18 +138,18 @@ def test_where_there_is_none_there_is_nothing_to_bring_down(embedded: tuple[str,
 
 
 def test_a_database_of_a_later_version_is_left_alone(embedded: tuple[str, ...], tmp_path: Path) -> None:
-    migrate(embedded, "up")
+    migrate(embedded, "head")
     sql(tmp_path / "out" / "events.db", "UPDATE analytics_version SET version_num = '9999'")
 
-    for command in (("up",), ("down", "--yes"), ("status",)):
+    for command in (("head",), ("base", "--yes"), ()):
         done = migrate(embedded, *command)
         assert done.code == 2
         assert f"is at revision '9999', this version knows up to {HEAD}; use a newer version" in done.err
 
 
-@pytest.mark.parametrize("command", ["up", "status"])
-def test_a_server_that_is_away_is_told_without_a_password(command: str, tmp_path: Path) -> None:
-    done = migrate(("--database=postgresql://me:secret@127.0.0.1:1/x", f"--out={tmp_path / 'out'}"), command)
+@pytest.mark.parametrize("command", [("head",), ()])
+def test_a_server_that_is_away_is_told_without_a_password(command: tuple[str, ...], tmp_path: Path) -> None:
+    done = migrate(("--database=postgresql://me:secret@127.0.0.1:1/x", f"--out={tmp_path / 'out'}"), *command)
 
     assert done.code == 1
     assert "--database: " in done.err
@@ -177,7 +165,7 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
         ("mysql://me:secret@db/x", "'mysql' is no kind"),
         (f"sqlite:{tmp_path / 'notes.txt'}", "notes.txt"),
     ):
-        done = migrate((f"--database={url}",), "up")
+        done = migrate((f"--database={url}",), "head")
         assert done.code == 2
         assert "--database: " in done.err
         assert found in done.err

@@ -81,7 +81,7 @@ def test_servers_that_go_and_come_back_cost_nothing_but_time(tmp_path: Path) -> 
         ]
         place = await place_at(tmp_path / "out", postgres.url, rabbitmq.url, s3)
         await place.put(social, range(BATCHES))
-        async with consuming(place, "--log-format", "json") as process:
+        async with consuming(place, "@log-format", "json") as process:
             await place.publish(chunks[0])
             for chunk, (server, how, noticed) in zip(chunks[1:], plan, strict=True):
                 await until_done(place, 5, process)

@@ -36,7 +36,7 @@ DENSE, SEED, BATCHES = replace(hostile(), spoils=dict.fromkeys(Spoil, 0.035)), 9
 HUGE = 1 << 30
 MOST_MEMORY = 400_000  # kB; a process that does nothing has a fourth of it
 # So a bomb of 64 MB is one, and what is not there is given up after one more try, five seconds later.
-STRICT = ("--max-batch", "32", "--tries", "1")
+STRICT = ("@max-batch", "32", "@tries", "1")
 # Of which some cannot be written into every database. There is nothing at the path.
 ODD_IDS = (r'"\ud83d"', r'"a\u0000b"', '"' + "x" * 300 + '"', "1e400", "{}", '""', "[" * 10_000 + "]" * 10_000, "NaN")
 

@@ -189,7 +189,7 @@ def test_while_the_broker_is_away_all_is_safe_in_the_outbox(
 def test_at_a_broker_the_messages_are_in_the_queue(tmp_path: Path, out: Path, rabbitmq: str) -> None:
     """Also where nobody has consumed yet, so that there is no queue."""
     path, name = written(tmp_path / "pages.jsonl", map(page, range(3))), f"sanderling-test-{uuid.uuid4().hex}"
-    given = ("--queue", rabbitmq, "--queue-name", name, "--exchange", name, "--routing-key", "some.key")
+    given = ("--queue", rabbitmq, "@queue-name", name, "@exchange", name, "@routing-key", "some.key")
 
     async def ready() -> int:
         queue = open_queue(rabbitmq, name, SystemClock())
@@ -232,7 +232,7 @@ def test_at_a_broker_the_messages_are_in_the_queue(tmp_path: Path, out: Path, ra
         (["FILE", *GIVEN, "--brand", "b" * 300], "--brand: "),
         (["FILE", *GIVEN, "--keyword", "k" * 300], "--keyword: "),
         (["FILE", *GIVEN, "--task-type", "t" * 300], "--task-type: "),
-        (["FILE", *GIVEN, "--bucket", "../up"], "--bucket: "),
+        (["FILE", *GIVEN, "@bucket", "../up"], "bucket: "),
         (["FILE", *GIVEN, "--batch", "0"], "--batch. Must be >= 1"),
         (["FILE", *GIVEN, "--batch", "501"], "--batch. Must be <= 500"),
         (["FILE", *GIVEN, "--queue", "ftp://user:hush@there"], "--queue: 'that' is no queue"),

@@ -58,14 +58,14 @@ def test_consumers_side_by_side_share_the_work_and_each_has_its_status(tmp_path:
             (seen,) = Reader(tmp_path).read()
             assert isinstance(seen.status, EventsStatus)
             assert (seen.trouble, seen.status.batches, len(seen.status.consumers)) == ("", BATCHES, CONSUMERS)
-            shown = await here("events", "status", "--out", str(place.out))
+            shown = await here("status", str(place.out))
             assert all(f"process {each.pid}, waiting for messages" in shown.out for each in some)
             # One is killed, one ends: the third is alone, and the next start removes what they left.
             some[1].kill()
             some[0].terminate()
             assert await ended(some[0]) == 0
             await until(lambda: running() == 1, some[2])
-            told = json.loads((await here("events", "status", "--out", str(place.out), "--json")).out)
+            told = json.loads((await here("status", str(place.out), "--json")).out)
             assert told["running"]
             assert [each["running"] for each in told["status"]["consumers"]].count(True) == 1
         await proven(place, social, range(BATCHES))

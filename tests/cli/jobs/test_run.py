@@ -254,7 +254,7 @@ def test_what_is_no_file_is_said(wanted: str, says: str, tmp_path: Path, monkeyp
 
     assert (done.code, says in done.err) == (2, True)
     assert called("run", "job.py").code == 2
-    assert "is no folder of a job" in called("verify", str(tmp_path)).err
+    assert "is no folder of a crawl of pages or repos, or of a job" in called("verify", str(tmp_path)).err
 
 
 STUCK_JOB = JOB.replace("    yield reply.json()", '    while reply.json()["id"] == 7: pass\n    yield reply.json()')

@@ -45,7 +45,7 @@ def test_a_site_is_crawled_and_what_came_of_it_is_said(tmp_path: Path) -> None:
         assert "Fetched 2 pages, " in done.out
         assert " from 1 host in " in done.out
         assert str(tmp_path / "out" / "pages.jsonl") in done.out
-        assert commands(done.out) == [["pages", "verify", str(tmp_path / "out")]]
+        assert commands(done.out) == [["verify", str(tmp_path / "out")]]
         assert paths(tmp_path / "out") == ["/", "/0"]
 
     run(main)
@@ -161,7 +161,7 @@ def test_what_is_listed_is_left_out_and_that_is_said_and_not_forgotten(tmp_path:
             assert str(listed) in commands(done.out)[0]
             assert "2 URLs left out, as --leave-out says." in again.out
             assert (again.code, paths(tmp_path / "out")) == (0, ["/", "/0"])
-            proof = called("pages", "verify", out)
+            proof = called("verify", out)
             assert (proof.code, "left_out             2  listed with --leave-out" in proof.out) == (0, True)
 
     run(main)
@@ -329,7 +329,7 @@ def test_what_waits_for_a_host_that_does_not_answer_has_not_failed(tmp_path: Pat
         async with ScriptedServer({**site(), "/robots.txt": [[reset]]}) as server:
             crawl = ("pages", "crawl", server.url(), "--out", out, *QUICK, "--patience", "1")
             done = await here(*crawl)
-            told = [await here("pages", verb, out) for verb in ("status", "failed", "verify")]
+            told = [await here(*command, out) for command in (("status",), ("pages", "failed"), ("verify",))]
             server.script["/robots.txt"] = [answer(404)]
             (tmp_path / "out" / "limiter.json").unlink()  # else the host is left alone for 15 seconds more
             again = await here(*crawl)

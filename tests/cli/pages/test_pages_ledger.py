@@ -49,7 +49,7 @@ def forbidden(number: int) -> Ended:
 
 
 def test_the_proof_is_a_sum_that_adds_up(folder: Path) -> None:
-    done = called("pages", "verify", str(folder))
+    done = called("verify", str(folder))
 
     cells = [line.split() for line in done.out.splitlines() if line.startswith("  ") and "---" not in line]
     counts = {name: int(number) for name, number, *_ in cells}
@@ -69,7 +69,7 @@ def test_what_does_not_add_up_is_named_and_makes_the_exit_code_1(folder: Path) -
     kept_rows = (folder / "pages.jsonl").read_text().splitlines(keepends=True)
     (folder / "pages.jsonl").write_text("".join([*kept_rows[:2], "x" * (len(kept_rows[2]) - 1) + "\n"]))
 
-    done = called("pages", "verify", str(folder))
+    done = called("verify", str(folder))
 
     assert done.code == 1
     assert "  wrong: pages.jsonl" in done.out
@@ -77,7 +77,7 @@ def test_what_does_not_add_up_is_named_and_makes_the_exit_code_1(folder: Path) -
 
 
 def test_the_proof_as_json(folder: Path) -> None:
-    done = called("pages", "verify", str(folder), "--json")
+    done = called("verify", str(folder), "--json")
 
     proof = json.loads(done.out)
     assert done.code == 0
@@ -85,26 +85,26 @@ def test_the_proof_as_json(folder: Path) -> None:
     assert (proof["problems"], proof["wrong"]) == ([], 0)
 
 
-@pytest.mark.parametrize("command", ["verify", "failed"])
 @pytest.mark.parametrize(
     ("what", "says"), [("nothing", "it is not there"), ("file", "it is a file"), ("empty", "it has no ledger.db")]
 )
-def test_what_is_no_crawl_is_said_to_be_none(tmp_path: Path, command: str, what: str, says: str) -> None:
+def test_what_is_no_crawl_is_said_to_be_none(tmp_path: Path, what: str, says: str) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "empty").mkdir()
 
-    done = called("pages", command, str(tmp_path / what))
+    done = called("pages", "failed", str(tmp_path / what))
 
     assert (done.code, done.out) == (2, "")
+    assert called("verify", str(tmp_path / what)).code == 2
     assert done.err == f"sanderling: {tmp_path / what} is no crawl: {says}\n"
     assert list((tmp_path / "empty").iterdir()) == []
 
 
-@pytest.mark.parametrize("command", ["verify", "failed"])
-def test_a_damaged_ledger_is_a_message_and_not_a_traceback(folder: Path, command: str) -> None:
+@pytest.mark.parametrize("command", [("verify",), ("pages", "failed")])
+def test_a_damaged_ledger_is_a_message_and_not_a_traceback(folder: Path, command: tuple[str, ...]) -> None:
     (folder / "ledger.db").write_bytes(b"SQLite format 3\0" + b"nonsense" * 1000)
 
-    done = called("pages", command, str(folder))
+    done = called(*command, str(folder))
 
     assert done.code in (1, 2)
     assert "ledger.db" in done.out + done.err
@@ -169,6 +169,6 @@ def test_retry_asks_for_what_failed_and_for_nothing_else(tmp_path: Path) -> None
         assert again.code == 1
         assert asked == ["/late", "/never"]
         assert (summary["fetched"], summary["failed"], summary["crawl"]) == (2, 1, 1)
-        assert called("pages", "verify", out).code == 0
+        assert called("verify", out).code == 0
 
     run(main)

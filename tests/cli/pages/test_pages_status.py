@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -54,9 +53,9 @@ def test_beside_a_crawl_it_says_how_that_stands(tmp_path: Path) -> None:
             shown: dict[str, dict[str, dict[str, int]]] = {}
             while not (shown.get("status") and shown["kept"]["counts"]["fetched"] == 2):
                 await asyncio.sleep(0.1)
-                done = await here("pages", "status", out, "--json")
+                done = await here("status", out, "--json")
                 shown = json.loads(done.out) if done.code == 0 else {}
-            said = await here("pages", "status", out)
+            said = await here("status", out)
 
         assert shown["running"]
         assert f"The crawl in {out}, running for 0:" in said.out
@@ -71,8 +70,8 @@ def test_beside_a_crawl_it_says_how_that_stands(tmp_path: Path) -> None:
 def test_what_is_on_disk_counts_and_not_what_was_said_before_a_crash(folder: Path) -> None:
     write_status(folder, STATUS)
 
-    done = called("pages", "status", str(folder))
-    whole = json.loads(called("pages", "status", str(folder), "--json").out)
+    done = called("status", str(folder))
+    whole = json.loads(called("status", str(folder), "--json").out)
 
     assert (done.code, done.err) == (0, "")
     assert " and is not running:\n" in done.out
@@ -98,8 +97,8 @@ def test_what_waits_has_the_reason_of_its_host_or_its_own(folder: Path) -> None:
         (queued,) = crawl.ledger.take([("c.example", 0, 1)])[0]
         crawl.commit([record.unfetched(queued, Outcome(Code.REFUSED, detail="private"), End.FAILED, 0)], [])
 
-    said = called("pages", "status", str(folder)).out
-    kept = json.loads(called("pages", "status", str(folder), "--json").out)["kept"]
+    said = called("status", str(folder)).out
+    kept = json.loads(called("status", str(folder), "--json").out)["kept"]
     failed = called("pages", "failed", str(folder)).out
 
     assert " set aside  1 of hosts that did not answer: 1 no such host, or no DNS\n" in said
@@ -112,7 +111,7 @@ def test_what_waits_has_the_reason_of_its_host_or_its_own(folder: Path) -> None:
 
 
 def test_a_crawl_that_said_nothing_yet_is_told_from_its_ledger(folder: Path) -> None:
-    done = called("pages", "status", str(folder))
+    done = called("status", str(folder))
 
     assert done.out.startswith(f"The crawl in {folder}:\n\n     pages  2 fetched\n")
     assert "hosts" not in done.out
@@ -152,35 +151,10 @@ def test_one_that_was_told_to_rest_is_paused() -> None:
     )
 
 
-def test_without_a_folder_it_is_this_one_or_the_freshest_below(folder: Path, tmp_path: Path) -> None:
-    older, newer = tmp_path / "older", tmp_path / "newer"
-    for each, wall in ((older, 500.0), (newer, 2000.0)):
-        with CrawlFolder.open(each, Plan((URLS[0],), (), 3), resume=False, wall=0.0):
-            pass
-        write_status(each, status(wall=wall))
-
-    with chdir(tmp_path):
-        below = called("pages", "status")
-    with chdir(folder):
-        here = called("pages", "status")
-
-    assert below.out.startswith("The crawl in newer, ")
-    assert here.out.startswith("The crawl in .:\n")
-
-
-def test_where_there_is_none_it_is_said_how_to_begin(tmp_path: Path) -> None:
-    with chdir(tmp_path):
-        done = called("pages", "status")
-
-    assert (done.code, done.out) == (2, "")
-    assert "no crawl of pages has begun here or in the folders directly below" in done.err
-    assert "sanderling pages crawl https://example.org/ --out example" in done.err
-
-
 def test_a_damaged_ledger_is_a_message_and_exit_code_1(folder: Path) -> None:
     (folder / "ledger.db").write_bytes(b"SQLite format 3\0" + b"nonsense" * 1000)
 
-    done = called("pages", "status", str(folder))
+    done = called("status", str(folder))
 
     assert (done.code, done.out) == (1, "")
     assert "ledger.db" in done.err

@@ -64,7 +64,7 @@ def told(**changes: object) -> str:
         ),
         ({"left": 1}, f"1 URL left because of --max-pages. Ask for them as well with:\n\n{RESUME}\n"),
         ({"files": ("pages.jsonl", "bodies")}, "The output:\n\n    'a crawl/pages.jsonl'\n    'a crawl/bodies'\n"),
-        ({}, "    sanderling pages verify 'a crawl'\n"),
+        ({}, "    sanderling verify 'a crawl'\n"),
     ],
 )
 def test_the_words(changes: dict[str, object], said: str) -> None:

@@ -86,7 +86,7 @@ def test_live_documents_are_polled_through_slowness_and_silence(tmp_path: Path) 
             source = tmp_path / "source.toml"
             source.write_text(SOURCE.format(port=upstream.port))
             process = await start(
-                *("polling", "run", "--out", str(out), "--source", str(source), "--private", "--timeout", TIMEOUT)
+                *("polling", "run", "--out", str(out), "--source", str(source), "--private", "@timeout", TIMEOUT)
             )
             try:
                 await until(lambda: min(upstream.asked[path] for path in paths) >= 10)

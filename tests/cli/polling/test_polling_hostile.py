@@ -47,7 +47,7 @@ async def right(folder: Path, server: Server) -> None:
 def test_a_day_on_which_everything_goes_wrong_is_stored_as_it_was(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(SHORT, RaceWeather(half_written=0.06, slow=0.3), Worst) as server:
-            process = await start("polling", "run", *flags(tmp_path, server), *OFTEN, "--timeout", "0.7", "--json")
+            process = await start("polling", "run", *flags(tmp_path, server), *OFTEN, "@timeout", "0.7", "--json")
             try:
                 await until(lambda: server.tally.asked > FAULTY)
                 await right(tmp_path, server)
@@ -67,7 +67,7 @@ def test_a_day_on_which_everything_goes_wrong_is_stored_as_it_was(tmp_path: Path
 def test_an_upstream_that_answers_nothing_keeps_nobody_from_looking_or_stopping(tmp_path: Path) -> None:
     async def main() -> None:
         hanging = RaceWeather(latency=60.0, jitter=0.0)
-        async with served(SHORT, hanging) as server, administered(tmp_path, server, "--timeout", "1") as admin:
+        async with served(SHORT, hanging) as server, administered(tmp_path, server, "@timeout", "1") as admin:
             status = await admin.until(lambda status: bool(status["discovery_trouble"]))
             assert status["discovery_trouble"].startswith("TIMEOUT")
             assert await admin.get("/ready") == {"ok": True}

@@ -89,7 +89,7 @@ async def listening(folder: Path) -> AsyncIterator[tuple[Listeners, list[str]]]:
         (folder / "hook").write_text(f"http://127.0.0.1:{hook}/hook")
         async with asyncio.TaskGroup() as group:
             following = group.create_task(listeners.follow())
-            yield listeners, ["--port", str(port), "--webhook-file", str(folder / "hook")]
+            yield listeners, ["--port", str(port), "@webhook-file", str(folder / "hook")]
             following.cancel()
     finally:
         await runner.cleanup()

@@ -151,13 +151,13 @@ def test_as_much_of_an_id_is_shown_as_tells_it_from_others(names: Sequence[str],
 
 
 def test_an_id_may_be_given_by_its_beginning(house: House) -> None:
-    assert house("pause", "race", "7bdfa").out == "paused 1 target\n"
+    assert house("set", "race", "7bdfa", "--pause").out == "1 target: paused\n"
     assert [each["source_id"] for each in house.listed("--paused")] == [RACES[0]]
 
-    assert house("resume", "race", RACES[0]).out == "resumed 1 target\n"
+    assert house("set", "race", RACES[0], "--no-pause").out == "1 target: not paused\n"
     assert house.listed("--paused") == []
 
-    several = house("pause", "race", "7bdf")
+    several = house("set", "race", "7bdf", "--pause")
     assert several.code == 2
     assert several.err == f"sanderling: 2 ids begin with '7bdf', expected one: {RACES[1]}, {RACES[0]}\n"
 
@@ -182,34 +182,34 @@ def test_what_is_moved_while_it_is_listed_is_there_once() -> None:
     run(listed)
 
 
-@pytest.mark.parametrize("verb", ["pause", "resume", "promote"])
+@pytest.mark.parametrize("verb", ["--pause", "--no-pause", "--now"])
 def test_what_is_not_there_is_said_with_what_is(house: House, verb: str) -> None:
     for arguments, says in (
         (["rase"], "no target is of the kind 'rase'; did you mean race?"),
         (["pilots", EVENT], "no target is of the kind 'pilots'; there are race, results"),
         (["race", "ffff"], "no race has the id 'ffff'; see: sanderling polling targets --kind race"),
     ):
-        done = house(verb, *arguments)
+        done = house("set", *arguments, verb)
         assert (done.code, done.out, done.err) == (1, "", f"sanderling: {says}\n")
 
 
 def test_where_nothing_was_found_yet_it_is_said_how_that_is_done(house: House) -> None:
     assert house("purge", "--yes", "--json").out.count('"targets": 3') == 1
 
-    done = house("pause", "--all")
+    done = house("set", "--all", "--pause")
 
     assert done.code == 1
     assert "there are no targets yet; they are found by: sanderling polling run" in done.err
 
 
 def test_what_is_paused_is_not_promoted(house: House) -> None:
-    house("pause", "race")
+    house("set", "race", "--pause")
 
-    done = house("promote", "race")
+    done = house("set", "race", "--now")
 
     assert done.code == 1
     assert "all targets of the kind race are paused or gone; see: sanderling polling targets" in done.err
-    assert house("promote", "--all").out == "promoted 1 target\n"
+    assert house("set", "--all", "--now").out == "promoted 1 target\n"
 
 
 def test_an_admin_may_do_the_same_by_hand(house: House) -> None:
@@ -254,14 +254,14 @@ def test_the_status_says_how_it_stands_and_whether_anyone_polls(house: House) ->
     now = SystemClock().wall()
     write_status(house.out, msgspec.structs.replace(STATUS, started=now - 100, wall=now))
 
-    said = house("status").out
+    said = called("status", str(house.out)).out
 
     assert f"Polling in {house.out}, running for 1:40 as process 4711, as of now:" in said
     assert "source  trackside at race.example" in said
     assert "targets  50 targets, 2 failing, 4 paused, 6 gone" in said
     assert "runs  492, " in said
     assert "nobody polls" not in house("targets").out
-    whole = json.loads(house("status", "--json").out)
+    whole = json.loads(called("status", str(house.out), "--json").out)
     assert (whole["running"], whole["status"]["pid"]) == (True, 4711)
 
 
@@ -273,6 +273,6 @@ def test_the_status_of_one_that_is_gone_is_told_as_such(house: House, running: b
     now = SystemClock().wall()
     write_status(house.out, msgspec.structs.replace(STATUS, started=now - 100, wall=now - 20, running=running))
 
-    assert says in house("status").out
-    assert json.loads(house("status", "--json").out)["running"] is False
+    assert says in called("status", str(house.out)).out
+    assert json.loads(called("status", str(house.out), "--json").out)["running"] is False
     assert house("targets").out.rstrip().endswith("; nobody polls just now")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from command_line import run
+from command_line import here, run
 from polling_commands import (
     QUIET,
     Admin,
@@ -21,7 +21,7 @@ from polling_commands import (
 from sanderling.stores.polling import Op
 
 # Nothing is asked for again by itself while a test lasts, except what it says.
-SELDOM = ("--full-interval", "1h", "--race-idle", "1h", "--results-interval", "200ms")
+SELDOM = ("--set", "fullIntervalMs=1h", "--set", "raceIdleMs=1h", "--set", "resultsMs=200ms")
 
 
 async def fresh(server: Server, admin: Admin) -> None:
@@ -38,7 +38,7 @@ def due(status: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 def test_what_is_paused_set_or_promoted_is_heard_and_discovery_does_not_undo_it(tmp_path: Path) -> None:
     async def main() -> None:
-        given = ("--full-interval", "300ms", "--race-idle", "1h", "--results-interval", "200ms")
+        given = ("--set", "fullIntervalMs=300ms", "--set", "raceIdleMs=1h", "--set", "resultsMs=200ms")
         async with served(QUIET) as server, administered(tmp_path, server, *given) as admin:
             out = ("--out", str(tmp_path / "out"))
             await fresh(server, admin)
@@ -52,7 +52,7 @@ def test_what_is_paused_set_or_promoted_is_heard_and_discovery_does_not_undo_it(
 
 async def pause_and_resume(server: Server, admin: Admin, *out: str) -> None:
     path = server.day.path("Results")
-    assert (await command("pause", "results", *out)).out == "paused 1 target\n"
+    assert (await command("set", "results", "--pause", *out)).out == "1 target: paused\n"
     await admin.until(lambda status: not due(status, "results") and status["inflight"] == 0)
     before = server.tally.paths[path]
     await asked(server, "/", 4)  # discoveries
@@ -60,7 +60,7 @@ async def pause_and_resume(server: Server, admin: Admin, *out: str) -> None:
     listed = await command("targets", "--paused", *out)
     assert "1 of these; in all 6 targets, 1 paused" in listed.out
 
-    assert (await command("resume", "--all", *out)).out == "resumed 6 targets\n"
+    assert (await command("set", "--all", "--no-pause", *out)).out == "6 targets: not paused\n"
     await asked(server, path, 3)
 
 
@@ -69,15 +69,15 @@ async def promote(server: Server, admin: Admin, *out: str) -> None:
     path = server.day.race_path(race)
     before = server.tally.paths[path]
 
-    assert (await command("promote", "race", race[:6], *out)).out == "promoted 1 target\n"
+    assert (await command("set", "race", race[:6], "--now", *out)).out == "promoted 1 target\n"
     await until(lambda: server.tally.paths[path] == before + 1)
-    done = await command("promote", "race", "--for", "1m", "--json", *out)
+    done = await command("set", "race", "--for", "1m", "--json", *out)
     assert done.out == '{"promoted": 1, "seconds": 60.0}\n'
     await asked(server, path, 10)
     (live,) = (await admin.get("/status"))["accelerated"]
     assert (live["source_id"], live["interval"]) == (race, 0.2)
     assert race[:8] in (await command("targets", "--live", *out)).out
-    told = await command("status", *out)
+    told = await here("status", out[1])
     assert f"now  race {race[:8]} is live: asked for every 200 ms" in told.out
 
 
@@ -122,7 +122,7 @@ def test_a_setting_is_in_force_without_a_restart(tmp_path: Path) -> None:
 def test_after_a_purge_everything_is_found_again_and_followers_are_told(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(QUIET) as server:
-            async with administered(tmp_path, server, "--full-interval", "500ms") as admin:
+            async with administered(tmp_path, server, "--set", "fullIntervalMs=500ms") as admin:
                 out = ("--out", str(tmp_path / "out"))
                 await fresh(server, admin)
                 async with database(tmp_path) as store:
@@ -158,8 +158,8 @@ def test_what_is_done_while_nobody_polls_counts_from_the_next_run(tmp_path: Path
             )
             before = dict(server.tally.paths)
 
-            assert (await command("promote", "race", *out)).code == 0
-            assert (await command("pause", "results", *out)).code == 0
+            assert (await command("set", "race", "--now", *out)).code == 0
+            assert (await command("set", "results", "--pause", *out)).code == 0
             assert (await command("set", "pilots", "--interval", "200ms", *out)).code == 0
             async with administered(tmp_path, server, *SELDOM) as admin:
                 await asked(server, pilots, 3)

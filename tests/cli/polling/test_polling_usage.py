@@ -13,7 +13,7 @@ from sanderling.cli.polling.place import Place
 from sanderling.cli.polling.summary import again
 from sanderling.cli.serving import Serving
 
-COMMANDS = ["run", "full", "status", "targets", "pause", "resume", "promote", "set", "settings", "purge"]
+COMMANDS = ["run", "targets", "set", "settings", "purge"]
 ANYONE = "0.0.0.0"  # noqa: S104 - nobody is let in
 HERE = ("--trackside", "http://127.0.0.1:9999", "--private")
 SOURCE = '[source]\nname = "scores"\n[source.kinds.match]\nurl = "https://scores.example/{event}"\nseconds = 5\n'
@@ -51,40 +51,45 @@ def test_all_commands_are_listed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["run"], "--trackside or --source says whom to ask, and neither is given; to try: --demo"),
-        (["full"], "--trackside or --source says whom to ask, and neither is given"),
+        (["run"], "--trackside or --source says whom to ask, and neither is given; to try: sanderling demo"),
+        (["run", "--once"], "--trackside or --source says whom to ask, and neither is given"),
         (["run", *HERE, "--source", "x.toml"], "both are given; expected one of them"),
         (["run", "--trackside", "ftp://x"], "--trackside: base of trackside: expected http://host or https://host"),
         (["run", "--trackside", "http://127.0.0.1:80"], "--private allows your own machine and network"),
         (
-            ["run", *HERE, "--race-active", "1"],
-            "--race-active: scheduler.raceActiveMs is '1', expected 0, or milliseconds",
+            ["run", *HERE, "--set", "raceActiveMs=1"],
+            "--set: scheduler.raceActiveMs is '1', expected 0, or milliseconds",
         ),
-        (["run", *HERE, "--full-interval", "often"], "--full-interval: scheduler.fullIntervalMs is 'often', expected"),
+        (
+            ["run", *HERE, "--set", "fullIntervalMs=often"],
+            "--set: scheduler.fullIntervalMs is 'often', expected",
+        ),
         (["run", *HERE, "--set", "racActiveMs=300"], "--set: 'scheduler.racActiveMs' is no setting, did you mean sch"),
         (["run", *HERE, "--set", "racActiveMs"], "--set: found 'racActiveMs', expected KEY=VALUE"),
-        (["run", *HERE, "--concurrency", "0"], "--concurrency: scheduler.concurrency is '0', expected a whole number"),
-        (["run", *HERE, "--bind", ANYONE], "--bind is for the API, and nothing is served; expected --port"),
-        (["run", *HERE, "--token-file", "x"], "--token-file is for the API, and nothing is served"),
-        (["run", *HERE, "--port", "0", "--bind", ANYONE], "--bind: 0.0.0.0 can be reached from other machines and"),
+        (
+            ["run", *HERE, "--set", "concurrency=0"],
+            "--set: scheduler.concurrency is '0', expected a whole number",
+        ),
+        (["run", *HERE, "@bind", ANYONE], "bind is for the API, and nothing is served; expected --port"),
+        (["run", *HERE, "@token-file", "x"], "token-file is for the API, and nothing is served"),
+        (["run", *HERE, "--port", "0", "@bind", ANYONE], "bind: 0.0.0.0 can be reached from other machines and"),
         (["run", *HERE, "--port", "70000"], "--port"),
         (["run", *HERE, "--contact", "me"], "--contact: "),
         (["run", *HERE, "--queue", "ftp://x"], "--queue: "),
-        (["run", *HERE, "--webhook-file", "none"], "--webhook-file: "),
+        (["run", *HERE, "@webhook-file", "none"], "webhook-file: "),
         (
             ["run", *HERE, "--database", "mysql://me:hush@db/x"],
             "--database: 'mysql' is no kind of store; expected sqlite",
         ),
-        (["run", *HERE, "--keep-changes", "0"], "--keep-changes"),
+        (["run", *HERE, "@keep-changes", "0"], "KEEP_CHANGES. Must be"),
         (["targets"], "nothing was polled in polling; choose another folder with --out"),
-        (["status"], "nothing was polled in polling; choose another folder with --out"),
         (["settings", "--default"], "--default: expected the setting that goes back to its default"),
         (["settings", "raceActiveMs"], "raceActiveMs: expected a value, or --default, and not both"),
         (["settings", "raceActiveMs", "1s", "--default"], "raceActiveMs: expected a value, or --default, and not both"),
-        (["pause"], "found neither a kind nor --all; expected a kind like race, perhaps with an id, or --all"),
-        (["resume", "race", "--all"], "found a kind and --all; expected a kind like race"),
-        (["promote", "race", "--for", "1ms"], "--for is '1ms', expected milliseconds from 1000"),
-        (["set", "race"], "nothing to set; expected --interval or --priority"),
+        (["set", "--pause"], "found neither a kind nor --all; expected a kind like race, perhaps with an id, or --all"),
+        (["set", "race", "--all", "--no-pause"], "found a kind and --all; expected a kind like race"),
+        (["set", "race", "--for", "1ms"], "--for is '1ms', expected milliseconds from 1000"),
+        (["set", "race"], "nothing to set; expected --interval, --priority, --pause, --now or --for"),
         (["set", "race", "--interval", "10ms"], "--interval is '10ms', expected milliseconds from 50"),
         (["set", "race", "--priority", "1001"], "--priority is '1001', expected -1000 to 1000, or 'default'"),
         (["set", "race", "--priority", "x"], "--priority is 'x', expected -1000 to 1000, or 'default'"),
@@ -119,26 +124,10 @@ def test_a_description_with_a_mistake_is_named_with_its_place(text: str, says: s
     assert f"--source: {says}" in done.err
 
 
-def test_the_status_is_of_a_folder_and_takes_no_database_in_vain() -> None:
-    done = called("polling", "status", "--database", "sqlite:x.db")
-
-    assert (done.code, done.out) == (2, "")
-    assert "Unknown option: --database" in done.err
-
-
 def test_a_file_that_is_not_there_is_named() -> None:
     done = called("polling", "run", "--source", "none.toml")
 
     assert (done.code, "--source: cannot read none.toml" in done.err) == (2, True)
-
-
-def test_a_flag_for_races_is_refused_where_there_are_none() -> None:
-    Path("scores.toml").write_text(SOURCE)
-
-    done = called("polling", "run", "--source", "scores.toml", "--race-active", "100ms")
-
-    assert done.code == 2
-    assert done.err == "sanderling: --race-active: scores has no kind race, only match; see --set\n"
 
 
 def test_a_port_that_is_taken_is_a_message() -> None:
@@ -152,7 +141,7 @@ def test_a_port_that_is_taken_is_a_message() -> None:
 
 def test_a_database_of_another_source_is_left_alone() -> None:
     Path("scores.toml").write_text(SOURCE)
-    first = called("polling", "run", *HERE, "--port", "0", "--bind", ANYONE)  # ends, and has made the database
+    first = called("polling", "run", *HERE, "--port", "0", "@bind", ANYONE)  # ends, and has made the database
 
     done = called("polling", "run", "--source", "scores.toml")
 
@@ -183,8 +172,8 @@ def test_a_folder_that_cannot_be_is_a_message() -> None:
 def test_the_command_to_go_on_with_has_all_flags_and_no_secrets() -> None:
     given = PollFlags(
         Place(out=Path("a b"), database="postgresql://me:p@s:s@db/x?schema=s&password=hush&sslpassword=hush"),
-        Upstream(trackside="http://race.example", private=True, max_rps=5.0),
-        Pace(race_active="100ms", set=("channelsMs=1m",)),
+        Upstream(trackside="http://race.example", private=True, rps=5.0),
+        Pace(set=("channelsMs=1m",)),
         Serving(port=8090, token_file=Path("token")),
         Telling(queue="amqp://me:hush@broker/", webhook_file=Path("hook")),
     )
@@ -193,6 +182,6 @@ def test_the_command_to_go_on_with_has_all_flags_and_no_secrets() -> None:
 
     assert said == (
         "sanderling polling run --out 'a b' "
-        "--database 'postgresql://me@db/x?schema=s&password=***&sslpassword=***' --trackside http://race.example "
-        "--max-rps 5 --private --port 8090 --token-file token --webhook-file hook --queue amqp://me@broker/"
+        "--database 'postgresql://me@db/x?schema=s&password=***&sslpassword=***' --rps 5 --private "
+        "--trackside http://race.example --port 8090 --queue amqp://me@broker/"
     )

@@ -53,7 +53,7 @@ def test_a_repo_is_archived_by_did_or_handle(by: str, fleet: FleetServer, tmp_pa
     did, address = own_of(fleet)
     host = fleet.fleet.pds[0]
     who = {"did": did, "well-known": f"@{address}", "resolver": f"u{host.first}.{host.name}"}[by]
-    flags = ["--plc", fleet.fleet.plc.origin, "--private", "--output-dir", str(tmp_path / "out"), "--json"]
+    flags = ["--plc", fleet.fleet.plc.origin, "--private", "--out", str(tmp_path / "out"), "--json"]
 
     ended = called("repos", "get", who, *flags, *(["--resolver", host.origin] if by == "resolver" else []))
 
@@ -74,7 +74,7 @@ def test_a_repo_is_archived_by_did_or_handle(by: str, fleet: FleetServer, tmp_pa
     ],
 )
 def test_what_cannot_be_resolved_says_why(who: str, code: int, said: str, fleet: FleetServer, tmp_path: Path) -> None:
-    ended = called("repos", "get", who, "--plc", fleet.fleet.plc.origin, "--private", "--output-dir", str(tmp_path))
+    ended = called("repos", "get", who, "--plc", fleet.fleet.plc.origin, "--private", "--out", str(tmp_path))
 
     assert ended.code == code
     assert said in ended.err
@@ -84,7 +84,7 @@ def test_a_handle_that_its_document_does_not_name_is_refused(fleet: FleetServer,
     _, address = own_of(fleet)
     other = address.replace("127.0.0.1", "localhost")
 
-    ended = called("repos", "get", other, "--plc", fleet.fleet.plc.origin, "--private", "--output-dir", str(tmp_path))
+    ended = called("repos", "get", other, "--plc", fleet.fleet.plc.origin, "--private", "--out", str(tmp_path))
 
     assert ended.code == 1
     assert "whose document names" in ended.err

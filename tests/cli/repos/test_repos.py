@@ -39,8 +39,8 @@ def test_a_fleet_is_archived_and_what_came_of_it_is_said(tmp_path: Path) -> None
             assert "Archived 6 repos with " in done.out
             assert " from 3 hosts in " in done.out
             assert "The archive holds 6 repos, " in done.out
-            named = [command for command in commands(done.out) if command[1] != "replay"]  # which takes seconds
-            assert [command[1] for command in named] == ["inspect", "status"]
+            named = [command for command in commands(done.out) if "replay" not in command]  # which takes seconds
+            assert [command[:-1] for command in named] == [["repos", "inspect"], ["status"]]
             inspected, status = [await here(*command) for command in named]
             assert (inspected.code, status.code) == (0, 0)
             assert "The next run begins with the first DID." in status.out
@@ -71,7 +71,7 @@ def test_what_is_left_makes_the_exit_code_3_and_the_next_run_asks_for_it(tmp_pat
             (tmp_path / "dids.txt").write_text((tmp_path / "dids.txt").read_text() + nobody)
             first = await here("repos", "crawl", *given, "--patience", "1")
             why = await here("why", "127.0.0.1:1", "--out", str(tmp_path / "out"))
-            status = await here("repos", "status", "--output-dir", str(tmp_path / "out"))
+            status = await here("status", str(tmp_path / "out"))
             (tmp_path / "dids.txt").write_text((tmp_path / "dids.txt").read_text().replace(nobody, ""))
             second = await here("repos", "crawl", *given, "--patience", "1")
 
@@ -82,7 +82,7 @@ def test_what_is_left_makes_the_exit_code_3_and_the_next_run_asks_for_it(tmp_pat
             assert "1 repo left; the first is due in " in status.out
             assert "It was set aside, by no fault of its repos: no connection, or it was cut" in why.out
             assert "1 repo of it still to be asked for." in why.out
-            assert ["repos", "crawl", "--output-dir", str(tmp_path / "out")] == next(
+            assert ["repos", "crawl", "--out", str(tmp_path / "out")] == next(
                 command[:4] for command in commands(first.out) if command[1] == "crawl"
             )
             assert archived(tmp_path / "out") == live(server.fleet), "once"
@@ -97,9 +97,9 @@ def test_a_host_that_only_refuses_is_left_after_our_patience_and_that_is_said(tm
         paths = [f"/xrpc/com.atproto.sync.getRepo?did={did}" for did in dids]
         async with ScriptedServer({path: [answer(429, Retry_After="60")] for path in paths}) as server:
             (tmp_path / "dids.txt").write_text("".join(f"{did} {server.url('')}\n" for did in dids))
-            given = ["--output-dir", str(tmp_path / "out"), "--did-file", str(tmp_path / "dids.txt"), "--private"]
+            given = ["--out", str(tmp_path / "out"), "--did-file", str(tmp_path / "dids.txt"), "--private"]
             done = await here("repos", "crawl", *given, "--patience", "30")
-            status = await here("repos", "status", "--output-dir", str(tmp_path / "out"))
+            status = await here("status", str(tmp_path / "out"))
 
             assert (done.code, len(server.requests)) == (3, 1)
             assert "5 repos not archived for now: 5 refused for now: rate limited." in done.out
@@ -124,7 +124,7 @@ def test_ctrl_c_finishes_what_is_in_flight_and_says_how_to_go_on(tmp_path: Path)
             assert "in flight; once more stops at once" in stopped.err
             assert 0 < len(kept) < 16
             assert not list((tmp_path / "out").glob("*.part")), "the segment is finished"
-            done = await here(*again, "--resume", "--default-pds-rps", "50")
+            done = await here(*again, "--resume", "--rps", "50")
             assert done.code == 0, done.err
             assert archived(tmp_path / "out") == live(server.fleet)
 
@@ -148,7 +148,7 @@ def test_ctrl_c_twice_stops_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
         assert stopped.code == 130
         assert "stopped at once; what was kept is safe" in stopped.err
         assert [command[:2] for command in commands(stopped.err)] == [["repos", "crawl"]]
-        status = await here("repos", "status", "--output-dir", str(tmp_path / "out"), "--json")
+        status = await here("status", str(tmp_path / "out"), "--json")
         assert json.loads(status.out)["kept"]["cursor"] == ""
 
     run(main)
@@ -162,8 +162,8 @@ def test_two_crawls_in_one_folder_are_an_error(tmp_path: Path) -> None:
                 while server.tallies["mute.example"].asked < 1:  # noqa: ASYNC110 - a number
                     await asyncio.sleep(0.02)
                 second = await here("repos", "crawl", *given)
-                reset = await here("repos", "reset", "--output-dir", str(tmp_path / "out"), "--yes")
-                status = await here("repos", "status", "--output-dir", str(tmp_path / "out"))
+                reset = await here("repos", "reset", "--out", str(tmp_path / "out"), "--yes")
+                status = await here("status", str(tmp_path / "out"))
 
         assert (second.code, reset.code, status.code) == (2, 1, 0)
         assert "another crawl is running in " in second.err
@@ -188,12 +188,12 @@ def test_a_skipped_host_is_left_alone(tmp_path: Path) -> None:
     async def main() -> None:
         async with served() as server:
             skipped = server.fleet.pds[0]
-            done = await here("repos", "crawl", *flags(tmp_path, server), "--skip-pds", f"{skipped.origin}/")
+            done = await here("repos", "crawl", *flags(tmp_path, server), "@skip-pds", f"{skipped.origin}/")
 
             assert done.code == 0
             assert server.tallies[skipped.name].asked == 0
             assert len(archived(tmp_path / "out")) == 6 - skipped.size
-            assert f"{skipped.size} left out, as --leave-out or --skip-pds says" in done.out
+            assert f"{skipped.size} left out, as --leave-out or skip-pds says" in done.out
 
     run(main)
 
@@ -220,7 +220,7 @@ def test_what_an_earlier_archive_has_is_left_out_of_the_next(tmp_path: Path) -> 
         async with served() as server:
             given = flags(tmp_path, server)
             await here("repos", "crawl", *given)
-            later = [*given[2:], "--output-dir", str(tmp_path / "later"), "--since-archive", str(tmp_path / "out")]
+            later = [*given[2:], "--out", str(tmp_path / "later"), "--since-archive", str(tmp_path / "out")]
             done = await here("repos", "crawl", *later, "--json")
 
             revs = [end.rev for end in server.fleet.expected().values()]
@@ -267,10 +267,7 @@ def test_settings_may_come_from_the_environment_and_flags_win(tmp_path: Path, mo
     assert "Must be <= 19" in said["ZSTD_LEVEL"]
     assert "Must be >= 1" in said["PAGE_SIZE"]
     monkeypatch.setenv("OUTPUT_DIR", str(tmp_path / "there"))
-    assert (
-        f"resume in {tmp_path / 'here'}"
-        in called("repos", "crawl", "--resume", "--output-dir", str(tmp_path / "here")).err
-    )
+    assert f"resume in {tmp_path / 'here'}" in called("repos", "crawl", "--resume", "--out", str(tmp_path / "here")).err
 
 
 @pytest.mark.parametrize(
@@ -282,20 +279,23 @@ def test_settings_may_come_from_the_environment_and_flags_win(tmp_path: Path, mo
         (["--directory", "mysql:there"], "--directory: mysql:there, expected sqlite:PATH"),
         (["--did-file", "OUT/none"], "cannot use OUT/none: No such file"),
         (["--did-file", "DIDS", "--directory", "sqlite:DIDS"], "expected one of them"),
-        (["--did-file", "DIDS", "--segment-size", "2XB"], "--segment-size: '2XB', expected a size like 2GB"),
-        (["--did-file", "DIDS", "--skip-pds", "ftp://a.example"], "--skip-pds: scheme: 'ftp'"),
+        (["--did-file", "DIDS", "@segment-size", "2XB"], "segment-size: '2XB', expected a size like 2GB"),
+        (["--did-file", "DIDS", "@skip-pds", "ftp://a.example"], "skip-pds: scheme: 'ftp'"),
         (["--did-file", "DIDS", "--leave-out", "OUT/none"], "--leave-out: cannot read OUT/none: No such file"),
         (["--did-file", "DIDS", "--leave-out", "DIDS"], "DIDS, line 1: 'did:plc:a https://a.example' is no DID"),
         (["--did-file", "DIDS", "--contact", "me"], "--contact: contact is 'me'"),
-        (["--did-file", "DIDS", "--redis-address", "nowhere"], "--redis-address: 'nowhere', expected HOST:PORT"),
-        (["--did-file", "DIDS", "--redis-address", "a:b@c:1"], "--redis-address: '***@c:1', expected HOST:PORT"),
+        (["--did-file", "DIDS", "@redis-address", "nowhere"], "redis-address: 'nowhere', expected HOST:PORT"),
+        (["--did-file", "DIDS", "@redis-address", "a:b@c:1"], "redis-address: '***@c:1', expected HOST:PORT"),
         (["--did-file", "DIDS", "--since-archive", "OUT"], "is where this crawl writes, expected an earlier one"),
         (["--did-file", "DIDS", "--since-archive", "EMPTY"], "EMPTY holds no segments"),
         (["--workers", "0"], "--workers. Must be >= 1"),
-        (["--default-pds-rps", "0"], "--default-pds-rps. Must be > 0"),
-        (["--zstd-level", "20"], "--zstd-level. Must be <= 19"),
-        (["--cids", "maybe"], "--cids"),
-        (["--passes", "3"], "--passes is no flag any more: what fails is asked for again at a due time of its own"),
+        (["--rps", "0"], "--rps. Must be > 0"),
+        (["@zstd-level", "20"], "ZSTD_LEVEL. Must be <= 19"),
+        (["@cids", "maybe"], 'Choose from: "strip", "keep"'),
+        (
+            ["--passes", "3"],
+            "--passes is no flag any more: it is now --patience, for how long a host that does not answer",
+        ),
     ],
 )
 def test_bad_usage_says_what_to_do_and_exits_with_2(tmp_path: Path, arguments: list[str], says: str) -> None:
@@ -306,7 +306,7 @@ def test_bad_usage_says_what_to_do_and_exits_with_2(tmp_path: Path, arguments: l
     def placed(text: str) -> str:
         return re.sub("OUT|DIDS|EMPTY", lambda found: str(places[found[0]]), text)
 
-    done = called("repos", "crawl", "--output-dir", str(places["OUT"]), *map(placed, arguments))
+    done = called("repos", "crawl", "--out", str(places["OUT"]), *map(placed, arguments))
 
     assert (done.code, done.out) == (2, "")
     assert placed(says) in done.err
@@ -316,8 +316,8 @@ def test_a_redis_that_is_not_there_is_said_to_be(tmp_path: Path) -> None:
     (tmp_path / "dids.txt").write_text("did:plc:a https://a.example\n")
 
     done = called(
-        *("repos", "crawl", "--output-dir", str(tmp_path / "out")),
-        *("--did-file", str(tmp_path / "dids.txt"), "--redis-address", "127.0.0.1:1"),
+        *("repos", "crawl", "--out", str(tmp_path / "out")),
+        *("--did-file", str(tmp_path / "dids.txt"), "@redis-address", "127.0.0.1:1"),
     )
 
     assert done.code == 1
@@ -331,7 +331,7 @@ def test_segments_that_were_taken_away_are_missed(tmp_path: Path) -> None:
     progress.record([Finished("did:plc:b", 10)], [], cursor=None, segment=3)
     progress.close()
 
-    done = called("repos", "crawl", "--output-dir", str(tmp_path / "out"), "--did-file", str(tmp_path / "dids.txt"))
+    done = called("repos", "crawl", "--out", str(tmp_path / "out"), "--did-file", str(tmp_path / "dids.txt"))
 
     assert done.code == 2
     assert "speaks of segment 3, but " in done.err
@@ -345,13 +345,13 @@ def test_what_a_crash_left_is_not_finished_by_an_error(tmp_path: Path) -> None:
     (tmp_path / "dids.txt").write_text("did:plc:a https://a.example\n")
 
     done = called(
-        *("repos", "crawl", "--output-dir", str(tmp_path / "out"), "--did-file", str(tmp_path / "dids.txt")),
+        *("repos", "crawl", "--out", str(tmp_path / "out"), "--did-file", str(tmp_path / "dids.txt")),
         *("--since-archive", str(tmp_path / "nowhere")),
     )
 
     assert (done.code, "--since-archive: cannot use " in done.err) == (2, True)
     assert [path.name for path in (tmp_path / "out").glob("segment_*")] == ["segment_0001.rca.part"]
-    status = called("repos", "status", "--output-dir", str(tmp_path / "out"), "--json")
+    status = called("status", str(tmp_path / "out"), "--json")
     assert json.loads(status.out)["kept"]["total_crawled"] == 1, "what it holds is recorded before anything else"
 
 

@@ -269,7 +269,7 @@ def test_what_strangers_have_written_does_not_reach_the_terminal_as_it_is(tmp_pa
 
 
 def test_verify_of_sound_segments(folder: Path) -> None:
-    done = called("repos", "verify", str(folder))
+    done = called("verify", str(folder))
 
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("2 segments, 3 sound repos, ")
@@ -279,7 +279,7 @@ def test_verify_of_sound_segments(folder: Path) -> None:
 def test_verify_names_file_and_byte_of_each_problem_and_exits_with_1(folder: Path, segment: Path) -> None:
     offset = damage(segment, "did:plc:b")
 
-    words, told = called("repos", "verify", str(folder)), called("repos", "verify", str(folder), "--json")
+    words, told = called("verify", str(folder)), called("verify", str(folder), "--json")
 
     assert (words.code, told.code) == (1, 1)
     assert f"wrong: {segment}: byte {offset}: a block with CRC" in words.err
@@ -292,7 +292,7 @@ def test_verify_tells_a_hundred_problems_and_counts_the_others(tmp_path: Path) -
     for number in range(1, 121):
         (tmp_path / f"segment_{number:04}.rca").write_bytes(b"x")
 
-    done = called("repos", "verify", str(tmp_path))
+    done = called("verify", str(tmp_path))
 
     assert done.err.count("wrong: ") == 100
     assert "wrong: and 20 more" in done.out
@@ -304,7 +304,7 @@ def test_verify_says_what_is_not_finished_and_finds_nothing_wrong_with_that(segm
     part.write_bytes(RcaPart().data[:-2])
     segment.unlink()
 
-    done = called("repos", "verify", str(part))
+    done = called("verify", str(part))
 
     assert done.code == 0
     assert f"{part}: not finalised; " in done.out
@@ -376,7 +376,7 @@ def test_get_prints_one_line_per_record_whatever_is_in_it(tmp_path: Path) -> Non
     assert "a record of a.b that is no JSON" in done.err
 
 
-@pytest.mark.parametrize("command", [("verify",), ("get", "did:plc:a"), ("replay", "--to", "parquet:out")])
+@pytest.mark.parametrize("command", [("get", "did:plc:a"), ("replay", "--to", "parquet:out")])
 @pytest.mark.parametrize(("place", "says"), [("gone", "there is no "), ("empty", "holds no .rca"), (None, "no folder")])
 def test_without_archives_there_is_nothing_to_do(
     tmp_path: Path, command: tuple[str, ...], place: str | None, says: str
@@ -390,7 +390,7 @@ def test_without_archives_there_is_nothing_to_do(
     assert ("neither a DID" if place is None and command[0] == "get" else says) in done.err
 
 
-@pytest.mark.parametrize("command", ["replay", "inspect", "verify", "get"])
+@pytest.mark.parametrize("command", ["replay", "inspect", "get"])
 def test_every_command_has_help_with_an_example(command: str) -> None:
     done = called("repos", command, "--help")
 

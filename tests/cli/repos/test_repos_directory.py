@@ -52,7 +52,7 @@ def dids(path: Path) -> dict[str, str]:
 def test_an_export_is_folded_in_however_it_is_packed(tmp_path: Path, packed: Callable[[bytes], bytes]) -> None:
     (tmp_path / "export").write_bytes(packed(EXPORT))
 
-    done = called("repos", "directory", "import", str(tmp_path / "export"), "--output-dir", str(tmp_path))
+    done = called("repos", "directory", str(tmp_path / "export"), "--out", str(tmp_path))
 
     assert (done.code, done.err) == (0, "")
     assert dids(tmp_path / "directory.db") == {"did:plc:a": "https://c.example"}
@@ -67,7 +67,7 @@ def test_ones_own_hosts_are_taken_if_asked_for_and_as_json(tmp_path: Path) -> No
     (tmp_path / "export").write_bytes(EXPORT)
     where = f"sqlite:{tmp_path / 'other.db'}"
 
-    done = called("repos", "directory", "import", str(tmp_path / "export"), "--directory", where, "--private", "--json")
+    done = called("repos", "directory", str(tmp_path / "export"), "--directory", where, "--private", "--json")
 
     found = json.loads(done.out)
     assert found == {
@@ -85,7 +85,7 @@ def test_of_a_file_that_is_cut_off_what_came_before_is_kept(tmp_path: Path, pack
     lines = "\n".join(line(f"did:plc:{number}", "https://a.example", number) for number in range(30_000)).encode()
     (tmp_path / "export").write_bytes(packed(lines)[:-20])
 
-    done = called("repos", "directory", "import", str(tmp_path / "export"), "--output-dir", str(tmp_path))
+    done = called("repos", "directory", str(tmp_path / "export"), "--out", str(tmp_path))
 
     assert done.code == 1
     assert "is cut off or damaged" in done.err
@@ -96,13 +96,13 @@ def test_of_a_file_that_is_cut_off_what_came_before_is_kept(tmp_path: Path, pack
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["import", "NONE"], "cannot use NONE: No such file or directory"),
-        (["import", "NONE", "--directory", "chdb:here"], "--directory: chdb:here, expected sqlite:PATH"),
-        (["update"], "expected --plc URL or --relay URL, one of them"),
-        (["update", "--plc", "https://a.example", "--relay", "https://b.example"], "one of them"),
-        (["update", "--plc", "http://a.example"], "--plc: without TLS"),
-        (["update", "--relay", "relay.example"], "--relay: not a URL"),
-        (["update", "--relay", "https://relay.example", "--contact", "me"], "--contact: contact is 'me'"),
+        (["NONE"], "cannot use NONE: No such file or directory"),
+        (["NONE", "--directory", "chdb:here"], "--directory: chdb:here, expected sqlite:PATH"),
+        ([], "expected one of these: a FILE, --plc URL or --relay URL"),
+        (["--plc", "https://a.example", "--relay", "https://b.example"], "expected one of these"),
+        (["--plc", "http://a.example"], "--plc: without TLS"),
+        (["--relay", "relay.example"], "--relay: not a URL"),
+        (["--relay", "https://relay.example", "--contact", "me"], "--contact: contact is 'me'"),
     ],
 )
 def test_bad_usage_says_what_to_do_and_exits_with_2(tmp_path: Path, arguments: list[str], says: str) -> None:
@@ -111,7 +111,7 @@ def test_bad_usage_says_what_to_do_and_exits_with_2(tmp_path: Path, arguments: l
     done = called(
         *("repos", "directory"),
         *(missing if word == "NONE" else word for word in arguments),
-        "--output-dir",
+        "--out",
         str(tmp_path),
     )
 
@@ -123,11 +123,11 @@ def test_the_log_and_a_relay_are_followed_over_the_network_and_the_crawl_finds_w
     async def main() -> None:
         async with served(hosts=3, repos=5) as server:
             fleet = server.fleet
-            update = ("repos", "directory", "update", "--private", "--output-dir", str(tmp_path / "out"))
+            update = ("repos", "directory", "--private", "--out", str(tmp_path / "out"))
             log = await here(*update, "--plc", fleet.plc.origin, "--json")
             again = await here(*update, "--plc", fleet.plc.origin, "--json")
             relay = await here(*update, "--relay", fleet.relay.origin)
-            done = await here("repos", "crawl", "--private", "--output-dir", str(tmp_path / "out"), "--json")
+            done = await here("repos", "crawl", "--private", "--out", str(tmp_path / "out"), "--json")
 
             assert (log.code, again.code, relay.code, done.code) == (0, 0, 0, 0), (log, again, relay, done)
             assert json.loads(log.out)["dids"] == 5
@@ -143,9 +143,7 @@ def test_a_log_that_is_not_there_is_said_to_be(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(hosts=1, repos=1) as server:
             host = server.fleet.pds[0].origin
-            done = await here(
-                *("repos", "directory", "update", "--private", "--output-dir", str(tmp_path), "--plc", host)
-            )
+            done = await here(*("repos", "directory", "--private", "--out", str(tmp_path), "--plc", host))
 
         assert done.code == 1
         assert "CONTENT_NOT_FOUND 404" in done.err

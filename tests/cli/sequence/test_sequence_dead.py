@@ -14,8 +14,8 @@ def test_what_a_record_says_is_told_in_words_and_as_json(tmp_path: Path) -> None
     queued, good = in_folder(tmp_path / "out"), letter(raid(18, [member(1), member(2)]))
     queued.bury((good, "the table is gone"))
 
-    words = called("sequence", "dead", "show", "18", *queued.flags)
-    found = json.loads(called("sequence", "dead", "show", "18", "--json", *queued.flags).out)
+    words = called("dead", "show", *queued.named("sequence"), "18")
+    found = json.loads(called("dead", "show", *queued.named("sequence"), "18", "--json").out)
 
     assert (words.code, words.err) == (0, "")
     assert "        id  18\n       api  bungie\n" in words.out
@@ -29,6 +29,6 @@ def test_what_an_api_without_players_leaves_out_is_not_said(tmp_path: Path) -> N
     body = {"id": "5", "api": "other", "crawled": 1_800_000_000.0, "instance": {"instanceId": "5"}, "raw": {}}
     queued.bury((Letter("5", json.dumps(body).encode()), "why"))
 
-    said = json.loads(called("sequence", "dead", "show", "5", "--json", *queued.flags).out)["says"]
+    said = json.loads(called("dead", "show", *queued.named("sequence"), "5", "--json").out)["says"]
 
     assert (said["crawled"], said["completed"], said["players"]) == ("2027-01-15T08:00:00Z", None, None)

@@ -14,7 +14,7 @@ from command_line import commands, finish, here, run, running, start
 from sequence_commands import RULES, asked, begin, flags, missed, raids, served, stored
 
 from sanderling.cli.loop import TOGETHER
-from sanderling.cli.sequence.flags import Pace
+from sanderling.cli.sequence.flags import Upstream
 from sanderling.clock import SystemClock
 from sanderling.ids import host_of
 from sanderling.limit import Feedback
@@ -64,7 +64,7 @@ def test_ctrl_c_finishes_what_is_in_flight_and_says_how_to_go_on(tmp_path: Path)
             assert stopped.code == 130
             assert "in flight; once more stops at once" in stopped.err
             onward = commands(stopped.out)[0]
-            status = await here("sequence", "status", "--out", str(tmp_path / "out"), "--json")
+            status = await here("status", str(tmp_path / "out"), "--json")
             cursor = json.loads(status.out)["kept"]["cursor"]
             assert cursor >= server.game.first + 5, "what was asked has its fate"
             done = await here(*onward, "--until", str(cursor + 3))
@@ -149,7 +149,7 @@ def test_a_host_that_asked_us_to_stay_away_is_left_alone_by_the_next_run(tmp_pat
         async with served() as server:
             given = (*flags(tmp_path, server), *begin(server), "--until", str(server.game.first + 2))
             await here("sequence", "crawl", *given)
-            limiter, host = Pace().limiter(SystemClock()), host_of(server.url())
+            limiter, host = Upstream().limiter(SystemClock()), host_of(server.url())
             limiter.feedback(await limiter.acquire(host), Feedback(status=429, latency=0.1, retry_after=3600.0))
             (tmp_path / "out" / "limiter.json").write_bytes(limiter.save())
             before = server.tally.asked
@@ -165,7 +165,7 @@ def test_a_host_that_asked_us_to_stay_away_is_left_alone_by_the_next_run(tmp_pat
 
 
 async def _status(folder: Path) -> dict[str, Any]:
-    done = await here("sequence", "status", "--out", str(folder / "out"), "--json")
+    done = await here("status", str(folder / "out"), "--json")
     shown: dict[str, Any] = json.loads(done.out) if done.code == 0 else {"running": False}
     return shown
 

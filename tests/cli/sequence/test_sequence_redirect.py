@@ -8,7 +8,6 @@ from aiohttp import web
 from sanderling.cli.sequence.crawl import make_fetcher
 from sanderling.cli.sequence.flags import Upstream
 from sanderling.clock import SystemClock
-from sanderling.limit import Limiter
 from sanderling.outcome import Code
 
 
@@ -40,7 +39,7 @@ def test_a_redirect_is_an_error_and_takes_no_header_along(tmp_path: Path) -> Non
         first, base = await serving(here)
         upstream = Upstream(url=f"{base}/{{id}}", id_path="id", header_file=tmp_path / "headers", private=True)
         clock = SystemClock()
-        transport = upstream.transport(Limiter(clock=clock), 1, clock)
+        transport = upstream.transport(1, clock)
         async with transport.http:
             fetched = await make_fetcher(transport, clock).fetch(upstream.describe().task(7, 1))
         await first.cleanup()

@@ -39,11 +39,10 @@ def said_of(place: Place, wall: float) -> str:
 
 
 def test_where_nothing_has_begun_it_says_so(tmp_path: Path) -> None:
-    for more in ((), ("--json",)):
-        done = called("sequence", "status", "--out", str(tmp_path / "none"), *more)
+    done = called("status", str(tmp_path / "none"))
 
-        assert (done.code, done.out) == (2, "")
-        assert f"no crawl of ids has begun in {tmp_path / 'none'}; choose another folder with --out" in done.err
+    assert (done.code, done.out) == (2, "")
+    assert f"there is no folder {tmp_path / 'none'}" in done.err
     assert not (tmp_path / "none").exists(), "nothing is made"
 
 
@@ -57,9 +56,9 @@ def test_beside_a_crawl_it_says_how_that_stands(tmp_path: Path) -> None:
             shown: dict[str, object] = {}
             while not shown.get("status"):
                 await asyncio.sleep(0.1)
-                done = await here("sequence", "status", "--out", str(tmp_path / "out"), "--json")
+                done = await here("status", str(tmp_path / "out"), "--json")
                 shown = json.loads(done.out) if done.code == 0 else {}
-            said = await here("sequence", "status", "--out", str(tmp_path / "out"))
+            said = await here("status", str(tmp_path / "out"))
 
         assert shown["running"]
         assert "running for 0:" in said.out
@@ -107,7 +106,7 @@ def test_without_a_status_there_is_what_is_on_disk(tmp_path: Path) -> None:
         "       ids  all below 16,000,000,500 have their fate",
         "    missed  3 ids to be asked again: 3 hidden for now",
     ]
-    assert called("sequence", "status", "--out", str(tmp_path)).out.startswith(f"The crawl in {tmp_path}:\n\n")
+    assert called("status", str(tmp_path)).out.startswith(f"The crawl in {tmp_path}:\n\n")
     shown = document(found, 0.0, kept)
     assert shown == {"running": False, "age": None, "status": None, "kept": msgspec.to_builtins(KEPT)}
 
@@ -125,6 +124,6 @@ def test_trouble_is_said(tmp_path: Path) -> None:
 def test_a_file_that_is_no_state_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "sequence.db").write_text("my thesis, which is no SQLite file at all")
 
-    done = called("sequence", "status", "--out", str(tmp_path))
+    done = called("status", str(tmp_path))
 
     assert (done.code, "is damaged, or not one of ours" in done.err) == (1, True)

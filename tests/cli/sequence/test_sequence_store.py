@@ -77,7 +77,7 @@ def test_all_that_is_queued_is_stored_and_what_cannot_be_is_dead(queued: Queued,
     publish(queued, 60)
     queued.publish(Letter("bad", b"no message"))
 
-    code, told = emptied(queued, "--batch=7", "--workers=3")
+    code, told = emptied(queued, "@batch=7", "--workers=3")
 
     assert code == 0
     assert (told["stored"], told["duplicates"], told["buried"], told["trouble"]) == (60, 0, 1, "")
@@ -152,7 +152,7 @@ def test_a_signal_lets_what_is_in_hand_be_stored(queued: Queued, out: Path, numb
     publish(queued, 300)
 
     async def main() -> Done:
-        async with running("sequence", "store", "--batch=5", *queued.flags) as process:
+        async with running("sequence", "store", "@batch=5", *queued.flags) as process:
             await begun(process)
             process.send_signal(number)
             return await finish(process)
@@ -172,7 +172,7 @@ def test_a_process_that_is_killed_loses_nothing_and_stores_nothing_twice(queued:
     publish(queued, 200)
 
     async def main() -> None:
-        async with running("sequence", "store", "--batch=3", *queued.flags) as process:
+        async with running("sequence", "store", "@batch=3", *queued.flags) as process:
             await begun(process)
             await asyncio.sleep(0.05)  # in the midst of it, or not: both are fine
             process.kill()
@@ -191,7 +191,7 @@ def test_two_that_store_from_one_queue_share_it(queued: Queued, out: Path) -> No
     assert stored(out) == 0
 
     async def main() -> list[Done]:
-        command = ("sequence", "store", "--until-empty", "--json", "--batch=5", *queued.flags)
+        command = ("sequence", "store", "--until-empty", "--json", "@batch=5", *queued.flags)
         async with asyncio.TaskGroup() as group:
             both = [group.create_task(sanderling(*command)) for _ in range(2)]
         return [each.result() for each in both]
@@ -253,10 +253,10 @@ def test_a_broker_that_is_away_is_waited_for_and_then_told(out: Path, monkeypatc
 @pytest.mark.parametrize(
     ("flags", "code", "said"),
     [
-        (["--workers=20"], 2, "--min-workers 1, --workers 20, --max-workers 16: expected them not to decrease"),
-        (["--min-workers=5"], 2, "--min-workers 5, --workers 4"),
+        (["--workers=20"], 2, "min-workers 1, workers 20, max-workers 16: expected them not to decrease"),
+        (["@min-workers=5"], 2, "min-workers 5, workers 4"),
         (["--workers=0"], 2, "--workers"),
-        (["--batch=0"], 2, "--batch"),
+        (["@batch=0"], 2, "_BATCH. Must be"),
         (["--queue=redis://x"], 2, "--queue: 'redis' is no queue"),
         (["--rows=mysql://x"], 2, "--rows: 'mysql' is no kind of store"),
         (["--raw=mysql://x"], 2, "--raw: "),

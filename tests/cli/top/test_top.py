@@ -20,7 +20,7 @@ from statuses import status as pages
 from terminals import Terminal
 from terminals import environment as usual
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.top.top import Lines, parse_time, watch
 from sanderling.clock import SystemClock
 from sanderling.stores.status_file import write_status

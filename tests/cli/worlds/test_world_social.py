@@ -46,26 +46,26 @@ def test_what_it_says_must_come_of_it_does(tmp_path: Path, monkeypatch: pytest.M
     assert "Published 25 batches of 456 items in " in done.out
     (command,) = commands(done.out)
     assert command == ["events", "consume", "--drain", "--out", str(tmp_path)]
-    waiting = called("events", "status", "--out", str(tmp_path))
+    waiting = called("status", str(tmp_path))
     assert waiting.code == 2, "nothing was consumed yet"
-    first = json.loads(called(*command, "--json", "--metrics-port", "0", "--log-level", "error").out)
+    first = json.loads(called(*command, "--json", "--metrics-port", "0", "@log-level", "error").out)
     said = json.loads(called("world", "social", *flags, "--json").out)
     assert stored(tmp_path / "events.db") == (said["posts"], said["errors"])
     assert first["posts"] + first["errors"] == said["items"]
     assert first["messages"]["received"] == said["messages"] == 25 + said["again"] > 25
-    again = json.loads(called(*command, "--json", "--metrics-port", "0", "--log-level", "error").out)
+    again = json.loads(called(*command, "--json", "--metrics-port", "0", "@log-level", "error").out)
     assert (again["batches"], again["messages"]["duplicates"]) == (0, said["messages"])
     assert stored(tmp_path / "events.db") == (said["posts"], said["errors"])
 
 
 def test_the_batches_are_in_the_bucket_that_was_named(tmp_path: Path) -> None:
-    flags = ("--out", str(tmp_path), "--batches", "10", "--bucket", "mine")
+    flags = ("--out", str(tmp_path), "--batches", "10", "@events.bucket", "mine")
     done = called("world", "social", *flags)
 
     assert (done.code, done.err) == (0, "")
     assert [each.name for each in (tmp_path / "objects").iterdir() if not each.name.startswith(".")] == ["mine"]
     (command,) = commands(done.out)
-    said = json.loads(called(*command, "--json", "--metrics-port", "0", "--log-level", "error").out)
+    said = json.loads(called(*command, "--json", "--metrics-port", "0", "@log-level", "error").out)
     assert (said["batches"], said["messages"]["failed"]) == (10, 0)
 
 
@@ -118,19 +118,19 @@ def test_what_can_be_chosen_is_what_there_is() -> None:
 def test_the_help_has_an_example() -> None:
     done = called("world", "social", "--help")
 
-    assert "\n    sanderling world social --preset day --rate 50 --out example\n" in done.out
+    assert "\n    sanderling world site --hosts 3\n" in done.out
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--preset", "none"], "--preset"),
+        (["--preset", "other"], "--preset"),
         (["--batches", "0"], "--batches"),
         (["--rate", "0"], "--rate"),
         (["--seed", "x"], "--seed"),
         (["--queue", "redis://localhost"], "--queue"),
         (["--objects", "ftp://localhost"], "--objects"),
-        (["--bucket", "a/b"], "--bucket"),
+        (["@events.bucket", "a/b"], "bucket"),
     ],
 )
 def test_bad_usage_says_what_to_do_and_exits_with_2(tmp_path: Path, arguments: list[str], says: str) -> None:
@@ -198,7 +198,16 @@ def test_real_servers_get_it_through_the_exchange(tmp_path: Path, rabbitmq: str,
     hello(f"{place}/{BUCKET}", 10)
     done = called(
         *("world", "social", "--out", str(tmp_path), "--batches", "30", "--seed", str(seed), "--json"),
-        *("--queue", rabbitmq, "--queue-name", name, "--exchange", name, "--routing-key", "test.collected"),
+        *(
+            "--queue",
+            rabbitmq,
+            "@events.queue-name",
+            name,
+            "@events.exchange",
+            name,
+            "@events.routing-key",
+            "test.collected",
+        ),
         *("--objects", f"s3+{place}"),
     )
 

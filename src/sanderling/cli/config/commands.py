@@ -11,17 +11,18 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.config.file import NAME, NONE, VARIABLE, ConfigError, Configuration, Found, variables
 from sanderling.cli.config.limits import Limits, as_tables
 from sanderling.cli.config.settings import FOR_TESTS, HOME, OTHERS, PREFIX, TOP, Known, Setting, Table, known, variable
 from sanderling.cli.config.template import template, toml
 from sanderling.cli.config.tokens import checked
-from sanderling.redact import HIDDEN, is_secret, redact_url
+from sanderling.cli.replaced import old_variables
+from sanderling.redact import HIDDEN, is_secret, is_secret_parameter, redact, redact_url
 from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
 from sanderling.words import count, printable
 
-_HEAD = re.compile(r"[:=]")  # what ends the name in a header, or in KEY=VALUE
+_PAIR = re.compile(r"([^:=]+)(=|:(?!//)).*", re.DOTALL)  # a header, or KEY=VALUE
 
 Home = Annotated[str | None, Parameter(help="The folder for all that is kept on this machine; by default this one.")]
 Config = Annotated[str | None, Parameter(help=f"The file; by default {NAME}, here or in the home.")]
@@ -109,8 +110,9 @@ def _hidden(setting: Setting, found: Found) -> object:
 def _without_secret(value: object) -> object:
     if not isinstance(value, str):
         return value
-    name = _HEAD.split(value)[0]
-    return f"{name}: {HIDDEN}" if name != value and is_secret(name) and "://" not in value else redact_url(value)
+    if (pair := _PAIR.fullmatch(value)) and (is_secret(pair[1]) or (pair[2] == "=" and is_secret_parameter(pair[1]))):
+        return f"{pair[1]}{pair[2]} {HIDDEN}" if pair[2] == ":" else f"{pair[1]}={HIDDEN}"
+    return redact_url(value) if "://" in value else redact(value)
 
 
 def _document(configuration: Configuration, tables: list[Table]) -> dict[str, object]:
@@ -159,6 +161,7 @@ def _strangers(configuration: Configuration, all_known: Known) -> Iterator[str]:
             and name not in names
             and name not in OTHERS
             and not name.startswith(FOR_TESTS)
+            and not any(old_variables({name: "set"}))
         ):
             near = get_close_matches(name, names, 1, cutoff=0.8)
             yield printable(f"{name} sets nothing" + (f"; did you mean {near[0]}?" if near else ""))

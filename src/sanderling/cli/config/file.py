@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sanderling.cli.config.lines import Lines
-from sanderling.cli.config.settings import HOME, SHARED, TOP, Known, Setting, Table, found_words, known, variable
-from sanderling.cli.replaced import REPLACED, replaced
+from sanderling.cli.config.settings import HOME, ONCE, SHARED, TOP, Known, Setting, Table, found_words, known, variable
+from sanderling.cli.replaced import old_command, old_flag, old_variables
 
 if TYPE_CHECKING:
     from sanderling.cli.config.limits import Limits
@@ -33,7 +33,7 @@ LIMITS: Table = ("limits",)  # tables of no command: what hosts share
 limits_in_force: ContextVar["Limits | None"] = ContextVar("limits", default=None)
 LARGEST = 1 << 20  # bytes; what people write by hand has some thousand
 PAGES = "pages"  # the folder of a crawl of pages in a home; without one it has to be named
-IN_PAGES = {("pages.crawl", "out"), ("pages.verify", "FOLDER"), ("pages.failed", "FOLDER"), ("why", "out")}
+IN_PAGES = {("pages.crawl", "out"), ("pages.failed", "FOLDER"), ("why", "out")}
 
 # `tomllib` takes time by the square of the names in one key, and nothing of ours has more than four.
 _TOO_DEEP = re.compile(
@@ -189,8 +189,8 @@ class _Check:
         key, kind = name.replace("_", "-"), "table" if isinstance(value, Mapping) else "setting"
         shown = name if name.isprintable() and len(name) <= 60 else "of that name"
         said = f"{_titled(table)} has no {kind} {shown}"
-        if why := replaced(table, key):
-            return f"{said} any more: {why}"
+        if why := _gone(table, key, kind):
+            return f"{said}{why}"
         if kind == "table":
             near = [each[-1] for each in self._known.tables if each[:-1] == table and each]
         else:
@@ -207,6 +207,17 @@ class _Check:
 
     def _wrong(self, line: int, words: str) -> None:
         self._problems.append((line, words))
+
+
+def _gone(table: Table, key: str, kind: str) -> str:
+    """What to say of what an earlier release had there; nothing if it had none."""
+    if new := old_flag(table, key):
+        return f" any more: it is now {new}"
+    if kind == "table":
+        new = old_command((*table, key))
+        return f" any more: {new}" if new else ""
+    once = any(key == each.rpartition(".")[2] for each in ONCE)
+    return f": --{key} is for one call, and is no setting" if once else ""
 
 
 def _dotted(table: Table) -> str:
@@ -285,13 +296,7 @@ class Configuration:
                 except ValueError as error:
                     yield f"{name}: {error}"
                     break
-        yield from self.replaced_variables()
-
-    def replaced_variables(self) -> Iterator[str]:
-        """Variables of the environment that have set something in earlier releases."""
-        for (table, key), why in REPLACED.items():
-            if self.environment.get(name := variable(table, key)):
-                yield f"{name} sets nothing any more: {why}"
+        yield from old_variables(self.environment)
 
 
 def has(table: Table, key: str) -> bool:

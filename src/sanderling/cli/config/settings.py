@@ -18,6 +18,25 @@ TOP: Table = ()
 PREFIX = "SANDERLING"
 # What the top of a file has besides `home`: what every command that runs for a while shares.
 SHARED = ("log-format", "log-level", "metrics-bind", "metrics-port")
+# Commands that are called for one answer: nothing is set for them, but for what all share.
+CALLS = frozenset(
+    {"completion", "control", "dead", "demo", "doctor", "export", "show", "status", "top", "verify", "why", "world"}
+)
+# Flags that say what is wanted of this one call: to set them for every call would make no sense.
+ONCE = frozenset(
+    (
+        *("all", "again", "did", "drain", "dry-run", "from", "force", "json", "limit", "now", "once"),
+        *("reason", "resume", "retry", "target", "try", "until-empty", "verify", "yes"),
+        *(f"polling.set.{key}" for key in ("for", "interval", "pause", "priority")),
+        *(f"polling.targets.{key}" for key in ("due", "event", "gone", "kind", "live", "paused")),
+        *(f"events.mode.{key}" for key in ("canary", "inline", "legacy", "new")),
+        *(f"events.publish.{key}" for key in ("brand", "job", "keyword", "platform", "project", "task-type")),
+        *("events.forget.older-than", "events.replay.job", "events.replay.project", "events.replay.to"),
+        *("polling.settings.default", "repos.directory.plc", "repos.directory.relay"),
+        *("sequence.missed.export.ranges", "sequence.missed.retry.every"),
+        *("sequence.missed.retry.to", "repos.get.leave-out", "repos.get.plc", "repos.get.resolver", "repos.get.out"),
+    )
+)
 # Variables of ours that set something else, some of it in tests and benchmarks.
 OTHERS = frozenset(
     f"{PREFIX}_{name}"
@@ -127,6 +146,12 @@ HOME = Setting("home", "path", None, help="The folder for all that is kept on th
 def variable(table: Table, key: str) -> str:
     """The variable of the environment for a key of a table."""
     return "_".join((PREFIX, *table, key)).replace("-", "_").upper()
+
+
+def is_setting(command: Table, key: str) -> bool:
+    """Whether a flag of a command may be set, or is for one call only."""
+    once = key in ONCE or ".".join((*command, key)) in ONCE
+    return key in SHARED or (command[0] not in CALLS and not once)
 
 
 class Known:

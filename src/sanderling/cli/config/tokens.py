@@ -6,20 +6,13 @@ from pathlib import Path
 
 from cyclopts import Argument, ArgumentCollection, Token
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.config.file import ConfigError, Configuration, Found, limits_in_force
-from sanderling.cli.config.settings import HOME, SHARED, Table, variable
+from sanderling.cli.config.settings import HOME, Table, is_setting, variable
 from sanderling.cli.everywhere import Everywhere
+from sanderling.cli.replaced import old_variables
 
 CHECK = "sanderling config check"
-DEMOS = {  # the folders of demos that are begun with --demo
-    "sequence.crawl": "sanderling-demo-sequence",
-    "polling.run": "sanderling-demo-polling",
-    "events.consume": "sanderling-demo-events",
-    "repos.crawl": "sanderling-demo-repos",
-}
-# A demo has its own folder, hosts and stores: what is set for the real thing is not for it.
-FOR_DEMOS = (*SHARED, "json", "demo")
 GOES_WITH = {"events-out": "events-job"}  # folders that are named in vain unless something else is
 # What a crawl that hands on to `events` asks the environment for.
 EVENTS, HANDED = ("events",), ("database", "objects", "queue")
@@ -31,18 +24,18 @@ def settle(given: Everywhere, command: Table, arguments: ArgumentCollection) -> 
     flags = {each.name.removeprefix("--"): each for each in arguments if not each.children}
     if (home := flags.pop(HOME.name, None)) is not None:  # of a command that is about the whole home
         _give(home, configuration.home)
-    demo = _is_demo(flags.get("demo"), configuration, command)
-    limits_in_force.set(None if demo or command[:1] == ("demo",) else configuration.file.limits)
+    limits_in_force.set(None if command[:1] == ("demo",) else configuration.file.limits)
     for key, flag in flags.items():
         if not flag.name.startswith("--") or _typed(flag):
             continue
-        found = configuration.found(command, key, tuple(flag.parameter.env_var or ()))
-        if not demo or key in FOR_DEMOS or _is_old(flag, found):
-            _give(flag, found)
+        if is_setting(command, key):
+            _give(flag, configuration.found(command, key, tuple(flag.parameter.env_var or ())))
+        elif configuration.environment.get(name := variable(command, key)):
+            raise _failure(f"{name} sets nothing: {flag.name} is for one call, and is no setting")
     for key, flag in flags.items():
         needed = flags.get(GOES_WITH.get(key, key))
         if not flag.tokens and (needed is flag or (needed is not None and needed.tokens)):
-            _give(flag, configuration.at_home(command, key, _folder(flag, command, demo=demo)))
+            _give(flag, configuration.at_home(command, key, _folder(flag)))
     if "events-job" in flags and flags["events-job"].tokens:
         _hand_on(configuration)
 
@@ -53,7 +46,7 @@ def checked(config: str | None, home: str | None, environment: Mapping[str, str]
         found = Configuration.load(config, home, environment)
     except ConfigError as error:
         raise _failure(str(error)) from None
-    if problems := (*found.file.problems, *found.replaced_variables()):
+    if problems := (*found.file.problems, *old_variables(found.environment)):
         more = f"\n{len(problems) - 1} more; see: {CHECK}" if len(problems) > 1 else ""
         raise _failure(problems[0], more)
     return found
@@ -70,25 +63,10 @@ def _typed(flag: Argument) -> bool:
     return any(token.source == "cli" for token in flag.tokens)
 
 
-def _is_old(flag: Argument, found: Found | None) -> bool:
-    """Whether it is from a variable that sets this flag of every command that has it."""
-    return found is not None and found.origin in (flag.parameter.env_var or ())
-
-
-def _is_demo(flag: Argument | None, configuration: Configuration, command: Table) -> bool:
-    if flag is None:
-        return False
-    if not flag.tokens:
-        _give(flag, configuration.found(command, "demo"))
-    return flag.convert() is True
-
-
-def _folder(flag: Argument, command: Table, *, demo: bool) -> str | None:
+def _folder(flag: Argument) -> str | None:
     """The folder that a flag names by default, relative to a home."""
     default = flag.field_info.default
-    if not isinstance(default, Path) or default.is_absolute():
-        return None
-    return DEMOS.get(".".join(command), str(default)) if demo else str(default)
+    return None if not isinstance(default, Path) or default.is_absolute() else str(default)
 
 
 def _give(flag: Argument, found: Found | None) -> None:

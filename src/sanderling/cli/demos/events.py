@@ -9,12 +9,9 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
-
-from sanderling.cli import CommandError
-from sanderling.cli.command_line import AsJson
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.events.consume import run_events, wait_until_empty
 from sanderling.cli.events.flags import ConsumeFlags, Reading
@@ -23,7 +20,7 @@ from sanderling.cli.events.place import KNOWN, OWN_LETTERS, Folder
 from sanderling.cli.events.report import Report, told
 from sanderling.cli.events.report_svg import svg
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import DEFAULT, Options
+from sanderling.cli.options import Options
 from sanderling.cli.report_screen import fitting
 from sanderling.cli.running import Ran
 from sanderling.cli.screen import Drawing
@@ -76,19 +73,12 @@ class DayClock(SystemClock):
         return self.at
 
 
-def demo_events(
-    *,
-    out: Annotated[
-        Path, Parameter(help="The folder for what is stored; one that an earlier demo made is removed first.")
-    ] = OUT,
-    json: AsJson = False,
-    options: Options = DEFAULT,
-) -> None:
+def demo_events(out: Path, options: Options, *, as_json: bool) -> None:
     """Consume a simulated day of batches as they come: every item ends in one row, and a report says what was said."""
     make_room(out, COMMAND, "--out")
     mark(out, COMMAND)
     with explain_end(COMMAND, KNOWN):
-        stopped = run(_run(out, options, as_json=json))
+        stopped = run(_run(out, options, as_json=as_json))
     if stopped:
         raise KeyboardInterrupt
 
@@ -287,8 +277,8 @@ class Story:
         yield "To see how it stood, and what was given up and why; and the API, to be asked from another terminal:"
         yield ""
         where = shlex.quote(str(out))
-        yield f"    sanderling events status --out {where}"
-        yield f"    sanderling events dead list --out {where}"
+        yield f"    sanderling status {where}"
+        yield f"    sanderling dead list {where}"
         yield f"    sanderling events consume --port 8080 --out {where}"
         yield f"    curl '127.0.0.1:8080/api/v1/analytics/posts?project_id={self.project}'"
         yield ""

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.stores.durable import FolderError, Lock
 
 MARK = "demo.txt"  # tells a folder that we may remove from one that holds somebody's crawl

@@ -17,16 +17,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Self
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from sanderling.cli import CommandError
 from sanderling.cli import screen as screens
-from sanderling.cli.command_line import AsJson
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.dashboard import dashboard_beside
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.demos.house_children import Child, Children, children_in
@@ -50,31 +47,12 @@ FIRST, ALL = 8.0, 12.0  # seconds for events, and for all, to say something; the
 DRAIN, LOOK = 10.0, 0.2  # seconds for events to take what is left, and between two looks
 
 
-def demo_house(
-    *,
-    out: Annotated[
-        Path, Parameter(help="The folder for all that is kept; one that an earlier demo made is removed first.")
-    ] = OUT,
-    seconds: Annotated[
-        float, Parameter(validator=Number(gte=1, lte=3600), help="How long to run, once all five do.")
-    ] = SECONDS,
-    port: Annotated[
-        int | None,
-        Parameter(
-            validator=Number(gte=0, lte=65535),
-            help=f"The port of the dashboard; by default {PORT} if it is free. 0 takes any free one.",
-        ),
-    ] = None,
-    keep_open: Annotated[
-        bool, Parameter(negative=(), help="Serve the dashboard until Ctrl-C, after all has ended.")
-    ] = False,
-    json: AsJson = False,
-) -> None:
+def demo_house(out: Path, seconds: float, port: int | None, *, keep_open: bool, as_json: bool) -> None:
     """Run all five systems together for a while, show them, and prove what came of it."""
     make_room(out, COMMAND, "--out")
     mark(out, COMMAND)
     logs.configure(None, "error")  # what goes wrong is in the picture
-    house = House(out, seconds, port, SystemClock(), json, keep_open)
+    house = House(out, seconds, port, SystemClock(), as_json, keep_open)
     with explain_end(COMMAND, KNOWN):
         found = run(house.run())
     if found.died:

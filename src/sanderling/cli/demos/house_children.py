@@ -15,6 +15,7 @@ from sanderling.cli.config.settings_known import SETTINGS
 MODULE = "sanderling.cli.demos.child"
 LOGS = "logs"
 PATIENCE = 10.0  # seconds for one that was told to stop
+SET = {"SANDERLING_REPOS_CRAWL_SEGMENT_SIZE": "1MB"}  # so that there are some
 TOLD = 5  # lines of what one said before it died
 LONGEST = 300  # characters of each
 # What a command may set itself by. A demo is the same for everyone.
@@ -83,7 +84,7 @@ class Children:
                 stdin=PIPE,  # which ends with us: see `demo_child`
                 stdout=file,
                 stderr=file,
-                env=environment(),
+                env={**environment(), **SET},
                 start_new_session=True,  # a Ctrl-C is for us, and we tell them
             )
         child = Child(name, process, log)

@@ -38,7 +38,7 @@ Key = tuple[object, ...]
 NEXT = (
     ("sanderling pages crawl https://example.org/ --out example", "crawl a site"),
     ("sanderling sequence crawl --url 'https://example.org/{id}' --id-path id --begin 1", "follow growing ids"),
-    ("sanderling repos directory update --relay https://relay.example", "then: repos crawl"),
+    ("sanderling repos directory --relay https://relay.example", "then: repos crawl"),
     ("sanderling polling run --trackside http://timing.local:8080 --private", "poll what is live"),
     ("sanderling events consume", "batches into rows"),
 )

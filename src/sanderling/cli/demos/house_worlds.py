@@ -66,18 +66,17 @@ class Worlds:
         """The command of each system, which keeps what it has in a folder of the home."""
         first, *others = (host.tree.origin for host in self.site.world.hosts)
         allowed = [word for each in others for word in ("--allow", each.removeprefix("http://"))]
-        onward = {name: ["--events-job", job, "--events-out", str(home / EVENTS)] for name, job in JOBS.items()}
+        onward = {name: ["--events-job", job, "--home", str(home)] for name, job in JOBS.items()}
         game = ["--base", self.game.url(), "--begin", str(self.game.game.first)]
         return {
             PAGES: ["pages", "crawl", f"{first}/", *allowed, *_out(home, PAGES), *onward[PAGES], "--private"],
             SEQUENCE: ["sequence", "crawl", *game, *_out(home, SEQUENCE), *onward[SEQUENCE], "--private"],
             REPOS: [
-                *("repos", "crawl", "--did-file", str(home / DIDS), "--output-dir", str(home / REPOS)),
-                *("--segment-size", "1MB", "--private"),
+                *("repos", "crawl", "--did-file", str(home / DIDS), "--private", *_out(home, REPOS)),
             ],
             POLLING: [
                 *("polling", "run", "--trackside", self.race.url(), *_out(home, POLLING)),
-                *("--full-interval", "3s", "--race-idle", "2s", "--private"),
+                *("--set", "fullIntervalMs=3s", "--set", "raceIdleMs=2s", "--private"),
             ],
             EVENTS: ["events", "consume", *_out(home, EVENTS)],
         }

@@ -4,16 +4,12 @@ import asyncio
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
-from cyclopts.validators import Number
 
-from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.demos.limiter_screen import Frame, Screen, Told, fitting
 from sanderling.cli.demos.limiter_summary import summarise
-from sanderling.cli.options import DEFAULT, Options, expose, observe
+from sanderling.cli.options import Options, expose, observe
 from sanderling.clock import ScaledClock, SystemClock
 from sanderling.limit import Limiter
 from sanderling.observe import logs
@@ -52,24 +48,17 @@ class Show:
         screen.end([Told(summary)], msgspec.to_builtins(summary))
 
 
-def demo(
-    *,
-    seconds: Annotated[
-        float, Parameter(validator=Number(gte=1, lte=3600), help="How long to run, by the clock on the wall.")
-    ] = 40.0,
-    speed: Annotated[
-        float, Parameter(validator=Number(gte=1, lte=100), help="How many times as fast the hosts' time passes.")
-    ] = 4.0,
-    json: SummaryAsJson = False,
-    options: Options = DEFAULT,
-) -> None:
+SECONDS, SPEED = 40.0, 4.0  # how long, by the clock on the wall, and how many times as fast the hosts' time passes
+
+
+def demo_limiter(seconds: float, speed: float, options: Options, *, as_json: bool) -> None:
     """Watch the limiter learn three hosts at once: a silent quota, a queueing server, and one that fails for a while.
 
     The hosts are simulated and nothing leaves this machine. Ctrl-C ends it early, with the summary so far.
     """
     rng, clock = Random(SEED), ScaledClock(speed)
     show = Show(exhibits(seconds * speed, rng), Limiter(RULES, clock=clock, rng=rng), clock, seconds * speed)
-    screen = fitting(json=json)
+    screen = fitting(json=as_json)
     try:
         asyncio.run(_run(show, screen, options))
     except KeyboardInterrupt:

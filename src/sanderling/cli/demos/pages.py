@@ -6,15 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Annotated
-
-from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.loop import explain_end
-from sanderling.cli.options import DEFAULT, Options
-from sanderling.cli.pages.crawl import CrawlFlags, Network, crawl_folder, open_folder
+from sanderling.cli.options import Options
+from sanderling.cli.pages.crawl import RPS, CrawlFlags, Network, crawl_folder, open_folder
 from sanderling.cli.pages.ledger import ENDS
 from sanderling.cli.pages.summary import Summary, summarise
 from sanderling.cli.report_screen import fitting
@@ -36,6 +32,7 @@ from sanderling.worlds.site_weather import Weather, fair
 
 SEED = 1  # the same web each time, so that what one person sees another can look for
 NETWORK = Network(private=True)
+OUT = Path("sanderling-demo-pages")
 COMMAND = "sanderling demo pages"
 
 # Pages of each host. The largest takes half a minute at eight a second, the pace of a crawl without flags.
@@ -81,16 +78,7 @@ class Odd:
     view: HostView  # what the limiter made of it
 
 
-def demo_pages(
-    *,
-    out: Annotated[
-        Path, Parameter(help="The folder for what is crawled; one that an earlier demo made is removed first.")
-    ] = Path("sanderling-demo-pages"),
-    speed: Annotated[
-        float, Parameter(validator=Number(gte=1, lte=20), help="How many times as fast the time passes, for all.")
-    ] = 1.0,
-    options: Options = DEFAULT,
-) -> None:
+def demo_pages(out: Path, options: Options, speed: float) -> None:
     """Crawl a small simulated web over real HTTP: one of its hosts is slow, one throttles, one fails for a while."""
     make_room(out, COMMAND, "--out")
     clock: Clock = SystemClock() if speed == 1 else ScaledClock(speed)
@@ -164,7 +152,7 @@ def _failing_story(host: Odd) -> Iterator[str]:
     down, failures = DOWN_UNTIL - DOWN_FROM, host.tally.answered[500]
     yield f"{host.name} says 500 to everything for {down:g} s, soon after it is first asked."
     yield f"It was sent {count(failures, 'request')} meanwhile;"
-    yield f"a pace of {NETWORK.rps:g} a second would have sent {NETWORK.rps * down:.0f}."
+    yield f"a pace of {NETWORK.most(RPS):g} a second would have sent {NETWORK.most(RPS) * down:.0f}."
     if host.tally.answered[200] >= host.pages:
         yield f"When it was well again it was asked for the rest, and all of its {host.pages} pages are here."
 
@@ -187,7 +175,7 @@ def _adds_up(proof: Proof) -> str:
 
 def _next(summary: Summary, odd: Mapping[str, Odd]) -> Iterator[str]:
     out = shlex.quote(summary.out)
-    commands = {f"pages failed {out}": "what failed, and why", f"pages verify {out}": "the sum again, in full"}
+    commands = {f"pages failed {out}": "what failed, and why", f"verify {out}": "the sum again, in full"}
     if THROTTLING in odd:
         commands[f"why {odd[THROTTLING].view.host} --out {out}"] = "why a host is as slow as it is"
     commands["world site"] = "serve a larger web, to crawl by hand"

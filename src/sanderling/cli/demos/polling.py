@@ -4,16 +4,13 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from sanderling.apis.polled import PolledSource, Wanted
-from sanderling.cli import CommandError
-from sanderling.cli.command_line import AsJson
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import DEFAULT, Options
+from sanderling.cli.options import Options
 from sanderling.cli.polling.flags import Pace, PollFlags, Upstream
 from sanderling.cli.polling.place import Place, opened
 from sanderling.cli.polling.poll import Lateness, run_polling
@@ -55,19 +52,12 @@ class Proof:
         return not self.differ and not self.holes and self.adds_up
 
 
-def demo_polling(
-    *,
-    out: Annotated[
-        Path, Parameter(help="The folder for what is stored; one that an earlier demo made is removed first.")
-    ] = OUT,
-    json: AsJson = False,
-    options: Options = DEFAULT,
-) -> None:
+def demo_polling(out: Path, options: Options, *, as_json: bool) -> None:
     """Poll a simulated race day: two races, each asked for every 200 ms while it is flown, and nothing is lost."""
     make_room(out, COMMAND, "--out")
     mark(out, COMMAND)
     with explain_end(COMMAND, KNOWN):
-        stopped = run(_run(out, options, ScaledClock(SPEED), as_json=json))
+        stopped = run(_run(out, options, ScaledClock(SPEED), as_json=as_json))
     if stopped:
         raise KeyboardInterrupt
 
@@ -77,7 +67,7 @@ async def _run(out: Path, options: Options, clock: ScaledClock, *, as_json: bool
     day = RaceDay(SEED, demo(), began=clock.wall())
     screen = fitting(json=as_json, logs=options.log_format is not None)
     async with RaceServer(day, clock) as server:
-        flags = PollFlags(Place(out=out), Upstream(trackside=server.url(), private=True, max_rps=200.0), Pace())
+        flags = PollFlags(Place(out=out), Upstream(trackside=server.url(), private=True, rps=200.0), Pace())
         screen.note(f"A simulated race day on this machine; nothing leaves it. Time passes {SPEED:g}x.")
         ran, late = await run_polling(flags, options, clock, screen, until=lambda _: _wait_for_end(day, clock))
         # Whoever ends it early ends it in the middle of something: then the upstream has gone on.

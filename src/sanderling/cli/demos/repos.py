@@ -1,4 +1,4 @@
-"""`sanderling repos crawl --demo`: a real crawl, over real HTTP, of a small fleet on this machine, then proof of it."""
+"""`sanderling demo repos`: a real crawl, over real HTTP, of a small fleet on this machine, then proof of it."""
 
 import asyncio
 import shlex
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.loop import explain_end
 from sanderling.cli.options import Options
@@ -17,7 +17,7 @@ from sanderling.cli.report_screen import fitting
 from sanderling.cli.repos.crawl import KNOWN, open_stores, run_crawl
 from sanderling.cli.repos.directory import FILE
 from sanderling.cli.repos.flags import Asking, Keeping
-from sanderling.cli.repos.progress import USUAL, Place
+from sanderling.cli.repos.progress import Place
 from sanderling.cli.running import Ran
 from sanderling.clock import Clock, ScaledClock
 from sanderling.extras import have
@@ -42,7 +42,7 @@ from sanderling.worlds.pds_server import FleetServer
 from sanderling.worlds.site_tally import Tally
 
 OUT = Path("sanderling-demo-repos")
-COMMAND = "sanderling repos crawl --demo"
+COMMAND = "sanderling demo repos"
 SEED = 1  # the same fleet each time, so that what one person sees another can look for
 HOSTS, REPOS = 6, 220  # healthy ones; the largest of them takes half a minute at the pace of a crawl without flags
 # Without those that take an hour to answer, or fail for ever: nobody would wait for them to be given up.
@@ -72,13 +72,12 @@ class Proof:
         return exact and not self.strangers and not self.problems
 
 
-def demo_repos(place: Place, options: Options, *, as_json: bool) -> None:
+def demo_repos(out: Path, options: Options, *, as_json: bool) -> None:
     """Serve a fleet, learn its directory, crawl it, and compare what was archived with what there is."""
-    out = OUT if place.output_dir == USUAL.output_dir else place.output_dir
-    here = Place(output_dir=out)
-    make_room(out, COMMAND, "--output-dir")
+    here = Place(out=out)
+    make_room(out, COMMAND, "--out")
     mark(out, COMMAND)
-    with explain_end("sanderling repos crawl --demo", KNOWN):
+    with explain_end(COMMAND, KNOWN):
         stopped = asyncio.run(_run(here, options, ScaledClock(SPEED), as_json=as_json))
     if stopped:
         raise KeyboardInterrupt
@@ -92,15 +91,15 @@ async def _run(place: Place, options: Options, clock: Clock, *, as_json: bool) -
         screen.note(
             f"{len(names)} simulated hosts, each a port of this machine: nothing leaves it. Time passes {SPEED:g}x."
         )
-        dids = await _learn(server.fleet.plc.origin, place.output_dir / FILE, clock)
+        dids = await _learn(server.fleet.plc.origin, place.out / FILE, clock)
         screen.note(f"{count(dids, 'DID')} learned from the simulated log of did:plc")
         transport, rules = ASKING.transport(clock), KEEPING.rules(ASKING)
         with open_stores(place, ASKING, KEEPING, screen, clock) as stores:
             ran = await run_crawl(stores, transport, rules, options, clock, screen)
             stores.segments.close()
             failed = stores.progress.view().failed
-    proof = await asyncio.to_thread(_prove, server.fleet, failed, place.output_dir)
-    screen.end(_words(ran, failed, proof, server.tallies, place.output_dir), _document(ran, proof, place.output_dir))
+    proof = await asyncio.to_thread(_prove, server.fleet, failed, place.out)
+    screen.end(_words(ran, failed, proof, server.tallies, place.out), _document(ran, proof, place.out))
     if not ran.stopped and not proof.ok:
         raise CommandError("the archive is not what it should be; please tell us")
     return ran.stopped
@@ -179,7 +178,7 @@ def _words(
     yield ""
     yield f"The archive is in {folder}. To try next:"
     yield ""
-    yield f"    sanderling repos status --output-dir {out}  # what failed, and why"
+    yield f"    sanderling status {out}  # what failed, and why"
     yield f"    sanderling repos inspect {shlex.quote(str(first))}  # what is in a segment"
     yield f"    sanderling repos replay {out} --to chdb:{out}/records  # the records as a table"
     yield "    sanderling world pds  # serve a larger fleet, to crawl by hand"

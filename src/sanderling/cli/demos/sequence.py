@@ -8,16 +8,13 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from sanderling.apis.numbered import Status
-from sanderling.cli import CommandError
-from sanderling.cli.command_line import AsJson
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.demos.folder import make_room, mark
 from sanderling.cli.loop import explain_end, run
-from sanderling.cli.options import DEFAULT, Options
+from sanderling.cli.options import Options
 from sanderling.cli.reach import KNOWN
 from sanderling.cli.report_screen import fitting
 from sanderling.cli.running import Ran
@@ -80,19 +77,12 @@ class Proof:
         return self.stored + self.later == self.raids and self.filed == self.holes and not self.strangers + self.twice
 
 
-def demo_sequence(
-    *,
-    out: Annotated[
-        Path, Parameter(help="The folder for what is stored; one that an earlier demo made is removed first.")
-    ] = OUT,
-    json: AsJson = False,
-    options: Options = DEFAULT,
-) -> None:
+def demo_sequence(out: Path, options: Options, *, as_json: bool) -> None:
     """Follow a simulated game: catch up, skip a gap, wait at the head, sit out a maintenance, and lose nothing."""
     make_room(out, COMMAND, "--out")
     mark(out, COMMAND)
     with explain_end(COMMAND, KNOWN):
-        stopped = run(_run(out, options, ScaledClock(SPEED), as_json=json))
+        stopped = run(_run(out, options, ScaledClock(SPEED), as_json=as_json))
     if stopped:
         raise KeyboardInterrupt
 
@@ -192,7 +182,7 @@ class Story:
         yield ""
         yield "To see how it stood, and what is missed; and to serve a larger game, to follow by hand:"
         yield ""
-        yield f"    sanderling sequence status --out {shlex.quote(str(out))}"
+        yield f"    sanderling status {shlex.quote(str(out))}"
         yield f"    sanderling sequence missed list --out {shlex.quote(str(out))}"
         yield "    sanderling world game"
         yield ""

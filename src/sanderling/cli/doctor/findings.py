@@ -21,7 +21,7 @@ ABSENT: State = "not installed"  # and need not be
 
 # Seconds by which the clock of another machine may be off before what we keep gets into disorder.
 MOST_SKEW = 2.0
-MIGRATE = "sanderling events migrate up"
+MIGRATE = "sanderling events migrate head"
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -136,7 +136,7 @@ def _embedded(configuration: Configuration, group: str, key: str, usual: str) ->
 
 def _folder(configuration: Configuration, group: str) -> Path | None:
     for command, settings in known().commands.items():
-        setting = settings.get("out") or settings.get("output-dir")
+        setting = settings.get("out")
         if command[0] == group and setting is not None:
             return Path(str(configuration.effective(command, setting).value)).expanduser()
     return None

@@ -153,7 +153,7 @@ def s3_refusal(what: str, place: str, doing: str, said: str) -> Finding:
     """What to say of an S3 that did not do what was asked."""
     code = found[1] if (found := _CODE.search(said)) else ""
     if code in ("NoSuchBucket", "InvalidBucketName"):
-        return Finding(what, FAIL, f"there is no bucket {place}", "make it, or name another with --bucket")
+        return Finding(what, FAIL, f"there is no bucket {place}", "make it, or name another as bucket in [events]")
     if code in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken"):
         return Finding(what, FAIL, f"bucket {place}: our keys are not known ({code})", "see AWS_SECRET_ACCESS_KEY")
     if code == "RequestTimeTooSkewed":

@@ -5,7 +5,7 @@ from cyclopts import App
 app = App(
     name="events",
     help="Turn crawled batches into rows, errors and alarms: every item of every batch in exactly one row.",
-    help_epilogue="Example:\n\n    sanderling events consume --demo",
+    help_epilogue="Example:\n\n    sanderling demo events",
 )
 app.command(
     "sanderling.cli.events.consume:consume",
@@ -15,14 +15,6 @@ app.command(
     "second stops at once; neither loses anything, nor does kill -9.\n\n"
     "Exit code 0 if it was asked to stop, 1 if it failed, 2 if it was not called as it should be, 130 after Ctrl-C.",
     help_epilogue="Example:\n\n    sanderling events consume --queue amqp://localhost/ --database postgresql://db/events",
-)
-app.command(
-    "sanderling.cli.events.status:status",
-    name="status",
-    help="Say how consuming stands: batches, items, errors by category, what waits, what is wrong.\n\n"
-    "Works beside the consumer, and changes nothing.\n\n"
-    "Exit code 0, 2 if nothing was consumed there.",
-    help_epilogue="Example:\n\n    sanderling events status",
 )
 app.command(
     "sanderling.cli.events.mode:mode",
@@ -52,82 +44,21 @@ app.command(
     "Exit code 0, 1 if something was not to be had, 2 if it was not called as it should be.",
     help_epilogue="Example:\n\n    sanderling events replay --from 2026-11-01T08:00:00Z --dry-run",
 )
-dead_app = App(
-    name="dead",
-    help="Dead letters, messages that were given up: see why, and have them tried again.",
-    help_epilogue="Example:\n\n    sanderling events dead list",
-)
-dead_app.command(
-    "sanderling.cli.events.dead:list_dead",
-    name="list",
-    help="Say which messages were given up, why, when, and after how many tries.\n\n"
-    "With --json, one object per message.\n\n"
-    "Exit code 0, 1 if the queue is not to be had, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling events dead list --limit 5",
-)
-dead_app.command(
-    "sanderling.cli.events.dead:show",
-    name="show",
-    help="Show all of a message that was given up, and what it says.\n\n"
-    "Exit code 0, 1 if it is not among the dead or the queue is not to be had, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling events dead show evt_abc123",
-)
-dead_app.command(
-    "sanderling.cli.events.dead:replay",
-    name="replay",
-    help="Have messages that were given up tried again, as if they had never failed.\n\n"
-    "Exit code 0, 1 if some are not among the dead or the queue is not to be had, 2 if it was not called as it should "
-    "be.",
-    help_epilogue="Example:\n\n    sanderling events dead replay --all",
-)
-app.command(dead_app)
-forget_app = App(
+app.command(
+    "sanderling.cli.events.forget:forget",
     name="forget",
-    help="Remove what is older than you want to keep.",
-    help_epilogue="Example:\n\n    sanderling events forget errors --older-than 90d",
-)
-forget_app.command(
-    "sanderling.cli.events.forget:errors",
-    name="errors",
-    help="Remove errors that are older than a time; posts stay.\n\n"
-    "Works beside the consumer.\n\n"
+    help="Remove what is older than you want to keep: errors, or records of which events were processed.\n\n"
+    "Works beside the consumer; rows stay. An event whose record is gone cannot be replayed, and its message, if it "
+    "comes again, is processed again.\n\n"
     "Exit code 0, 1 if the database is not to be had, 2 if it was not called as it should be.",
     help_epilogue="Example:\n\n    sanderling events forget errors --older-than 90d",
 )
-forget_app.command(
-    "sanderling.cli.events.forget:processed",
-    name="processed",
-    help="Remove records of which events were processed, and their messages; rows stay.\n\n"
-    "An event that is forgotten cannot be replayed, and its message, if it comes again, is processed again.\n\n"
-    "Exit code 0, 1 if the database is not to be had, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling events forget processed --older-than 365d",
-)
-app.command(forget_app)
-migrate_app = App(
+app.command(
+    "sanderling.cli.events.migrate:migrate_command",
     name="migrate",
-    help="Bring the tables of the database to another revision, up or down.",
-    help_epilogue="Example:\n\n    sanderling events migrate status",
+    help="Say which revisions the database has, or bring it to another one, up or down.\n\n"
+    "Without a revision it says which there are. head is the newest; base is none, and removes all tables of ours. "
+    "What a revision has added is lost on the way down: make a backup first, and not while somebody consumes.\n\n"
+    "Exit code 0, 1 if the database is not at the newest or is not to be had, 2 if it was not called as it should be.",
+    help_epilogue="Example:\n\n    sanderling events migrate head --database postgresql://db/events",
 )
-migrate_app.command(
-    "sanderling.cli.events.migrate:up",
-    name="up",
-    help="Bring the database up to the newest revision, or to one by name; one that is empty is filled with tables.\n\n"
-    "Exit code 0, 1 if the database is not to be had, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling events migrate up --database postgresql://db/events",
-)
-migrate_app.command(
-    "sanderling.cli.events.migrate:down",
-    name="down",
-    help="Bring the database down by one revision, or to one by name; --to base removes all tables of ours.\n\n"
-    "What a revision has added is lost: make a backup first. Not while somebody consumes.\n\n"
-    "Exit code 0, 1 if the database is not to be had, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling events migrate down --to 0003 --yes",
-)
-migrate_app.command(
-    "sanderling.cli.events.migrate:status",
-    name="status",
-    help="Say which revisions there are, and which of them the database has.\n\n"
-    "Exit code 0 if it is at the newest, 1 if it is not or is not to be had, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling events migrate status",
-)
-app.command(migrate_app)

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting, saying
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.flags import ConsumeFlags, Reading, Work
 from sanderling.cli.events.place import KNOWN, OWN_BODIES, OWN_LETTERS, OWN_ROWS, USUAL, Bodies, Folder, Letters, Rows
@@ -48,9 +48,6 @@ Until = Callable[[EventsSystem], Awaitable[object]]  # consuming stops when it i
 
 def consume(  # noqa: PLR0913 - flags, in groups
     *,
-    demo: Annotated[
-        bool, Parameter(negative=(), help="Make a day of simulated batches, consume them, and show what came of it.")
-    ] = False,
     drain: Annotated[
         bool, Parameter(negative=(), help="End when no message is left, instead of waiting for more.")
     ] = False,
@@ -66,12 +63,6 @@ def consume(  # noqa: PLR0913 - flags, in groups
     options: Bounded = BOUNDED,
 ) -> None:
     """Consume until Ctrl-C."""
-    if demo:
-        # Here and not at the top: the simulated crawler is nothing that consuming needs.
-        from sanderling.cli.demos.events import OUT, demo_events  # noqa: PLC0415
-
-        demo_events(out=OUT if folder == USUAL else folder.out, json=json, options=options)
-        return
     flags = ConsumeFlags(folder, rows, bodies, letters, work, serving, alerting)
     analyser = reading.analyser()
     screen = fitting(json=json, logs=options.log_format is not None)

@@ -1,32 +1,11 @@
-"""`sanderling events dead list`, `show` and `replay`: messages that were given up, why, and another try for them."""
+"""What a dead letter of events says: a message that was given up."""
 
-from sanderling.cli.command_line import AsJson
-from sanderling.cli.dead_letters import DeadLetters, Every, Key, Keys, Limit, Said
-from sanderling.cli.events.place import OWN_LETTERS, USUAL, Folder, Letters
-from sanderling.cli.reach import explained
+from sanderling.cli.dead_letters import Said
 from sanderling.events.envelopes import EnvelopeError, EventEnvelope, LegacyEnvelope, read_envelope
 
 
-def list_dead(
-    *, limit: Limit = None, json: AsJson = False, letters: Letters = OWN_LETTERS, folder: Folder = USUAL
-) -> None:
-    """Say which messages were given up, and why."""
-    explained(DeadLetters("events", letters, folder, _read).tell_all(limit, as_json=json))
-
-
-def show(key: Key, /, *, json: AsJson = False, letters: Letters = OWN_LETTERS, folder: Folder = USUAL) -> None:
-    """Show one of them, and what it says."""
-    explained(DeadLetters("events", letters, folder, _read).show(key, as_json=json))
-
-
-def replay(
-    *keys: Keys, every: Every = False, json: AsJson = False, letters: Letters = OWN_LETTERS, folder: Folder = USUAL
-) -> None:
-    """Make messages ready again, as if they had never failed."""
-    explained(DeadLetters("events", letters, folder, _read).replay(keys, every=every, as_json=json))
-
-
-def _read(body: bytes) -> Said | str:
+def read(body: bytes) -> Said | str:
+    """What a body says, or why it cannot be read."""
     try:
         envelope = read_envelope(body)
     except EnvelopeError as error:

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import again
 from sanderling.cli.events.onward import Onward
 from sanderling.cli.events.place import Bodies, Folder, Letters, Rows

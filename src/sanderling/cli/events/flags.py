@@ -7,9 +7,10 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, OWN_ROWS, Bodies, Folder, Letters, Rows
+from sanderling.cli.flags import SETTING
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.events.analysis.analyse import Analyser
 from sanderling.events.analysis.intent import load_intents
@@ -37,31 +38,31 @@ class Work:
     batches: Annotated[int, Parameter(validator=Number(gte=1, lte=1000))] = 5
     """Batches that are processed at once."""
 
-    prefetch: Annotated[int, Parameter(validator=Number(gte=1, lte=1000))] = 1
+    prefetch: Annotated[int, Parameter(validator=Number(gte=1, lte=1000)), SETTING] = 1
     """Messages that a server hands out for each of these in advance."""
 
-    pool: Annotated[int | None, Parameter(validator=Number(gte=1, lte=1000))] = None
+    pool: Annotated[int | None, Parameter(validator=Number(gte=1, lte=1000)), SETTING] = None
     """Connections to PostgreSQL that write; by default one for each batch, and one more."""
 
-    read_pool: Annotated[int, Parameter(validator=Number(gte=1, lte=1000))] = 4
+    read_pool: Annotated[int, Parameter(validator=Number(gte=1, lte=1000)), SETTING] = 4
     """Connections to PostgreSQL for those who look."""
 
-    max_object: Annotated[int, Parameter(validator=Number(gte=1, lte=4096))] = 32
+    max_object: Annotated[int, Parameter(validator=Number(gte=1, lte=4096)), SETTING] = 32
     """Megabytes that an object may have as it is stored."""
 
-    max_batch: Annotated[int, Parameter(validator=Number(gte=1, lte=4096))] = 32
+    max_batch: Annotated[int, Parameter(validator=Number(gte=1, lte=4096)), SETTING] = 32
     """Megabytes that it may have once it is unpacked."""
 
-    max_comments: Annotated[int, Parameter(validator=Number(gte=1, lte=1_000_000))] = USUAL.comments
+    max_comments: Annotated[int, Parameter(validator=Number(gte=1, lte=1_000_000)), SETTING] = USUAL.comments
     """Comments that an item may have; one with more is an error."""
 
-    max_rows: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000_000))] = USUAL.rows
+    max_rows: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000_000)), SETTING] = USUAL.rows
     """Rows that a batch may become: posts, comments and errors; beyond that its largest items are errors."""
 
-    max_memory: Annotated[int, Parameter(validator=Number(gte=1, lte=1_048_576))] = 256
+    max_memory: Annotated[int, Parameter(validator=Number(gte=1, lte=1_048_576)), SETTING] = 256
     """Megabytes that all batches in hand may take, about; beyond that they wait for each other."""
 
-    tries: Annotated[int, Parameter(validator=Number(gte=0, lte=1000))] = 10
+    tries: Annotated[int, Parameter(validator=Number(gte=0, lte=1000)), SETTING] = 10
     """How often a message comes back whose batch is not there, or not complete, before it is given up."""
 
     def rules(self, bodies: Bodies, letters: Letters) -> ConsumeRules:
@@ -83,7 +84,7 @@ class Work:
         number = self.batches * self.prefetch
         if number > MOST_PREFETCH:
             found = f"{self.prefetch:,} for each of {self.batches:,} batches are {number:,} messages"
-            raise CommandError(f"--prefetch: {found}, expected at most {MOST_PREFETCH:,}", code=2)
+            raise CommandError(f"prefetch: {found}, expected at most {MOST_PREFETCH:,}", code=2)
         return number
 
     @property
@@ -97,22 +98,22 @@ class Work:
 class Reading:
     """What posts are read with."""
 
-    model: Path | None = None
+    model: Annotated[Path | None, SETTING] = None
     """An ONNX model of sentiment, with vocab.txt and, if it has them, bpe.codes beside it; by default a lexicon."""
 
-    lexicon: Path | None = None
+    lexicon: Annotated[Path | None, SETTING] = None
     """A lexicon instead of ours."""
 
-    intents: Path | None = None
+    intents: Annotated[Path | None, SETTING] = None
     """What tells one intent from the other, instead of ours."""
 
-    aspects: Path | None = None
+    aspects: Annotated[Path | None, SETTING] = None
     """Which words belong to which aspect, instead of ours."""
 
     def analyser(self) -> Analyser:
         """What reads posts. Raises CommandError."""
         if self.model is not None and self.lexicon is not None:
-            raise CommandError("--model and --lexicon: expected one of them", code=2)
+            raise CommandError("model and lexicon: expected one of them", code=2)
         try:
             return Analyser(self._model(), load_intents(self.intents), load_aspects(self.aspects))
         except (ListError, ModelError) as error:

@@ -1,37 +1,49 @@
-"""`sanderling events forget errors` and `processed`: what is older than people want to keep."""
+"""`sanderling events forget`: what is older than people want to keep."""
 
 import json as jsonlib
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.events.migrate import where
 from sanderling.cli.events.place import OWN_ROWS, USUAL, Folder, Rows
-from sanderling.cli.events.times import read_age, written
 from sanderling.cli.reach import explained
+from sanderling.cli.times import read_age, written
 from sanderling.clock import SystemClock
 from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
 from sanderling.words import count, printable
 
-Age = Annotated[str, Parameter(help="How old, such as 30m, 12h, 90d or 2w; at least a minute.")]
+Age = Annotated[
+    str | None,
+    Parameter(help="How old, such as 30m, 12h, 90d or 2w, at least a minute; by default 90d, of processed 365d."),
+]
 Forget = Callable[[AnalyticsStore, float], Awaitable[int]]  # removes some that are older, and says how many
+KINDS: dict[str, tuple[str, Forget, str]] = {
+    "errors": ("90d", lambda store, before: store.forget_errors(before), "error"),
+    "processed": ("365d", lambda store, before: store.forget_events(before), "processed event"),
+}
 
 
-def errors(*, older_than: Age = "90d", json: AsJson = False, rows: Rows = OWN_ROWS, folder: Folder = USUAL) -> None:
-    """Remove errors."""
-    before = _before(older_than)
-    number = explained(_forget(lambda store, before: store.forget_errors(before), before, rows, folder))
-    _tell(number, "error", before, as_json=json)
-
-
-def processed(*, older_than: Age = "365d", json: AsJson = False, rows: Rows = OWN_ROWS, folder: Folder = USUAL) -> None:
-    """Remove records of events that were processed."""
-    before = _before(older_than)
-    number = explained(_forget(lambda store, before: store.forget_events(before), before, rows, folder))
-    _tell(number, "processed event", before, as_json=json)
+def forget(
+    what: Annotated[
+        Literal["errors", "processed"],
+        Parameter(help="errors: what could not be read. processed: which events were processed, and their messages."),
+    ],
+    /,
+    *,
+    older_than: Age = None,
+    json: AsJson = False,
+    rows: Rows = OWN_ROWS,
+    folder: Folder = USUAL,
+) -> None:
+    """Remove errors, or records of events that were processed."""
+    usual, forgets, noun = KINDS[what]
+    before = SystemClock().wall() - read_age("--older-than", older_than or usual)
+    number = explained(_forget(forgets, before, rows, folder))
+    _tell(number, noun, before, as_json=json)
 
 
 def known(rows: Rows, folder: Folder) -> None:
@@ -39,10 +51,6 @@ def known(rows: Rows, folder: Folder) -> None:
     if not rows.there(folder):
         choose = "choose another folder with --out" if rows.database is None else "choose another with --database"
         raise CommandError(printable(f"nothing was consumed yet: there is no {where(rows, folder)}; {choose}"), code=2)
-
-
-def _before(older_than: str) -> float:
-    return SystemClock().wall() - read_age("--older-than", older_than)
 
 
 async def _forget(forget: Forget, before: float, rows: Rows, folder: Folder) -> int:

@@ -1,4 +1,4 @@
-"""`sanderling events migrate up`, `down` and `status`: revisions of the database, and the way between them."""
+"""`sanderling events migrate`: revisions of the database, and the way between them."""
 
 import json as jsonlib
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.place import OWN_ROWS, USUAL, Folder, Rows
 from sanderling.cli.reach import explained, reached
@@ -17,6 +17,8 @@ from sanderling.stores.analytics_migrate import status as revisions_of
 from sanderling.words import count, printable
 
 BASE, NEWEST = "base", "head"
+HEIGHTS = {BASE: 0, **{name: place for place, name in enumerate(REVISIONS, 1)}, NEWEST: len(REVISIONS)}
+APPLIED, UNDONE = "applied", "undone"
 
 
 class Moved(NamedTuple):
@@ -27,43 +29,33 @@ class Moved(NamedTuple):
     steps: Sequence[Revision]
 
 
-def up(
-    *,
-    to: Annotated[str, Parameter(help="The revision, as `migrate status` shows them; head is the newest.")] = NEWEST,
-    json: AsJson = False,
-    rows: Rows = OWN_ROWS,
-    folder: Folder = USUAL,
-) -> None:
-    """Bring the database up."""
-    _check(to, NEWEST)
-    moved = explained(_up(to, rows, folder))
-    _tell(moved, "applied", where(rows, folder), as_json=json)
-
-
-def down(
-    *,
+def migrate_command(
     to: Annotated[
-        str | None,
-        Parameter(help="The revision, as `migrate status` shows them; base is none. One below the present by default."),
+        str | None, Parameter(help="The revision: head is the newest, base is none; without one, say which there are.")
     ] = None,
-    yes: Annotated[bool, Parameter(negative=(), help="Really do it.")] = False,
+    /,
+    *,
+    yes: Annotated[bool, Parameter(negative=(), help="Really go down, and lose what was added.")] = False,
     json: AsJson = False,
     rows: Rows = OWN_ROWS,
     folder: Folder = USUAL,
 ) -> None:
-    """Bring the database down."""
-    if to is not None:
-        _check(to, BASE)
-    moved = explained(_down(to, rows, folder, yes=yes))
-    _tell(moved, "undone", where(rows, folder), as_json=json)
+    """Say where the database is, or bring it elsewhere."""
+    if to is None:
+        _tell_status(rows, folder, as_json=json)
+        return
+    if to not in HEIGHTS:
+        raise CommandError(f"{to[:40]!r} is no revision, expected one of {', '.join(HEIGHTS)}", code=2)
+    moved, done = explained(_move(to, rows, folder, yes=yes))
+    _tell(moved, done, where(rows, folder), as_json=json)
 
 
-def status(*, json: AsJson = False, rows: Rows = OWN_ROWS, folder: Folder = USUAL) -> None:
+def _tell_status(rows: Rows, folder: Folder, *, as_json: bool) -> None:
     """Say which revisions there are, and which the database has."""
     found = explained(_revisions(rows, folder))
     at = _name(_height(found))
-    place, way = where(rows, folder), again("events migrate up", folder, rows)
-    if json:
+    place, way = where(rows, folder), again("events migrate head", folder, rows)
+    if as_json:
         listed = [each._asdict() for each in found]
         print(jsonlib.dumps({"at": at, "head": HEAD, "revisions": listed}))
     else:
@@ -74,36 +66,29 @@ def status(*, json: AsJson = False, rows: Rows = OWN_ROWS, folder: Folder = USUA
         raise CommandError(printable(f"{place} {there}; bring it up: {way}"))
 
 
-async def _up(to: str, rows: Rows, folder: Folder) -> Moved:
+async def _move(to: str, rows: Rows, folder: Folder, *, yes: bool) -> tuple[Moved, str]:
+    """Go there, up or down; what was done, and how that is called."""
+    there = HEIGHTS[to]
+    if to == BASE and not rows.there(folder):
+        raise CommandError(printable(f"there is no {where(rows, folder)}; choose another, see --help"), code=2)
     found = await _revisions(rows, folder)
-    here, there = _height(found), len(REVISIONS) if to == NEWEST else REVISIONS.index(to) + 1
+    here = _height(found)
     if there < here:
-        way = again("events migrate down --to", to, folder, rows)
-        raise CommandError(_misled(rows, folder, here, f"above {to}", way), code=2)
+        return Moved(_name(here), _name(there), await _down(found[there:here][::-1], to, rows, folder, yes=yes)), UNDONE
     if there > here:
         if rows.database is None:
             folder.made()
         await _reach(rows, folder, to)
-    return Moved(_name(here), _name(there), found[here:there])
+    return Moved(_name(here), _name(there), found[here:there]), APPLIED
 
 
-async def _down(to: str | None, rows: Rows, folder: Folder, *, yes: bool) -> Moved:
-    if not rows.there(folder):
-        raise CommandError(printable(f"there is no {where(rows, folder)}; choose another, see --help"), code=2)
-    found = await _revisions(rows, folder)
-    here = _height(found)
-    there = max(0, here - 1) if to is None else 0 if to == BASE else REVISIONS.index(to) + 1
-    if there > here:
-        way = again("events migrate up --to", to, folder, rows)
-        raise CommandError(_misled(rows, folder, here, f"below {to}", way), code=2)
-    undone = found[there:here][::-1]
-    if undone and not yes:
+async def _down(undone: list[Revision], to: str, rows: Rows, folder: Folder, *, yes: bool) -> list[Revision]:
+    if not yes:
         lost = "".join(f"\n    {each.name}  {each.what}" for each in undone)
         what = f"this undoes {count(len(undone), 'revision')} of {where(rows, folder)}, and loses what each has added:"
         raise CommandError(f"{printable(what)}\n{lost}\n\nMake a backup, then say --yes as well.", code=2)
-    if undone:
-        await _reach(rows, folder, _name(there) or BASE)
-    return Moved(_name(here), _name(there), undone)
+    await _reach(rows, folder, to)
+    return undone
 
 
 async def _reach(rows: Rows, folder: Folder, target: str) -> None:
@@ -119,11 +104,6 @@ async def _revisions(rows: Rows, folder: Folder) -> list[Revision]:
     return await reached("--database", rows.database, lambda: revisions_of(url))
 
 
-def _check(to: str, also: str) -> None:
-    if to not in (also, *REVISIONS):
-        raise CommandError(f"--to is {to[:40]!r}, expected {also} or one of {', '.join(REVISIONS)}", code=2)
-
-
 def _height(found: Sequence[Revision]) -> int:
     """How many revisions the database has."""
     return sum(each.applied for each in found)
@@ -136,11 +116,6 @@ def _name(height: int) -> str | None:
 def where(rows: Rows, folder: Folder) -> str:
     """The database, as it may be shown."""
     return str(folder.out / DATABASE) if rows.database is None else redact_url(rows.database)
-
-
-def _misled(rows: Rows, folder: Folder, here: int, side: str, way: str) -> str:
-    """What to say to somebody who goes up to get down, or down to get up."""
-    return printable(f"{where(rows, folder)} is at revision {_name(here) or 'none'}, which is {side}; use: {way}")
 
 
 def _tell(moved: Moved, done: str, where: str, *, as_json: bool) -> None:

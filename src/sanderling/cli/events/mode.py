@@ -8,10 +8,10 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.place import USUAL, Folder
-from sanderling.cli.events.times import written
+from sanderling.cli.times import written
 from sanderling.clock import SystemClock
 from sanderling.events.modes import FILE, LEGACY, NEW, Modes, modes_from, read_modes, write_modes
 from sanderling.events.status import published

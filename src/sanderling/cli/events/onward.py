@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
-from sanderling.cli.command_line import flags
+from sanderling.cli.flags import SETTING
 from sanderling.clock import Clock
 
 if TYPE_CHECKING:
@@ -33,16 +32,16 @@ class Onward:
     events_job: str | None = None
     """Hand what is found on to `sanderling events`, as results of this job."""
 
-    events_project: str = ""
+    events_project: Annotated[str, SETTING] = ""
     """The project; by default the one that the id of the job names."""
 
-    events_brand: str = ""
+    events_brand: Annotated[str, SETTING] = ""
     """The brand that is searched for."""
 
-    events_keyword: str = ""
+    events_keyword: Annotated[str, SETTING] = ""
     """The keyword that is searched for."""
 
-    events_out: Path = Path("events")
+    events_out: Annotated[Path, SETTING] = Path("events")
     """The folder of events, unless SANDERLING_EVENTS_DATABASE, _OBJECTS and _QUEUE name servers."""
 
     def check(self) -> None:
@@ -51,8 +50,6 @@ class Onward:
             from sanderling.cli.events.feed import source  # noqa: PLC0415 - see above
 
             source(self, "web")
-        elif first := next(flags(self), None):
-            raise CommandError(f"{first} goes with --events-job, which is not given", code=2)
 
     @asynccontextmanager
     async def pages(self, clock: Clock, say: Say) -> AsyncIterator["EventsHandOver[bytes] | None"]:

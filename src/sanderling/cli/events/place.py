@@ -14,7 +14,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.flags import SETTING
 from sanderling.cli.letters import QueueFlags
 from sanderling.cli.reach import Say, reached
 from sanderling.clock import Clock
@@ -30,6 +31,7 @@ from sanderling.stores.queue import Binding, QueueError, WholeQueue
 from sanderling.stores.topic import Topic
 from sanderling.words import printable
 
+ROWS_FILE = DATABASE
 KNOWN = (FolderError, QueueError, AnalyticsError, ObjectError)  # what may be wrong with these places
 
 
@@ -87,7 +89,7 @@ class Bodies:
     objects: Annotated[str | None, Parameter(env_var="SANDERLING_EVENTS_OBJECTS")] = None
     """Where batches are: file:FOLDER, s3+http://key:secret@host:9000 or s3:; by default objects in the folder."""
 
-    bucket: str = "crawl-results"
+    bucket: Annotated[str, SETTING] = "crawl-results"
     """The bucket for batches, and of a path that names none."""
 
     @asynccontextmanager
@@ -112,13 +114,13 @@ class Letters(QueueFlags):
     queue: Annotated[str | None, Parameter(env_var="SANDERLING_EVENTS_QUEUE")] = None
     """Where the queue is: sqlite:FOLDER or amqp://…; by default a file in the folder."""
 
-    queue_name: str = QUEUE
+    queue_name: Annotated[str, SETTING] = QUEUE
     """What it is called there."""
 
-    exchange: str = EVENTS_EXCHANGE
+    exchange: Annotated[str, SETTING] = EVENTS_EXCHANGE
     """The topic exchange that crawlers publish to; a server only."""
 
-    routing_key: str = EVENT_TYPE
+    routing_key: Annotated[str, SETTING] = EVENT_TYPE
     """Under which routing key they do."""
 
     @property

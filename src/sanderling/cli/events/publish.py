@@ -18,7 +18,7 @@ from cyclopts.validators import Number
 from rich.console import Console
 from rich.text import Text
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.place import (
     KNOWN,

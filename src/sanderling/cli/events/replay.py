@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple, Self
 from cyclopts import Parameter
 from rich.console import Console
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.forget import known
 from sanderling.cli.events.place import (
@@ -29,8 +29,8 @@ from sanderling.cli.events.place import (
     Letters,
     Rows,
 )
-from sanderling.cli.events.times import read_time, written
 from sanderling.cli.reach import explained
+from sanderling.cli.times import read_time, written
 from sanderling.clock import SystemClock
 from sanderling.events.outbox import OutboxSender
 from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, EventFilter, OutboxMessage, Replayable
@@ -88,7 +88,7 @@ def replay(
     """Have events processed again."""
     chosen = which.chosen(SystemClock().wall())
     if why := unfit(OutboxMessage(exchange=letters.exchange, routing_key=letters.routing_key, body=b"")):
-        raise CommandError(printable(f"--exchange, --routing-key: a message to there {why}"), code=2)
+        raise CommandError(printable(f"exchange, routing-key: a message to there {why}"), code=2)
     known(rows, folder)
     if dry_run:
         found = explained(_counted(chosen, rows, folder))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, OWN_ROWS, USUAL, Bodies, Folder, Letters, Rows
 from sanderling.clock import Clock
 from sanderling.events.outbox import OutboxSender
@@ -22,7 +22,7 @@ HARMLESS = (
     ("--brand", "brand_name", ""),
     ("--keyword", "keyword", ""),
     ("--task-type", "task_type", ""),
-    ("--bucket", "bucket", "bucket"),
+    ("bucket", "bucket", "bucket"),
 )
 
 

@@ -59,7 +59,7 @@ def words(flags: ConsumeFlags, last: EventsStatus, onward: str) -> Iterator[str]
         yield ""
         yield "Why they were given up, and how to try again:"
         yield ""
-        yield f"    {command_line.again('events dead list', flags.folder, flags.letters)}"
+        yield f"    {command_line.again('dead list', flags.folder.out, flags.letters)}"
     yield ""
     yield "Go on with:"
     yield ""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.jobs.job import Job, JobError
 from sanderling.words import printable
 

@@ -12,13 +12,14 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
 from sanderling.cli import loop as event_loop
 from sanderling.cli.client import make_transport
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
+from sanderling.cli.flags import Patient
 from sanderling.cli.jobs.load import load_job, read_arguments
 from sanderling.cli.jobs.summary import JobSummary, summarise, words
-from sanderling.cli.limits import Law, make_limiter
+from sanderling.cli.limits import make_limiter
 from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
@@ -46,34 +47,19 @@ SHOWN = 100  # hosts that a screen chooses from, four times a second
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class Asking(Patient):
     """How hosts are asked. A command takes one as `*, asking: Asking = USUAL`."""
-
-    rps: Annotated[float | None, Parameter(validator=Number(gt=0, lte=1e6))] = None
-    """Requests a second to each host at most; by default what the job says, or 8."""
-
-    pace: Law = "governor"
-    """How the pace of a host is found: governor learns what it allows; aimd is the plain law, to compare with."""
-
-    patience: Annotated[float, Parameter(validator=Number(gt=0))] = 600.0
-    """Seconds to wait for a host that answers no more."""
 
     cache: Path | None = None
     """A folder for good answers: what is in it is not asked for again. For work on a job, one folder per account."""
 
-    contact: str | None = None
-    """Where a host's owner can reach you: https://… or mailto:…"""
-
-    private: Annotated[bool, Parameter(negative=())] = False
-    """Allow your own machine and network, which are refused otherwise."""
-
-    def most(self, job: Job) -> float:
-        """Requests a second to each host at most."""
-        return self.rps or job.rps or RPS
+    def most_of(self, job: Job) -> float:
+        """Requests a second to each host of a job at most; by default what it says."""
+        return self.most(job.rps or RPS)
 
     def transport(self, job: Job) -> Transport[Http]:
         """The client and the limiter that go with the job and the flags. Raises CommandError."""
-        most = self.most(job)
+        most = self.most_of(job)
         limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace))
         return make_transport(http_rules(most), limiter, BODIES, self.contact, private=self.private)
 
@@ -175,7 +161,7 @@ async def run_folder(  # noqa: PLR0913 - what a job is run with
     with ThreadPoolExecutor(1, "folder") as thread, Watchdog(folder.path, LONGEST) as dog:
         executor = desk_in(thread)
         tools = JobTools(transport.http, transport.limiter, clock, executor, transport.memory, dog, cache)
-        rules = EngineRules(per_host=connections_for(asking.most(job)), patience=asking.patience)
+        rules = EngineRules(per_host=connections_for(asking.most_of(job)), patience=asking.patience)
         job_run = JobRun(job, folder, hosts_of(job), tools, rules)
         started = clock.now()
 

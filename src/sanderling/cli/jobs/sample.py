@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sanderling.cli import CommandError
 from sanderling.cli import loop as event_loop
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.jobs.run import Asking, exit_with, open_folder, run_folder
 from sanderling.cli.jobs.summary import JobSummary, summarise
 from sanderling.cli.options import Options

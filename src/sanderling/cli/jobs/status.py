@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.pages.summary import by_reason, reasons
 from sanderling.cli.published_words import tell
 from sanderling.cli.report_words import line, report_lines

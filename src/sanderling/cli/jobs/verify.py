@@ -1,18 +1,12 @@
-"""`sanderling verify`: prove that a job lost nothing and kept nothing twice."""
+"""`sanderling verify` of a job: prove that a job lost nothing and kept nothing twice."""
 
 import json as jsonlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from sanderling.cli import CommandError
-from sanderling.cli.command_line import AsJson
-from sanderling.jobs.folder import FRONTIER
+from sanderling.cli.command_error import CommandError
 from sanderling.jobs.verify import JobProof, verify_job
-from sanderling.pages.earlier import LEDGER
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.words import count, printable
@@ -21,35 +15,19 @@ from sanderling.words import count, printable
 ENDS = (End.FETCHED, End.FAILED, End.LEFT_OUT, End.WAITING)
 
 
-def verify(
-    folder: Annotated[Path, Parameter(help="The folder of a job.")],
-    /,
-    *,
-    json: AsJson = False,
-) -> None:
+def prove_job(folder: Path, *, as_json: bool) -> None:
     """Compare the records of a job with its frontier, and say what came of it."""
-    check_job(folder)
     try:
         proof = verify_job(folder)
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
-    if json:
+    if as_json:
         print(jsonlib.dumps(_as_json(folder, proof)))
     else:
         for line in _words(folder, proof):
             print(printable(line))
     if not proof.ok:
         sys.exit(1)
-
-
-def check_job(folder: Path) -> None:
-    """Raise CommandError where no job has begun."""
-    if (folder / FRONTIER).is_file() and not (folder / LEDGER).is_file():
-        return
-    found = f"it has no {FRONTIER}" if folder.is_dir() else "it is a file" if folder.exists() else "it is not there"
-    if (folder / LEDGER).is_file():
-        found = f"it is a crawl of pages; try: sanderling pages verify {folder}"
-    raise CommandError(printable(f"{folder} is no folder of a job: {found}"), code=2)
 
 
 def _as_json(folder: Path, proof: JobProof) -> dict[str, object]:

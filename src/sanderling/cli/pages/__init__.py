@@ -19,22 +19,6 @@ app.command(
     help_epilogue="Example:\n\n    sanderling pages crawl https://example.org/ --out example --depth 3",
 )
 app.command(
-    "sanderling.cli.pages.status:status",
-    name="status",
-    help="Say how a crawl stands: pages, what waits, what failed and why, which hosts are slow.\n\n"
-    "Works beside a crawl that is running, and changes nothing.\n\n"
-    "Exit code 0, 1 if the ledger cannot be read, 2 if no crawl has begun there.",
-    help_epilogue="Example:\n\n    sanderling pages status example",
-)
-app.command(
-    "sanderling.cli.pages.ledger:prove",
-    name="verify",
-    help="Prove that every URL of a crawl is accounted for, once.\n\n"
-    "Compares the ledger with the rows and files. Works beside a crawl that is running, and changes nothing.\n\n"
-    "Exit code 0 if all adds up, 1 if not, 2 if the folder holds no crawl.",
-    help_epilogue="Example:\n\n    sanderling pages verify example",
-)
-app.command(
     "sanderling.cli.pages.ledger:failed",
     name="failed",
     help="Say what failed and why; with --retry, ask for it again.\n\n"

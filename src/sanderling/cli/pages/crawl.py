@@ -12,12 +12,13 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
 from sanderling.cli.client import make_transport
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import listing
-from sanderling.cli.limits import Law, make_limiter
+from sanderling.cli.flags import Patient
+from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.pages.summary import summarise, words
@@ -45,36 +46,23 @@ from sanderling.stores.frontier_rows import End
 
 NO_PARQUET = missing("pyarrow", "Parquet")
 UNFINISHED = 3  # the exit code if URLs still wait: their hosts did not answer, or the crawl was drained
+RPS = 8.0  # to each host at most
 SHOWN = 100  # hosts that a screen chooses from, four times a second
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class Network(Patient):
     """How hosts are asked. A command takes one as `*, network: Network = USUAL`."""
-
-    rps: Annotated[float, Parameter(validator=Number(gt=0, lte=1e6))] = 8.0
-    """Requests a second to each host at most."""
-
-    pace: Law = "governor"
-    """How the pace of a host is found: governor learns what it allows; aimd is the plain law, to compare with."""
-
-    patience: Annotated[float, Parameter(validator=Number(gt=0))] = 600.0
-    """Seconds to wait for a host that answers no more."""
 
     leave_out: Path | None = None
     """A file of URLs, beginnings of URLs and hosts that are never asked for, one per line."""
 
-    contact: str | None = None
-    """Where a host's owner can reach you: https://… or mailto:…"""
-
-    private: Annotated[bool, Parameter(negative=())] = False
-    """Allow your own machine and network, which are refused otherwise."""
-
     def transport(self, clock: Clock | None = None) -> Transport[Http]:
         """The client and the limiter that go with the flags. Raises CommandError."""
-        limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(self.rps), strategy=self.pace), clock)
-        return make_transport(http_rules(self.rps), limiter, BODIES, self.contact, private=self.private, clock=clock)
+        most = self.most(RPS)
+        limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace), clock)
+        return make_transport(http_rules(most), limiter, BODIES, self.contact, private=self.private, clock=clock)
 
 
 USUAL = Network()
@@ -104,7 +92,7 @@ class CrawlFlags:
         """The rules that go with the flags. Raises CommandError."""
         network = self.network
         listed = None if network.leave_out is None else listing("--leave-out", network.leave_out, LeaveOut.read)
-        per_host = connections_for(network.rps)
+        per_host = connections_for(network.most(RPS))
         return CrawlRules(per_host=per_host, max_pages=self.max_pages, patience=network.patience, leave_out=listed)
 
     def again(self, folder: CrawlFolder) -> str:

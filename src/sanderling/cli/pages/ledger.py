@@ -1,4 +1,4 @@
-"""`sanderling pages verify` and `sanderling pages failed`: what the folder of a crawl says of itself."""
+"""`sanderling verify` of a crawl of pages, and `sanderling pages failed`: what the folder of a crawl says of itself."""
 
 import json as jsonlib
 import sys
@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.options import DEFAULT, Options
@@ -20,6 +20,7 @@ from sanderling.cli.pages.summary import FAULTS, by_reason, hosts_aside, meaning
 from sanderling.clock import SystemClock
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.verify import Proof, verify
+from sanderling.redact import redact_url
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_rows import End, Failed, Fault
@@ -32,14 +33,14 @@ EXAMPLES = 3  # URLs shown for each reason
 Folder = Annotated[Path, Parameter(help="The folder of a crawl.")]
 
 
-def prove(folder: Folder, /, *, json: AsJson = False) -> None:
+def prove_crawl(folder: Path, *, as_json: bool) -> None:
     """Compare the ledger of a crawl with its rows and files, and say what came of it."""
     check_crawl(folder)
     try:
         proof = verify(folder)
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
-    if json:
+    if as_json:
         print(jsonlib.dumps(_as_json(folder, proof)))
     else:
         for line in _table(folder, proof):
@@ -155,7 +156,7 @@ def _grouped(folder: Path, failures: Iterable[Failed], retry: str) -> Iterator[s
 
 def _example(failed: Failed) -> str:
     asked = count(failed.requests, "request") if failed.requests > 1 else ""
-    return printable("  ".join(part for part in (failed.url, failed.detail, asked) if part))
+    return printable("  ".join(part for part in (redact_url(failed.url), failed.detail, asked) if part))
 
 
 def _as_json(folder: Path, proof: Proof) -> dict[str, object]:

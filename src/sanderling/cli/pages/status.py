@@ -1,20 +1,16 @@
-"""`sanderling pages status`: how a crawl of documents stands, beside it or after it."""
+"""`sanderling status` of a crawl of pages: how a crawl of documents stands, beside it or after it."""
 
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-from cyclopts import Parameter
 
-from sanderling.cli import CommandError
-from sanderling.cli.command_line import AsJson
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.pages.summary import FAULTS, by_reason, reasons
 from sanderling.cli.published_words import tell
 from sanderling.cli.report_words import line, report_lines
-from sanderling.cli.why import crawls_in
 from sanderling.clock import SystemClock
 from sanderling.pages.earlier import LEDGER
 from sanderling.pages.report import report
@@ -46,19 +42,10 @@ class Kept(msgspec.Struct, frozen=True):
     failed_by_fault: dict[Fault, int] = {}  # those that failed: item, host or us
 
 
-def status(
-    folder: Annotated[
-        Path | None,
-        Parameter(help="The folder of the crawl; by default this one, or of those directly in it the freshest."),
-    ] = None,
-    /,
-    *,
-    json: AsJson = False,
-) -> None:
-    """Say how the crawl of a folder stands."""
-    folder = folder or _freshest()
+def show_crawl(folder: Path, *, as_json: bool) -> None:
+    """Print how the crawl of a folder stands. Raises CommandError."""
     kept, found, wall = kept_in(folder), published(folder), SystemClock().wall()
-    tell(f"The crawl in {folder}", found, wall, words(kept, found, wall), as_json=json, kept=kept)
+    tell(f"The crawl in {folder}", found, wall, words(kept, found, wall), as_json=as_json, kept=kept)
 
 
 def check_crawl(folder: Path) -> None:
@@ -66,18 +53,6 @@ def check_crawl(folder: Path) -> None:
     if not (folder / LEDGER).is_file():
         found = f"it has no {LEDGER}" if folder.is_dir() else "it is a file" if folder.exists() else "it is not there"
         raise CommandError(f"{folder} is no crawl: {found}", code=2)
-
-
-def _freshest() -> Path:
-    """The folder that is meant where none is named. Raises CommandError."""
-    if Path(LEDGER).is_file():
-        return Path()
-    crawls = [each for each in crawls_in(None) if isinstance(each.status, Status)]
-    found = max(crawls, key=lambda each: each.status.wall, default=None)
-    if found is None:
-        message = "no crawl of pages has begun here or in the folders directly below; name its folder, or begin:"
-        raise CommandError(f"{message} sanderling pages crawl https://example.org/ --out example", code=2)
-    return found.folder
 
 
 def kept_in(folder: Path) -> Kept:

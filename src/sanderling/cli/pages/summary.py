@@ -212,7 +212,7 @@ def _next(summary: Summary) -> Iterator[str]:
         yield "What failed and why, and how to ask for it again:"
         yield from _indented(f"sanderling pages failed {out}", summary.retry)
     yield "Proof that every URL is accounted for:"
-    yield from _indented(f"sanderling pages verify {out}")
+    yield from _indented(f"sanderling verify {out}")
 
 
 def _indented(*lines: str) -> Iterator[str]:

@@ -5,31 +5,18 @@ from cyclopts import App
 app = App(
     name="polling",
     help="Keep live documents fresh, each at its own pace, and tell who asks what changed.",
-    help_epilogue="Example:\n\n    sanderling polling run --demo",
+    help_epilogue="Example:\n\n    sanderling demo polling",
 )
 app.command(
     "sanderling.cli.polling.poll:run",
     name="run",
     help="Poll live documents: the whole every ten seconds, what is live five times a second.\n\n"
     "Run it again to go on. The first Ctrl-C lets what is under way come to its end, the second stops at once; neither "
-    "loses a change, nor does kill -9. What happens is said in words, or, with --log-format, logged.\n\n"
-    "Exit code 0 if it was asked to stop, 1 if it failed, 2 if it was not called as it should be, 130 after Ctrl-C.",
+    "loses a change, nor does kill -9. With --once it fetches all that there is once, and ends. What happens is said "
+    "in words, or, with log-format set, logged.\n\n"
+    "Exit code 0 if it was asked to stop or all was fetched, 1 if it failed, 2 if it was not called as it should be, "
+    "130 after Ctrl-C.",
     help_epilogue="Example:\n\n    sanderling polling run --trackside http://192.168.1.7:8080 --private --port 8090",
-)
-app.command(
-    "sanderling.cli.polling.poll:full",
-    name="full",
-    help="Find out what there is, fetch all of it once, and end.\n\n"
-    "Exit code 0 if all was fetched, 1 if some was not, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling polling full --trackside http://192.168.1.7:8080 --private",
-)
-app.command(
-    "sanderling.cli.polling.status:status",
-    name="status",
-    help="Say how polling stands: who is live, how punctual it is, what is wrong.\n\n"
-    "Works beside the polling, and changes nothing.\n\n"
-    "Exit code 0, 2 if nothing was polled there.",
-    help_epilogue="Example:\n\n    sanderling polling status",
 )
 app.command(
     "sanderling.cli.polling.targets:targets",
@@ -40,36 +27,14 @@ app.command(
     help_epilogue="Example:\n\n    sanderling polling targets --live",
 )
 app.command(
-    "sanderling.cli.polling.admin:pause",
-    name="pause",
-    help="Stop polling a target, or all of a kind, until it is resumed.\n\n"
-    "Whoever polls hears of it within a second. Discovery leaves it alone.\n\n"
-    "Exit code 0, 1 if there is no such target, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling polling pause results",
-)
-app.command(
-    "sanderling.cli.polling.admin:resume",
-    name="resume",
-    help="Poll again what was paused.\n\n"
-    "Whoever polls hears of it within a second.\n\n"
-    "Exit code 0, 1 if there is no such target, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling polling resume results",
-)
-app.command(
-    "sanderling.cli.polling.admin:promote",
-    name="promote",
-    help="Run a target now, and often for a while if asked.\n\n"
-    "Whoever polls does so within a second, otherwise the next run. Those that are paused are left out.\n\n"
-    "Exit code 0, 1 if there is no such target, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling polling promote race 7f3a9c --for 30s",
-)
-app.command(
     "sanderling.cli.polling.admin:change",
     name="set",
-    help="Set how often a target is run and how much it weighs, for one or for all of a kind.\n\n"
-    "Whoever polls hears of it within a second. Discovery leaves it alone.\n\n"
+    help="Set how often a target is run and how much it weighs; pause it, or run it now: one, a kind, or all.\n\n"
+    "Whoever polls hears of it within a second, otherwise it counts from the next run. Discovery leaves it alone; "
+    "targets that are paused or gone are not run.\n\n"
     "Exit code 0, 1 if there is no such target, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling polling set pilots --interval 30s",
+    help_epilogue="Example:\n\n    sanderling polling set pilots --interval 30s\n"
+    "    sanderling polling set race 7f3a9c --for 30s",
 )
 app.command(
     "sanderling.cli.polling.targets:settings",

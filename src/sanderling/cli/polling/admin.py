@@ -1,4 +1,4 @@
-"""`sanderling polling pause`, `resume`, `promote`, `set`, `purge`: what people do to targets.
+"""`sanderling polling set` and `purge`: what people do to targets.
 
 All of it is written to the database. Whoever polls hears of it within a second; otherwise it counts from the next run.
 """
@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 from cyclopts import Parameter
 from msgspec.structs import replace
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.polling.place import USUAL, Place, known
 from sanderling.clock import SystemClock
 from sanderling.polling.report import describe_interval
@@ -52,65 +52,49 @@ def told(document: Mapping[str, Any], text: str, *, json: bool) -> None:
     print(jsonlib.dumps(document) if json else printable(text))
 
 
-def pause(
-    kind: Kind = None, source_id: Id = None, /, *, every: All = False, json: Json = False, place: Place = USUAL
-) -> None:
-    """Stop polling a target, until it is resumed; discovery leaves it alone."""
-    number = _change(place, kind, source_id, {"enabled": False}, every=every)
-    told({"paused": number}, f"paused {count(number, 'target')}", json=json)
-
-
-def resume(
-    kind: Kind = None, source_id: Id = None, /, *, every: All = False, json: Json = False, place: Place = USUAL
-) -> None:
-    """Poll a target again that was paused."""
-    number = _change(place, kind, source_id, {"enabled": True}, every=every)
-    told({"resumed": number}, f"resumed {count(number, 'target')}", json=json)
-
-
-def promote(
+def change(  # noqa: PLR0913 - a flag each
     kind: Kind = None,
     source_id: Id = None,
     /,
     *,
     every: All = False,
-    lasting: Annotated[
-        str | None, Parameter(name="--for", help="And run it often for so long, as in 30s; by default just once.")
-    ] = None,
-    json: Json = False,
-    place: Place = USUAL,
-) -> None:
-    """Run a target now."""
-    seconds = 0.0 if lasting is None else _seconds("--for", lasting, 1000, DAY)
-    _check(kind, every=every)
-
-    async def work(store: PollingStore) -> int:
-        query = replace(await selected(store, kind, source_id), gone=False)
-        number = await store.promote(query, seconds)
-        if not number:
-            raise CommandError(f"all {_meant(kind, source_id)} are paused or gone; see: sanderling polling targets")
-        return number
-
-    number = done(place, work)
-    lasts = f", for {describe_interval(seconds)}" if seconds else ""
-    told({"promoted": number, "seconds": seconds}, f"promoted {count(number, 'target')}{lasts}", json=json)
-
-
-def change(
-    kind: Annotated[str, Parameter(help="The kind of the target, as in race.")],
-    source_id: Id = None,
-    /,
-    *,
     interval: Annotated[
         str | None, Parameter(help="How often it is run, as in 500ms or 5s; 'default' leaves that to discovery.")
     ] = None,
     priority: Annotated[
         str | None, Parameter(help="How much it weighs under load, as in 5; 'default' leaves that to discovery.")
     ] = None,
+    pause: Annotated[bool | None, Parameter(help="Stop polling it, until --no-pause.")] = None,
+    now: Annotated[bool, Parameter(negative=(), help="Run it now.")] = False,
+    lasting: Annotated[
+        str | None, Parameter(name="--for", help="Run it now, and often for so long, as in 30s.")
+    ] = None,
     json: Json = False,
     place: Place = USUAL,
 ) -> None:
-    """Change how often a target is polled, and how much it weighs; discovery leaves that alone."""
+    """Change how targets are polled; discovery leaves that alone."""
+    fields, said = _fields(interval, priority, pause=pause)
+    seconds = 0.0 if lasting is None else _seconds("--for", lasting, 1000, DAY)
+    promotes = now or lasting is not None
+    if not fields and not promotes:
+        raise CommandError("nothing to set; expected --interval, --priority, --pause, --now or --for", code=2)
+    _check(kind, every=every)
+    document: dict[str, object] = {}
+    if fields:
+        number = _change(place, kind, source_id, fields)
+        document |= {"changed": number, **{str(key): value for key, value in fields.items()}}
+        said = [f"{count(number, 'target')}: {', '.join(said)}"]
+    if promotes:
+        number = _promote(place, kind, source_id, seconds)
+        document |= {"promoted": number, "seconds": seconds}
+        said.append(f"promoted {count(number, 'target')}{f', for {describe_interval(seconds)}' if seconds else ''}")
+    told(document, "; ".join(said), json=json)
+
+
+def _fields(
+    interval: str | None, priority: str | None, *, pause: bool | None
+) -> tuple[dict[Field, bool | float | int | None], list[str]]:
+    """What is changed of a target, and the same in words. Raises CommandError."""
     fields: dict[Field, bool | float | int | None] = {}
     said: list[str] = []
     if interval is not None:
@@ -121,10 +105,10 @@ def change(
         weight = None if priority == DEFAULT else _priority(priority)
         fields["set_priority"] = weight
         said.append("usual priority" if weight is None else f"priority {weight}")
-    if not fields:
-        raise CommandError("nothing to set; expected --interval or --priority", code=2)
-    number = _change(place, kind, source_id, fields, every=False)
-    told({"changed": number, **dict(fields.items())}, f"{count(number, 'target')}: {', '.join(said)}", json=json)
+    if pause is not None:
+        fields["enabled"] = not pause
+        said.append("paused" if pause else "not paused")
+    return fields, said
 
 
 def purge(
@@ -151,9 +135,21 @@ def _check(kind: str | None, *, every: bool) -> None:
         raise CommandError(f"{found}; expected a kind like race, perhaps with an id, or --all", code=2)
 
 
-def _change(place: Place, kind: str | None, source_id: str | None, fields: Fields, *, every: bool) -> int:
+def _promote(place: Place, kind: str | None, source_id: str | None, seconds: float) -> int:
+    """Run all that are meant now, and often for so long; how many. Raises CommandError."""
+
+    async def work(store: PollingStore) -> int:
+        query = replace(await selected(store, kind, source_id), gone=False)
+        number = await store.promote(query, seconds)
+        if not number:
+            raise CommandError(f"all {_meant(kind, source_id)} are paused or gone; see: sanderling polling targets")
+        return number
+
+    return done(place, work)
+
+
+def _change(place: Place, kind: str | None, source_id: str | None, fields: Fields) -> int:
     """Change all that are meant; how many. Raises CommandError."""
-    _check(kind, every=every)
 
     async def work(store: PollingStore) -> int:
         # All pages before the first change: that may move targets from one page to another.

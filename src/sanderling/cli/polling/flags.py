@@ -14,9 +14,10 @@ from sanderling.apis.json_source import JsonSource
 from sanderling.apis.polled import PolledSource
 from sanderling.apis.polled_replies import LARGEST
 from sanderling.apis.trackside import Trackside
-from sanderling.cli import CommandError
 from sanderling.cli.client import check_reach, make_transport
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.flag_files import secret, section
+from sanderling.cli.flags import SETTING, Reach
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.polling.place import USUAL, Place
 from sanderling.cli.serving import UNSERVED, Serving
@@ -30,13 +31,13 @@ from sanderling.stores.queue import QueueError, open_queue
 
 WEBHOOK, SECRET = "SANDERLING_POLLING_WEBHOOK", "SANDERLING_POLLING_WEBHOOK_SECRET"  # variables that hold secrets
 BODIES = 256 * 2**20  # bytes that documents may hold at once
+RPS = 100.0  # at most; how many the host allows is learned
 CONNECTIONS = 512  # what is live is not bounded by them: 100 requests a second that all hang take 500
-OF_KINDS = {"--race-active": "race", "--race-idle": "race", "--results-interval": "results"}  # which sources may lack
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upstream:
+class Upstream(Reach):
     """Whom to ask."""
 
     trackside: Annotated[str | None, Parameter(env_var="SANDERLING_TRACKSIDE")] = None
@@ -45,22 +46,17 @@ class Upstream:
     source: Path | None = None
     """A TOML file that describes any other JSON API in a section [source]."""
 
-    timeout: Annotated[float, Parameter(validator=Number(gt=0, lte=600))] = 5.0
+    timeout: Annotated[float, Parameter(validator=Number(gt=0, lte=600)), SETTING] = 5.0
     """Seconds that an answer may take."""
-
-    max_rps: Annotated[float, Parameter(validator=Number(gt=0, lte=100_000))] = 100.0
-    """Requests a second at most; how many the host allows is learned."""
-
-    contact: str | None = None
-    """Where the owner of the host can reach you: https://… or mailto:…"""
-
-    private: Annotated[bool, Parameter(negative=())] = False
-    """Allow your own machine and network, which are refused otherwise."""
 
     def describe(self) -> PolledSource:
         """The source. Raises CommandError."""
         if (self.trackside is None) == (self.source is None):
-            found = "both are given; expected one of them" if self.trackside else "neither is given; to try: --demo"
+            found = (
+                "both are given; expected one of them"
+                if self.trackside
+                else "neither is given; to try: sanderling demo polling"
+            )
             raise CommandError(f"--trackside or --source says whom to ask, and {found}", code=2)
         where = "--trackside" if self.source is None else f"--source: {self.source}"
         described: Trackside | JsonSource
@@ -92,56 +88,25 @@ class Upstream:
 
     def limiter(self, clock: Clock) -> Limiter:
         """The limiter. What is polled is planned: it begins at the full rate, and learns from refusals only."""
-        return make_limiter(LimiterRules.contract(self.max_rps), clock)
+        return make_limiter(LimiterRules.contract(self.most(RPS)), clock)
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often. Each flag writes the setting of that name, where it stays until somebody changes it."""
-
-    full_interval: str | None = None
-    """How often to look for what there is to poll, and to refresh the whole; 10s."""
-
-    race_active: str | None = None
-    """How often a race is asked for while it is flown; 200ms."""
-
-    race_idle: str | None = None
-    """How often any other race is asked for; 10s."""
-
-    results_interval: str | None = None
-    """How often results are asked for; 2s."""
-
-    concurrency: int | None = None
-    """How many requests may be under way at once, beside what is live; 2."""
-
-    burst: int | None = None
-    """How many requests may begin within 200 ms, beside what is live; 10."""
-
-    jitter: str | None = None
-    """By how much, at most, a run is moved at random; 150ms, and never more than a twentieth of the interval."""
-
-    lease: str | None = None
-    """How long a target stays accelerated unless that is renewed; 30s."""
-
-    budget: float | None = None
-    """Requests a second that all targets share by how often they change; 0, which is off."""
+    """How often. A setting of polling that is given here stays until somebody changes it."""
 
     set: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = ()
-    """Any other setting, as in channelsMs=60s; may be repeated."""
+    """A setting of polling, as in raceActiveMs=250ms; may be repeated. `polling settings` lists them."""
 
     disabled: Annotated[bool, Parameter(negative=())] = False
     """Poll nothing: only serve what is there, and what is asked for."""
 
     def checked(self, source: PolledSource) -> dict[str, str]:
         """The settings that are given, by key. Raises CommandError for those that this source cannot have."""
-        keys, kinds = Keys(source.kinds), [kind.name for kind in source.kinds]
+        keys = Keys(source.kinds)
         found: dict[str, str] = {}
         for flag, key, text in self._given():
-            kind = OF_KINDS.get(flag)
-            if kind is not None and kind not in kinds:
-                said = f"{source.name} has no kind {kind}, only {', '.join(kinds)}; see --set"
-                raise CommandError(f"{flag}: {said}", code=2)
             try:
                 canonical, value = keys.checked(full_key(key), text)
             except SettingError as error:
@@ -151,20 +116,6 @@ class Pace:
 
     def _given(self) -> Iterator[tuple[str, str, str]]:
         """Flag, key and text of each."""
-        given = {
-            "fullIntervalMs": ("--full-interval", self.full_interval),
-            "raceActiveMs": ("--race-active", self.race_active),
-            "raceIdleMs": ("--race-idle", self.race_idle),
-            "resultsMs": ("--results-interval", self.results_interval),
-            "concurrency": ("--concurrency", self.concurrency),
-            "burst": ("--burst", self.burst),
-            "jitterMs": ("--jitter", self.jitter),
-            "leaseMs": ("--lease", self.lease),
-            "adaptiveBudget": ("--budget", self.budget),
-        }
-        for key, (flag, value) in given.items():
-            if value is not None:
-                yield flag, key, str(value)
         for each in self.set:
             key, equals, text = each.partition("=")
             if not equals:
@@ -179,26 +130,26 @@ class Pace:
 class Telling:
     """Who is told what changed, and for how long: by a webhook, through a queue."""
 
-    webhook_file: Path | None = None
+    webhook_file: Annotated[Path | None, SETTING] = None
     """A file that holds the address changes are posted to, instead of SANDERLING_POLLING_WEBHOOK."""
 
-    webhook_secret_file: Path | None = None
+    webhook_secret_file: Annotated[Path | None, SETTING] = None
     """A file that holds the secret these are signed with, instead of SANDERLING_POLLING_WEBHOOK_SECRET."""
 
     queue: str | None = None
     """A queue that changes are published to: amqp://… or sqlite:FOLDER."""
 
-    queue_name: str = "polling_changes"
+    queue_name: Annotated[str, SETTING] = "polling_changes"
     """What it is called there."""
 
-    keep_changes: Annotated[int, Parameter(validator=Number(gte=1000, lte=10**9))] = 100_000
+    keep_changes: Annotated[int, Parameter(validator=Number(gte=1000, lte=10**9)), SETTING] = 100_000
     """How many changes are kept for those who come back."""
 
     def sinks(self, clock: Clock, environment: Mapping[str, str] = os.environ) -> dict[str, Sink]:
         """Where changes go, by the name under which it is remembered how far. Raises CommandError."""
         found: dict[str, Sink] = {}
-        url = secret("--webhook-file", self.webhook_file, WEBHOOK, environment)
-        signed = secret("--webhook-secret-file", self.webhook_secret_file, SECRET, environment)
+        url = secret("webhook-file", self.webhook_file, WEBHOOK, environment)
+        signed = secret("webhook-secret-file", self.webhook_secret_file, SECRET, environment)
         try:
             if url:
                 found["webhook"] = WebhookSink(url, clock, signed.encode())

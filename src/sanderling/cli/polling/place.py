@@ -12,7 +12,7 @@ import msgspec
 from cyclopts import Parameter
 
 from sanderling.apis.polled import Kind
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.published_words import nothing
 from sanderling.cli.reach import Say, reached
 from sanderling.flow.desk import Desk, desk_in

@@ -14,11 +14,11 @@ from aiohttp.web import Application
 from cyclopts import Parameter
 
 from sanderling.apis.polled import PolledSource
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.loop import describe_inflight, explain_end
 from sanderling.cli.loop import run as run_loop
-from sanderling.cli.options import BOUNDED, DEFAULT, Bounded, Options, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.polling.flags import Pace, PollFlags, Telling, Upstream
 from sanderling.cli.polling.place import USUAL, Place, keep_kinds, opened
 from sanderling.cli.polling.summary import again, fetched, summarise, words
@@ -51,8 +51,8 @@ UPSTREAM, PACE, TELLING = Upstream(), Pace(), Telling()
 
 def run(  # noqa: PLR0913 - flags, in groups
     *,
-    demo: Annotated[
-        bool, Parameter(negative=(), help="Poll a simulated race day on this machine, and show it.")
+    once: Annotated[
+        bool, Parameter(negative=(), help="Find out what there is, fetch all of it once, and end.")
     ] = False,
     json: SummaryAsJson = False,
     place: Place = USUAL,
@@ -63,14 +63,11 @@ def run(  # noqa: PLR0913 - flags, in groups
     options: Bounded = BOUNDED,
 ) -> None:
     """Poll until Ctrl-C."""
-    if demo:
-        # Here and not at the top: the simulated day is nothing that polling needs.
-        from sanderling.cli.demos.polling import OUT, demo_polling  # noqa: PLC0415
-
-        demo_polling(out=OUT if place == USUAL else place.out, json=json, options=options)
-        return
     flags = PollFlags(place, upstream, pace, serving, telling)
     screen = fitting(json=json, logs=options.log_format is not None)
+    if once:
+        _run_once(flags, options, screen)
+        return
     onward = again(flags, options)
     with explain_end(onward, KNOWN):
         ran, late = run_loop(run_polling(flags, options, SystemClock(), screen))
@@ -79,16 +76,9 @@ def run(  # noqa: PLR0913 - flags, in groups
         sys.exit(130)
 
 
-def full(
-    *,
-    json: SummaryAsJson = False,
-    place: Place = USUAL,
-    upstream: Upstream = UPSTREAM,
-    options: Options = DEFAULT,
-) -> None:
+def _run_once(flags: PollFlags, options: Options, screen: Screen) -> None:
     """Fetch everything once."""
-    flags, done = PollFlags(place, upstream, pace=None), list[Ingested]()
-    screen = fitting(json=json, logs=options.log_format is not None)
+    done: list[Ingested] = []
 
     async def fetch_all(control: PollingControl) -> None:
         try:
@@ -96,7 +86,7 @@ def full(
         except DiscoveryError as error:
             raise CommandError(f"what there is to fetch could not be found out: {error}") from None
 
-    with explain_end(again(flags, options, "full"), KNOWN):
+    with explain_end(again(flags, options, "run --once"), KNOWN):
         ran, _ = run_loop(run_polling(flags, options, SystemClock(), screen, until=fetch_all))
     screen.end(*fetched(ran.last, done))
     if ran.interrupted:

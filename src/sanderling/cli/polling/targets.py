@@ -10,7 +10,7 @@ from cyclopts.validators import Number
 from rich.console import Console
 from rich.table import Table
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.polling.admin import Json, done, told
 from sanderling.cli.polling.flags import full_key
 from sanderling.cli.polling.place import USUAL, Place, known_kinds

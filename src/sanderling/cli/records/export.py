@@ -11,7 +11,7 @@ from typing import Annotated, Self, TextIO
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.loop import explain_end
 from sanderling.clock import Clock, SystemClock

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.records.folders import open_records
 from sanderling.stores.record_source import RecordsError, Shown

@@ -16,15 +16,7 @@ app.command(
     "kill -9.\n\n"
     "Exit code 0 if every repo is archived or gone for good, 1 if it failed, 2 if it was not called as it should be, "
     "3 if some repos are left, which the same command asks for first, 130 after Ctrl-C.",
-    help_epilogue="Example, which needs no server and asks nobody:\n\n    sanderling repos crawl --demo",
-)
-app.command(
-    "sanderling.cli.repos.progress:status",
-    name="status",
-    help="Say how far a crawl is: what is archived, what failed and why.\n\n"
-    "Works beside a crawl that is running, and changes nothing.\n\n"
-    "Exit code 0, 1 if the progress cannot be read, 2 if no crawl has begun there.",
-    help_epilogue="Example:\n\n    sanderling repos status --output-dir archive",
+    help_epilogue="Example, which needs no server and asks nobody:\n\n    sanderling demo repos",
 )
 app.command(
     "sanderling.cli.repos.progress:reset",
@@ -32,30 +24,19 @@ app.command(
     help="Forget how far a crawl is, and delete its segments.\n\n"
     "Nothing else in the folder is touched. Not while a crawl is running there.\n\n"
     "Exit code 0, 1 if nothing was changed, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling repos reset --output-dir archive --yes",
+    help_epilogue="Example:\n\n    sanderling repos reset --out archive --yes",
 )
-directory_app = App(
+app.command(
+    "sanderling.cli.repos.directory:fill",
     name="directory",
-    help="Fill the directory: which DIDs exist, and at which host each is.",
-    help_epilogue="Example:\n\n    sanderling repos directory update --plc https://plc.directory",
+    help="Fill the directory: which DIDs exist, and at which host each is.\n\n"
+    "From a FILE that has the log of did:plc, from that log itself, or from a relay: then every host that it knows "
+    "lists its repos. Over the network it goes on where the last update ended; a file may be read again. Lines that "
+    "are no operation are counted and left out.\n\n"
+    "Exit code 0, 1 if it did not come to its end or the file is damaged, 2 if it was not called as it should be, 130 "
+    "after Ctrl-C.",
+    help_epilogue="Example:\n\n    sanderling repos directory --plc https://plc.directory",
 )
-directory_app.command(
-    "sanderling.cli.repos.directory:import_file",
-    name="import",
-    help="Fold an export of the log of did:plc into the directory.\n\n"
-    "Lines that are no operation are counted and left out. The same file may be read again.\n\n"
-    "Exit code 0, 1 if the file is cut off or damaged, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling repos directory import export.jsonl.gz",
-)
-directory_app.command(
-    "sanderling.cli.repos.directory:update",
-    name="update",
-    help="Fill the directory over the network, from where the last update ended.\n\n"
-    "Either from the log of did:plc, or from a relay: then every host that it knows lists its repos.\n\n"
-    "Exit code 0, 1 if it did not come to its end, 2 if it was not called as it should be, 130 after Ctrl-C.",
-    help_epilogue="Example:\n\n    sanderling repos directory update --plc https://plc.directory",
-)
-app.command(directory_app)
 app.command(
     "sanderling.cli.repos.archive:replay_command",
     name="replay",
@@ -73,14 +54,6 @@ app.command(
     help="Say what is in an archive: its collections, its largest repos, or one repo.\n\n"
     "Exit code 0, 1 if something is damaged or the DID is not there, 2 if it is no archive.",
     help_epilogue="Example:\n\n    sanderling repos inspect archive/segment_0001.rca --verify",
-)
-app.command(
-    "sanderling.cli.repos.archive:verify_command",
-    name="verify",
-    help="Compare every checksum of some archives.\n\n"
-    "Works beside a crawl that is running, and changes nothing.\n\n"
-    "Exit code 0 if all are right, 1 if not, with file and byte of each, 2 if there are no archives.",
-    help_epilogue="Example:\n\n    sanderling repos verify archive",
 )
 app.command(
     "sanderling.cli.repos.get:get_command",

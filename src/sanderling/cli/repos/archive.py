@@ -1,4 +1,4 @@
-"""`sanderling repos replay` and `verify`: what is done with archives afterwards."""
+"""`sanderling repos replay`, and `sanderling verify` of archives: what is done with archives afterwards."""
 
 import json as jsonlib
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.flag_files import listing
 from sanderling.cli.repos.watch import Bar, Complaints, Places, end, explained, say, segments_at
@@ -122,12 +122,12 @@ def _replayed(done: Replayed, seconds: float, to: str) -> Iterator[str]:
         yield f"{count(done.problems, 'thing')} wrong; the other records were loaded."
 
 
-def verify_command(*places: Places, json: AsJson = False) -> None:
+def verify_archives(places: Sequence[Path], *, as_json: bool) -> None:
     """Compare every CRC of these segments."""
-    paths, complaints = segments_at(places), Complaints(shown=not json)
-    with explained(), Bar(paths, shown=not json) as bar:
+    paths, complaints = segments_at(places), Complaints(shown=not as_json)
+    with explained(), Bar(paths, shown=not as_json) as bar:
         done = verify(paths, complaints, bar.add)
-    if json:
+    if as_json:
         numbers = {"segments": done.segments, "repos": done.repos, "bytes": done.bytes}
         torn = {str(path): number for path, number in done.torn.items()}
         print(jsonlib.dumps({"ok": not complaints.number, **numbers, "torn": torn, **complaints.as_json()}))

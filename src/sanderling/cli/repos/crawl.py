@@ -11,7 +11,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import BOUNDED, Bounded, Options, expose
@@ -46,10 +46,9 @@ KNOWN = (FolderError, ProgressError, DirectoryError)
 ASKING, KEEPING = Asking(), Keeping()
 
 
-def crawl(  # noqa: PLR0913 - flags, in groups
+def crawl(
     *,
     resume: Annotated[bool, Parameter(negative=(), help="Insist that there is a crawl to go on with.")] = False,
-    demo: Annotated[bool, Parameter(negative=(), help="Crawl a simulated fleet on this machine, and show it.")] = False,
     json: SummaryAsJson = False,
     place: Place = USUAL,
     asking: Asking = ASKING,
@@ -57,12 +56,6 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     options: Bounded = BOUNDED,
 ) -> None:
     """Archive what the directory lists, or go on with that."""
-    if demo:
-        # Here and not at the top: the simulated fleet is nothing that a crawl needs.
-        from sanderling.cli.demos.repos import demo_repos  # noqa: PLC0415
-
-        demo_repos(place, options, as_json=json)
-        return
     if resume:
         _check_begun(place)
     screen, clock = fitting(json=json), SystemClock()
@@ -118,7 +111,7 @@ async def run_crawl(
 
 
 def _check_begun(place: Place) -> None:
-    view, folder = known_progress(place), place.output_dir
+    view, folder = known_progress(place), place.out
     if not (view.completed or view.failed or view.cursor) and not (folder.is_dir() and segments_in(folder)):
         raise CommandError(f"nothing to resume in {folder}; begin without --resume", code=2)
 
@@ -130,10 +123,10 @@ def open_stores(
     """All that a crawl works in, for as long as it does. Raises CommandError if it is not to be had."""
     with ExitStack() as stack:
         directory: Directory = stack.enter_context(
-            open_to_read(keeping.directory, keeping.did_file, place.output_dir, private=asking.private)
+            open_to_read(keeping.directory, keeping.did_file, place.out, private=asking.private)
         )
         earlier = stack.enter_context(EarlierRevs()) if keeping.since_archive else None
-        segments = stack.enter_context(_open_segments(place.output_dir, keeping, clock))
+        segments = stack.enter_context(_open_segments(place.out, keeping, clock))
         progress = stack.enter_context(open_progress(place))
         if segments.cut:
             screen.note(f"cut off {count(segments.cut, 'byte')} that a crash had left unfinished; they are asked again")
@@ -151,7 +144,7 @@ def _open_segments(folder: Path, keeping: Keeping, clock: Clock) -> Segments:
         size = parse_size(keeping.segment_size)
         return Segments(folder, size=size, created_at=lambda: int(clock.wall() * 1e6))
     except ValueError as error:
-        raise CommandError(f"--segment-size: {error}", code=2) from None
+        raise CommandError(f"segment-size: {error}", code=2) from None
     except FolderError as error:
         raise CommandError(str(error), code=2) from None
 
@@ -169,7 +162,7 @@ def _check_whole(view: ProgressView, segments: Segments) -> None:
 def _take_up(earlier: EarlierRevs, place: Place, folders: tuple[Path, ...], screen: Screen) -> None:
     problems: list[Problem] = []
     for folder in folders:
-        if folder.resolve() == place.output_dir.resolve():
+        if folder.resolve() == place.out.resolve():
             raise CommandError(f"--since-archive: {folder} is where this crawl writes, expected an earlier one", code=2)
         try:
             earlier.read(folder, problems.append)

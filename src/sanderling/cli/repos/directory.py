@@ -1,4 +1,4 @@
-"""`sanderling repos directory import` and `update`: which DIDs exist and where, from a file or over the network."""
+"""`sanderling repos directory`: which DIDs exist and where, from a file or over the network."""
 
 import asyncio
 import gzip
@@ -14,9 +14,10 @@ from typing import Annotated, Any, BinaryIO, cast
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
 from sanderling.cli.client import make_http
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
+from sanderling.cli.flags import Reach
 from sanderling.cli.limits import make_limiter
 from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import Fetcher
@@ -43,13 +44,11 @@ MOST_PAGE = 64 * 2**20  # bytes of an answer: a thousand operations of the longe
 RPS = 5.0  # to each host at most; what the directory of did:plc bears well
 SAY_EVERY = 2.0  # seconds
 PLC = "https://plc.directory"
+ANYBODY = Reach()
 
-OutputDir = Annotated[Path, Parameter(env_var="OUTPUT_DIR", help="The folder of the archive.")]
+OutDir = Annotated[Path, Parameter(env_var="OUTPUT_DIR", help="The folder of the archive.")]
 Where = Annotated[
     str | None, Parameter(help=f"The directory, as sqlite:PATH; by default {FILE} in the folder of the archive.")
-]
-Private = Annotated[
-    bool, Parameter(negative=(), help="Also take hosts of your own machine and network, and without TLS.")
 ]
 
 
@@ -109,26 +108,58 @@ def _how_to_fill(url: str | None, folder: Path) -> str:
     )
     return (
         "Fill it from the log of did:plc, from a relay, or from a file that has the log:\n\n"
-        f"    sanderling repos directory update --plc {PLC}{flags}\n"
-        f"    sanderling repos directory update --relay https://relay.example{flags}\n"
-        f"    sanderling repos directory import export.jsonl.gz{flags}\n"
+        f"    sanderling repos directory --plc {PLC}{flags}\n"
+        f"    sanderling repos directory --relay https://relay.example{flags}\n"
+        f"    sanderling repos directory export.jsonl.gz{flags}\n"
     )
 
 
-def import_file(
-    file: Annotated[Path, Parameter(help="An export of the log: JSON lines, as they are or packed as .gz or .zst.")],
+def fill(  # noqa: PLR0913 - a flag each
+    file: Annotated[
+        Path | None, Parameter(help="An export of the log: JSON lines, as they are or packed as .gz or .zst.")
+    ] = None,
     /,
     *,
+    plc: Annotated[str | None, Parameter(help=f"The directory of did:plc to follow the log of, as {PLC}.")] = None,
+    relay: Annotated[str | None, Parameter(help="A relay, whose hosts are asked to list their repos.")] = None,
     directory: Where = None,
-    output_dir: OutputDir = Path("data/rca"),
-    private: Private = False,
+    out: OutDir = Path("data/rca"),
     json: AsJson = False,
+    reach: Reach = ANYBODY,
 ) -> None:
+    """Fill the directory from one of three: a file, the log of did:plc, a relay."""
+    if [file, plc, relay].count(None) != 2:
+        raise CommandError("expected one of these: a FILE, --plc URL or --relay URL", code=2)
+    path = _path(directory, out)
+    if file is not None:
+        _import(file, path, private=reach.private, as_json=json)
+    else:
+        _update(plc, relay or "", path, reach, as_json=json)
+
+
+def _import(file: Path, path: Path, *, private: bool, as_json: bool) -> None:
     """Fold an export of the log of did:plc into the directory."""
-    path, say = _path(directory, output_dir), _Saying(SystemClock())
+    say = _Saying(SystemClock())
     with _writing(path) as store, _damage(file, store), _unpacked(file) as lines:
         tally = store.import_export(lines, plain=private, watch=lambda tally: say(_read(tally)))
-        _tell_log(tally, store, path, as_json=json)
+        _tell_log(tally, store, path, as_json=as_json)
+
+
+def _update(plc: str | None, relay: str, path: Path, reach: Reach, *, as_json: bool) -> None:
+    """Fill the directory over the network, from where the last update ended."""
+    try:
+        url = host_at(plc or relay, plain=reach.private)
+    except EndpointError as error:
+        raise CommandError(f"{'--plc' if plc else '--relay'}: {error}", code=2) from None
+    rules = HttpRules(most_raw=MOST_PAGE, most_decoded=MOST_PAGE, connections=AT_ONCE)
+    http = make_http(rules, reach.contact, private=reach.private)
+    with _writing(path) as store, _stopped(store):
+        if plc is not None:
+            tally = asyncio.run(_follow(http, store, url, reach))
+            _tell_log(tally, store, path, as_json=as_json)
+        else:
+            listed = asyncio.run(_list(http, store, url, path.with_name(f"{path.name}.relay.json"), reach))
+            _tell_listed(listed, store, path, as_json=as_json)
 
 
 @contextmanager
@@ -163,35 +194,6 @@ def _damage(path: Path, store: SqliteDirectory) -> Iterator[None]:
         raise CommandError(f"{found}. What came before is kept, {count(store.count(), 'DID')} in all.") from None
 
 
-def update(  # noqa: PLR0913 - a flag each
-    *,
-    plc: Annotated[str | None, Parameter(help=f"The directory of did:plc to follow the log of, as {PLC}.")] = None,
-    relay: Annotated[str | None, Parameter(help="A relay, whose hosts are asked to list their repos.")] = None,
-    directory: Where = None,
-    output_dir: OutputDir = Path("data/rca"),
-    contact: Annotated[str | None, Parameter(help="Where a host's owner can reach you: https://… or mailto:…")] = None,
-    private: Private = False,
-    json: AsJson = False,
-) -> None:
-    """Fill the directory over the network, from where the last update ended."""
-    if (plc is None) == (relay is None):
-        raise CommandError("expected --plc URL or --relay URL, one of them", code=2)
-    try:
-        url = host_at(plc or relay or "", plain=private)
-    except EndpointError as error:
-        raise CommandError(f"{'--plc' if plc else '--relay'}: {error}", code=2) from None
-    rules = HttpRules(most_raw=MOST_PAGE, most_decoded=MOST_PAGE, connections=AT_ONCE)
-    http = make_http(rules, contact, private=private)
-    path = _path(directory, output_dir)
-    with _writing(path) as store, _stopped(store):
-        if plc is not None:
-            tally = asyncio.run(_follow(http, store, url, private=private))
-            _tell_log(tally, store, path, as_json=json)
-        else:
-            listed = asyncio.run(_list(http, store, url, path.with_name(f"{path.name}.relay.json"), private=private))
-            _tell_listed(listed, store, path, as_json=json)
-
-
 @contextmanager
 def _stopped(store: SqliteDirectory) -> Iterator[None]:
     try:
@@ -204,27 +206,27 @@ def _stopped(store: SqliteDirectory) -> Iterator[None]:
         raise CommandError(f"stopped. {kept}", code=130) from None
 
 
-async def _follow(http: Http, store: SqliteDirectory, url: str, *, private: bool) -> Tally:
+async def _follow(http: Http, store: SqliteDirectory, url: str, reach: Reach) -> Tally:
     clock = SystemClock()
     say = _Saying(clock)
     with ThreadPoolExecutor(1, "directory") as thread:
         async with http:
-            tools = _tools(http, thread, clock, private=private)
+            tools = _tools(http, thread, clock, reach)
             return await follow_log(tools, store, url, lambda tally: say(_read(tally)))
 
 
-async def _list(http: Http, store: SqliteDirectory, url: str, kept: Path, *, private: bool) -> Listed:
+async def _list(http: Http, store: SqliteDirectory, url: str, kept: Path, reach: Reach) -> Listed:
     clock = SystemClock()
     say = _Saying(clock)
     with ThreadPoolExecutor(1, "directory") as thread:
         async with http:
-            listing = RelayListing(_tools(http, thread, clock, private=private), store, url, kept)
+            listing = RelayListing(_tools(http, thread, clock, reach), store, url, kept)
             return await listing.run(lambda listed: say(_heard(listed)))
 
 
-def _tools(http: Http, thread: ThreadPoolExecutor, clock: Clock, *, private: bool) -> Tools:
-    made = make_limiter(LimiterRules(pace=PaceRules(max_rps=RPS)), clock)
-    return Tools(Fetcher(http, made, clock=clock), made, clock, desk_in(thread), private)
+def _tools(http: Http, thread: ThreadPoolExecutor, clock: Clock, reach: Reach) -> Tools:
+    made = make_limiter(LimiterRules(pace=PaceRules(max_rps=reach.most(RPS))), clock)
+    return Tools(Fetcher(http, made, clock=clock), made, clock, desk_in(thread), reach.private)
 
 
 class _Saying:

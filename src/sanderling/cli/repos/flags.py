@@ -8,10 +8,11 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from sanderling.cli import CommandError
 from sanderling.cli.client import make_transport
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.flag_files import listing
-from sanderling.cli.limits import Law, make_limiter
+from sanderling.cli.flags import SETTING, Patient
+from sanderling.cli.limits import make_limiter
 from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.transport import Transport
@@ -27,51 +28,41 @@ LONGEST = 1200.0  # seconds for one of those, on a slow line
 # Bytes that bodies may hold at once: five of the largest repos, or fifty of ten megabytes. Reading one takes three
 # times its size for a moment, as many at once as there are cores.
 BODIES = 512 * 2**20
+RPS = 5.0  # to a host of 100 to 999 repos at most
 LONGEST_OPEN = 60.0  # seconds that a failing host is not asked at all
 
 
-def _listed(_type: object, value: str) -> list[str]:
+def _listed(_type: object, value: str, *, delimiter: str | None = None) -> list[str]:
     """The words of a variable that holds several."""
+    del delimiter  # commas and blanks
     return [word for word in re.split(r"[\s,]+", value) if word]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class Asking(Patient):
     """How hosts are asked."""
 
     workers: Annotated[int, Parameter(env_var="WORKERS", validator=Number(gte=1, lte=10_000))] = 50
     """Requests in flight at most, to all hosts together."""
 
-    default_pds_rps: Annotated[float, Parameter(env_var="DEFAULT_PDS_RPS", validator=Number(gt=0, lte=1000))] = 5.0
-    """Requests a second to a host of 100 to 999 repos at most; smaller ones get 2, larger ones 10."""
-
-    pace: Law = "governor"
-    """How the pace of a host is found: governor learns what it allows; aimd is the plain law, to compare with."""
+    rps: Annotated[float | None, Parameter(env_var="DEFAULT_PDS_RPS", validator=Number(gt=0, lte=1000))] = None
+    """Requests a second to a host of 100 to 999 repos at most, 5 by default; smaller ones get 2, larger ones 10."""
 
     skip_pds: Annotated[
-        tuple[str, ...], Parameter(env_var="SKIP_PDS", env_var_split=_listed, negative=(), show_default=False)
+        tuple[str, ...], Parameter(env_var="SKIP_PDS", env_var_split=_listed, negative=()), SETTING
     ] = ()
-    """Leave this host alone, as https://host.example; may be repeated."""
+    """Hosts to leave alone, as https://host.example."""
 
     leave_out: Path | None = None
     """A file of DIDs and hosts that are never asked for, one per line."""
-
-    patience: Annotated[float, Parameter(validator=Number(gt=0))] = 600.0
-    """Seconds to wait for a host, or a repo, that is only refused or fails; the next run asks for it first."""
-
-    contact: str | None = None
-    """Where a host's owner can reach you: https://… or mailto:…"""
-
-    private: Annotated[bool, Parameter(negative=())] = False
-    """Allow your own machine and network, and hosts without TLS, which are refused otherwise."""
 
     def left_out(self) -> LeaveOut:
         """The DIDs and hosts to leave alone. Raises CommandError."""
         try:
             skipped = [host_at(url, plain=True) for url in self.skip_pds]
         except EndpointError as error:
-            raise CommandError(f"--skip-pds: {error}", code=2) from None
+            raise CommandError(f"skip-pds: {error}", code=2) from None
         listed = LeaveOut() if self.leave_out is None else listing("--leave-out", self.leave_out, LeaveOut.read)
         return listed.and_hosts(skipped)
 
@@ -89,7 +80,7 @@ class Asking:
 
     def limiter(self, clock: Clock) -> Limiter:
         """A limiter for hosts of repos: it stands back where a host is blocked anyway."""
-        most = max(LARGE_RPS, self.default_pds_rps)
+        most = max(LARGE_RPS, self.most(RPS))
         pace = PaceRules.up_to(most)
         breaker = BreakerRules(consecutive=CLOSE_AFTER, longest=LONGEST_OPEN)
         return make_limiter(LimiterRules(pace=pace, breaker=breaker, strategy=self.pace), clock)
@@ -100,16 +91,16 @@ class Asking:
 class Keeping:
     """What is archived, and how."""
 
-    segment_size: Annotated[str, Parameter(env_var="SEGMENT_SIZE")] = "2GB"
+    segment_size: Annotated[str, Parameter(env_var="SEGMENT_SIZE"), SETTING] = "2GB"
     """How large a segment grows: bytes, or with KB, MB, GB or TB."""
 
-    zstd_level: Annotated[int, Parameter(env_var="ZSTD_LEVEL", validator=Number(gte=1, lte=19))] = 3
+    zstd_level: Annotated[int, Parameter(env_var="ZSTD_LEVEL", validator=Number(gte=1, lte=19)), SETTING] = 3
     """How hard to compress, from 1 to 19."""
 
-    page_size: Annotated[int, Parameter(env_var="PAGE_SIZE", validator=Number(gte=1, lte=1_000_000))] = 50_000
+    page_size: Annotated[int, Parameter(env_var="PAGE_SIZE", validator=Number(gte=1, lte=1_000_000)), SETTING] = 50_000
     """DIDs to read from the directory at once."""
 
-    cids: Cids = "strip"
+    cids: Annotated[Cids, SETTING] = "strip"
     """Whether to keep entries called `cid` in records."""
 
     directory: str | None = None
@@ -125,7 +116,7 @@ class Keeping:
         """The rules of the crawl that go with the flags."""
         return RepoRules(
             workers=asking.workers,
-            usual_rps=asking.default_pds_rps,
+            usual_rps=asking.most(RPS),
             page_size=self.page_size,
             patience=asking.patience,
             leave_out=asking.left_out(),

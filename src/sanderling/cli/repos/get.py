@@ -10,9 +10,10 @@ from cyclopts import Parameter
 
 from sanderling.apis import identity
 from sanderling.apis.identity import Identity, IdentityError
-from sanderling.cli import CommandError
 from sanderling.cli.client import make_http
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
+from sanderling.cli.flags import Reach
 from sanderling.cli.limits import make_limiter
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import WATCHED
@@ -37,6 +38,7 @@ from sanderling.words import count, printable
 MOST_DOCUMENT = 1 << 20  # bytes of an answer about an identity
 RPS = 5.0
 UNFINISHED = 3
+ANYBODY = Reach()
 
 
 class _Line(msgspec.Struct):
@@ -53,30 +55,27 @@ def get_command(  # noqa: PLR0913 - flags
     *places: Places,
     collections: Collections = (),
     leave_out: LeftOut = None,
-    output_dir: Annotated[
+    out: Annotated[
         Path | None, Parameter(help="Without archives: the folder for its own; by default called like the DID.")
     ] = None,
     plc: Annotated[str, Parameter(help="Where the directory of did:plc is.")] = identity.PLC,
     resolver: Annotated[
         str | None, Parameter(help="A host that is asked who a handle is, where the handle's own domain does not say.")
     ] = None,
-    contact: Annotated[str | None, Parameter(help="Where a host's owner can reach you: https://… or mailto:…")] = None,
-    private: Annotated[
-        bool, Parameter(negative=(), help="Allow your own machine and network, and hosts without TLS.")
-    ] = False,
     json: SummaryAsJson = False,
+    reach: Reach = ANYBODY,
 ) -> None:
     """Print one repo out of archives; without archives, find its host and archive it."""
     if places:
         _print_from(who, places, collections, leave_out)
         return
-    asking = Asking(contact=contact, private=private, leave_out=leave_out)
+    asking = Asking(contact=reach.contact, private=reach.private, rps=reach.rps, leave_out=leave_out)
     found = _resolve(who, plc, resolver, asking)
     try:
-        host = host_at(found.endpoint, plain=private)
+        host = host_at(found.endpoint, plain=reach.private)
     except EndpointError as error:
         raise CommandError(printable(f"{found.did} lives at no host that we would ask: {error}")) from None
-    folder = output_dir or Path(found.did.replace(":", "-"))
+    folder = out or Path(found.did.replace(":", "-"))
     _archive(found.did, host, folder, asking, as_json=json)
 
 
@@ -98,7 +97,7 @@ async def _ask_identity(who: str, plc: str, resolver: str | None, asking: Asking
         HttpRules(most_raw=MOST_DOCUMENT, most_decoded=MOST_DOCUMENT), asking.contact, private=asking.private
     )
     clock = SystemClock()
-    fetcher = Fetcher(http, make_limiter(LimiterRules(pace=PaceRules(max_rps=RPS)), clock), clock=clock)
+    fetcher = Fetcher(http, make_limiter(LimiterRules(pace=PaceRules(max_rps=asking.most(RPS))), clock), clock=clock)
     async with http:
         if identity.is_did(who):
             return identity.read_document(
@@ -139,14 +138,14 @@ async def _ask(fetcher: Fetcher, task: Task) -> Reply:
 
 def _archive(did: str, host: str, folder: Path, asking: Asking, *, as_json: bool) -> None:
     """Archive one repo, as a crawl of a directory that lists nothing else."""
-    clock, place = SystemClock(), Place(output_dir=folder)
+    clock, place = SystemClock(), Place(out=folder)
     screen = fitting(json=as_json)
     with TemporaryDirectory() as listing:
         dids = Path(listing) / "dids.txt"
         dids.write_text(f"{did} {host}\n")
         keeping = Keeping(did_file=dids)
         transport, rules = asking.transport(clock), keeping.rules(asking)
-        again = f"sanderling repos get {did} --output-dir {folder}"
+        again = f"sanderling repos get {did} --out {folder}"
         with explain_end(again, KNOWN), open_stores(place, asking, keeping, screen, clock) as stores:
             run(run_crawl(stores, transport, rules, WATCHED.quieter("warning"), clock, screen))
             stores.segments.close()

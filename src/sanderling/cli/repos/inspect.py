@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.repos.watch import Complaints, end, say
 from sanderling.formats.rca import Block, RcaError

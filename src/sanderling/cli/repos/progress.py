@@ -1,4 +1,4 @@
-"""`sanderling repos status` and `reset`: how far a crawl of repos is, and how to forget it."""
+"""`sanderling status` of a crawl of repos, and `sanderling repos reset`: how far it is, and how to forget it."""
 
 import re
 import sys
@@ -11,8 +11,8 @@ from typing import Annotated, Any, NamedTuple
 from cyclopts import Parameter
 
 from sanderling.apis.atproto import Category
-from sanderling.cli import CommandError
-from sanderling.cli.command_line import AsJson
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.flags import SETTING
 from sanderling.cli.published_words import nothing, tell
 from sanderling.cli.report_words import report_lines
 from sanderling.clock import SystemClock
@@ -44,7 +44,7 @@ MEANINGS = {
     Category.TOO_LARGE: "larger than we read",
     Category.REFUSED: "not called: our own guard, see --private",
     Category.UNCHANGED: "unchanged since the earlier archive",
-    Category.LEFT_OUT: "left out, as --leave-out or --skip-pds says",
+    Category.LEFT_OUT: "left out, as --leave-out or skip-pds says",
     Category.INCOMPLETE: "not all of it came",
     Category.RATE_LIMITED: "refused for now: rate limited",
     Category.HTTP_ERROR: "the host said no",
@@ -62,10 +62,10 @@ MEANINGS = {
 class Place:
     """Where a crawl keeps what it has. A command takes one as `*, place: Place = USUAL`."""
 
-    output_dir: Annotated[Path, Parameter(env_var="OUTPUT_DIR")] = Path("data/rca")
+    out: Annotated[Path, Parameter(env_var="OUTPUT_DIR")] = Path("data/rca")
     """The folder of the archive."""
 
-    redis_address: Annotated[str | None, Parameter(env_var="REDIS_ADDRESS")] = None
+    redis_address: Annotated[str | None, Parameter(env_var="REDIS_ADDRESS"), SETTING] = None
     """HOST:PORT, or the URL, of a Redis for the progress; by default it is a file in the folder."""
 
 
@@ -86,20 +86,20 @@ def open_progress(place: Place) -> Iterator[Progress]:
 def _opened(place: Place) -> Any:  # noqa: ANN401 - a Progress that can be closed
     address = place.redis_address
     if address is None:
-        return SqliteProgress(place.output_dir / PROGRESS)
+        return SqliteProgress(place.out / PROGRESS)
     if "://" not in address and not _ADDRESS.fullmatch(address):
         _, login, host = address[:80].rpartition("@")
         found = f"{HIDDEN}@{host}" if login else host
-        raise CommandError(f"--redis-address: {found!r}, expected HOST:PORT, as in localhost:6379, or a URL", code=2)
-    redis = load("sanderling.stores.redis_progress", "--redis-address")
+        raise CommandError(f"redis-address: {found!r}, expected HOST:PORT, as in localhost:6379, or a URL", code=2)
+    redis = load("sanderling.stores.redis_progress", "redis-address")
     return redis.RedisProgress(address if "://" in address else f"redis://{address}/0", categories=CATEGORIES)
 
 
 def known_progress(place: Place) -> ProgressView:
     """How far the crawl is; nothing is made where there is none. Raises CommandError."""
-    if place.redis_address is None and not (place.output_dir / PROGRESS).is_file():
+    if place.redis_address is None and not (place.out / PROGRESS).is_file():
         return NOTHING
-    with open_progress(place) as progress, _plainly(place.output_dir):
+    with open_progress(place) as progress, _plainly(place.out):
         return progress.view()
 
 
@@ -124,23 +124,23 @@ def known_aside(place: Place, view: ProgressView) -> list[HostAside]:
     """The first hosts that were set aside. Raises CommandError."""
     if not view.hosts_aside:
         return []
-    with open_progress(place) as progress, _plainly(place.output_dir):
+    with open_progress(place) as progress, _plainly(place.out):
         return progress.aside(HOSTS_SHOWN)
 
 
-def status(*, json: AsJson = False, place: Place = USUAL) -> None:
-    """Say how far the crawl of a folder is."""
-    view, found, wall = known_progress(place), published(place.output_dir), SystemClock().wall()
+def show_progress(place: Place, *, as_json: bool) -> None:
+    """Print how far a crawl is. Raises CommandError."""
+    view, found, wall = known_progress(place), published(place.out), SystemClock().wall()
     if view == NOTHING and found is None:
-        raise nothing("no crawl of repos has begun", _where(place), "--output-dir", "sanderling repos crawl")
+        raise nothing("no crawl of repos has begun", _where(place), "--out", "sanderling repos crawl")
     kept = Kept(view, tuple(known_aside(place, view)))
     lines = [*_table(kept, wall), *hosts_aside(kept.aside, view.hosts_aside, wall)]
     lines += [] if found is None else ["", *report_lines(report(found), running=is_running(found, wall))]
-    tell(f"The crawl in {_where(place)}", found, wall, lines, as_json=json, kept=kept.as_json())
+    tell(f"The crawl in {_where(place)}", found, wall, lines, as_json=as_json, kept=kept.as_json())
 
 
 def _where(place: Place) -> str:
-    return str(place.output_dir) if place.redis_address is None else f"Redis at {redact_url(place.redis_address)}"
+    return str(place.out) if place.redis_address is None else f"Redis at {redact_url(place.redis_address)}"
 
 
 def _table(kept: Kept, wall: float) -> Iterator[str]:
@@ -214,7 +214,7 @@ def reset(
     place: Place = USUAL,
 ) -> None:
     """Forget how far the crawl of a folder is, and delete its segments."""
-    folder, view = place.output_dir, known_progress(place)
+    folder, view = place.out, known_progress(place)
     with _alone(folder):
         segments = segments_in(folder) if folder.is_dir() else []
         if view == NOTHING and not segments:

@@ -54,8 +54,8 @@ def summarise(place: Place, last: RepoStatus, kept: Kept, *, complete: bool, aga
     failed = {name: number for name, number in view.failed.items() if name != Category.UNCHANGED}
     gone = {name: number for name, number in failed.items() if name in CATEGORIES and Category(name).permanent}
     left = {name: number for name, number in failed.items() if name not in gone}
-    with plainly(place.output_dir):
-        segments = segments_in(place.output_dir)
+    with plainly(place.out):
+        segments = segments_in(place.out)
     return Summary(
         complete=complete and not left,
         walked=complete,
@@ -78,7 +78,7 @@ def summarise(place: Place, last: RepoStatus, kept: Kept, *, complete: bool, aga
         aside=kept.aside,
         segments=len(segments),
         newest=str(segments[-1]) if segments else "",
-        output_dir=str(place.output_dir),
+        output_dir=str(place.out),
         again=again,
     )
 
@@ -130,7 +130,7 @@ def _next(summary: Summary, place: Place, wall: float) -> Iterator[str]:
     yield from _indented(
         f"sanderling repos inspect {shlex.quote(summary.newest)}",
         f"sanderling repos replay {out} --to chdb:{out}/records",
-        command_line.again("repos status", place),
+        command_line.again("status", place.out),
     )
 
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.repos.archives import Problem, archives_in
 from sanderling.repos.rows import PatternError
 from sanderling.stores.clickhouse import ClickhouseError

@@ -5,7 +5,7 @@ from cyclopts import App
 app = App(
     name="sequence",
     help="Follow an API of ever-growing ids: every id gets its fate, and every record is stored once.",
-    help_epilogue="Example:\n\n    sanderling sequence crawl --demo",
+    help_epilogue="Example:\n\n    sanderling demo sequence",
 )
 app.command(
     "sanderling.cli.sequence.crawl:crawl",
@@ -15,15 +15,7 @@ app.command(
     "to its end, the second stops at once; neither loses anything, nor does kill -9.\n\n"
     "Exit code 0 if it came to --until or was asked to stop, 1 if it failed, 2 if it was not called as it should be, "
     "130 after Ctrl-C.",
-    help_epilogue="Example, which needs no server and asks nobody:\n\n    sanderling sequence crawl --demo",
-)
-app.command(
-    "sanderling.cli.sequence.status:status",
-    name="status",
-    help="Say how a crawl of ids stands: cursor, head, lag, workers and why so many, what is missed.\n\n"
-    "Works beside a crawl that is running, and changes nothing.\n\n"
-    "Exit code 0, 1 if the state cannot be read, 2 if no crawl has begun there.",
-    help_epilogue="Example:\n\n    sanderling sequence status",
+    help_epilogue="Example, which needs no server and asks nobody:\n\n    sanderling demo sequence",
 )
 missed_app = App(
     name="missed",
@@ -74,32 +66,3 @@ app.command(
     "Exit code 0, 1 if a store was not to be had, 2 if it was not called as it should be, 130 after Ctrl-C.",
     help_epilogue="Example:\n\n    sanderling sequence store --queue amqp://localhost/ --rows postgresql://db/game",
 )
-dead_app = App(
-    name="dead",
-    help="Dead letters, records that could not be stored: see why, and have them tried again.",
-    help_epilogue="Example:\n\n    sanderling sequence dead list",
-)
-dead_app.command(
-    "sanderling.cli.sequence.dead:list_dead",
-    name="list",
-    help="Say which records could not be stored, why, when, and after how many tries.\n\n"
-    "With --json, one object per record.\n\n"
-    "Exit code 0, 1 if the queue is not to be had, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling sequence dead list --limit 5",
-)
-dead_app.command(
-    "sanderling.cli.sequence.dead:show",
-    name="show",
-    help="Show all of a record that could not be stored, and what it says.\n\n"
-    "Exit code 0, 1 if it is not among the dead or the queue is not to be had, 2 if it was not called as it should be.",
-    help_epilogue="Example:\n\n    sanderling sequence dead show 16000000001",
-)
-dead_app.command(
-    "sanderling.cli.sequence.dead:replay",
-    name="replay",
-    help="Have records that could not be stored tried again, as if they had never failed.\n\n"
-    "Exit code 0, 1 if some are not among the dead or the queue is not to be had, 2 if it was not called as it should "
-    "be.",
-    help_epilogue="Example:\n\n    sanderling sequence dead replay --all",
-)
-app.command(dead_app)

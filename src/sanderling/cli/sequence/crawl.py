@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting, saying
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
 from sanderling.cli.loop import explain_end, run
@@ -54,7 +54,6 @@ LOOK = 0.1  # seconds between looks at whether the last id has its fate, or all 
 
 def crawl(  # noqa: PLR0913 - flags, in groups
     *,
-    demo: Annotated[bool, Parameter(negative=(), help="Follow a simulated game on this machine, and show it.")] = False,
     no_store: Annotated[bool, Parameter(negative=(), help="Only queue: somebody else stores.")] = False,
     json: SummaryAsJson = False,
     place: Place = USUAL,
@@ -67,13 +66,7 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     options: Bounded = BOUNDED,
 ) -> None:
     """Follow the ids of an API from where the crawl was, or from --begin."""
-    _check(onward, "--demo" if demo else "--no-store" if no_store else "")
-    if demo:
-        # Here and not at the top: the simulated game is nothing that a crawl needs.
-        from sanderling.cli.demos.sequence import OUT, demo_sequence  # noqa: PLC0415
-
-        demo_sequence(out=OUT if place == USUAL else place.out, json=json, options=options)
-        return
+    _check(onward, no_store=no_store)
     flags = CrawlFlags(place, upstream, pace, keeping, readings, alerting, not no_store, onward)
     screen = fitting(json=json, logs=options.log_format is not None)
     with explain_end(again(flags, options), KNOWN):
@@ -85,11 +78,11 @@ def crawl(  # noqa: PLR0913 - flags, in groups
         sys.exit(UNFINISHED)
 
 
-def _check(onward: Onward, without: str) -> None:
+def _check(onward: Onward, *, no_store: bool) -> None:
     onward.check()
-    if onward.events_job is not None and without:
-        where = "; give it to `sanderling sequence store`" if without == "--no-store" else ""
-        raise CommandError(f"--events-job does not go with {without}: what is stored is handed on{where}", code=2)
+    if onward.events_job is not None and no_store:
+        where = "what is stored is handed on; give it to `sanderling sequence store`"
+        raise CommandError(f"--events-job does not go with --no-store: {where}", code=2)
 
 
 async def run_crawl(
@@ -100,7 +93,7 @@ async def run_crawl(
     The rules are those of the flags, unless others are given.
     """
     api, place = flags.upstream.describe(), flags.place
-    transport = flags.upstream.transport(flags.pace.limiter(clock), flags.pace.max_workers, clock)
+    transport = flags.upstream.transport(flags.pace.max_workers, clock)
     rules = rules or flags.pace.rules()
     sink, prometheus = flags.alerting.sink(clock), flags.readings.server()
     async with AsyncExitStack() as stack:

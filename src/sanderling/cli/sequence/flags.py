@@ -13,12 +13,13 @@ from cyclopts.validators import Number
 from sanderling.apis.bungie import Bungie
 from sanderling.apis.json_ids import JsonIds
 from sanderling.apis.numbered import LARGEST_ID, NumberedApi
-from sanderling.cli import CommandError
 from sanderling.cli.alerting import NOBODY, Alerting
 from sanderling.cli.client import check_reach, make_transport
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.events.onward import NOWHERE, Onward
 from sanderling.cli.flag_files import read, secret, section
-from sanderling.cli.limits import Law, make_limiter
+from sanderling.cli.flags import SETTING, Network
+from sanderling.cli.limits import make_limiter
 from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Place
 from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
@@ -40,6 +41,7 @@ BASE = "https://stats.bungie.net"  # where the reports are
 MOST_BODY = 32 * 2**20  # bytes of a record; the largest reports have some hundred thousand
 BODIES = 256 * 2**20  # bytes that records may hold at once
 FIRST_BYTE, TOTAL = 15.0, 30.0  # seconds; who is slower is asked again later, and holds no worker meanwhile
+RPS = 250.0  # at most; how many the host allows is learned
 SKIP = 4  # ids between two that are asked, in dev mode
 
 # Many APIs answer an error with a 200, which would be stored as a record.
@@ -53,7 +55,7 @@ Id = Number(gte=0, lte=LARGEST_ID)
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upstream:
+class Upstream(Network):
     """Whom to ask: an API that is known, or any that is described."""
 
     api: Literal["bungie"] = "bungie"
@@ -62,7 +64,7 @@ class Upstream:
     base: Annotated[str | None, Parameter(env_var="SANDERLING_UPSTREAM")] = None
     """Where it is, if not where it usually is: a proxy, or a simulated one."""
 
-    key_file: Path | None = None
+    key_file: Annotated[Path | None, SETTING] = None
     """A file that holds the key, instead of BUNGIE_API_KEY."""
 
     url: str | None = None
@@ -71,10 +73,10 @@ class Upstream:
     missing: str | None = None
     """With --url: how it says that there is nothing, as in 'error.code = 404'; by default a 404, a 410 or null."""
 
-    timestamp: str | None = None
+    timestamp: Annotated[str | None, SETTING] = None
     """With --url: where a record says when it came to be, as in 'data.created'."""
 
-    keep_if: str | None = None
+    keep_if: Annotated[str | None, SETTING] = None
     """With --url: which records to keep, as in 'type = "raid"'; by default all."""
 
     id_path: str | None = None
@@ -83,20 +85,14 @@ class Upstream:
     record_if: str | None = None
     """With --url: what is true of records only, as in 'created_at' or 'status = "ok"'; '.' takes every 200 for one."""
 
-    header: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = ()
-    """With --url: a header for each request, 'Name: value'; may be repeated."""
+    header: Annotated[tuple[str, ...], Parameter(negative=()), SETTING] = ()
+    """With --url: headers for each request, 'Name: value'."""
 
-    header_file: Path | None = None
+    header_file: Annotated[Path | None, SETTING] = None
     """With --url: a file of such lines, for those that are secret."""
 
     api_file: Path | None = None
     """A TOML file that describes any other API in a section [api]."""
-
-    contact: str | None = None
-    """Where the owner of the API can reach you: https://… or mailto:…"""
-
-    private: Annotated[bool, Parameter(negative=())] = False
-    """Allow your own machine and network, and hosts without TLS, which are refused otherwise."""
 
     def describe(self, environment: Mapping[str, str] = os.environ) -> NumberedApi:
         """The API. Raises CommandError."""
@@ -117,24 +113,26 @@ class Upstream:
         return Bungie(self.base or BASE, self._key(environment))
 
     def _check(self) -> None:
-        described: dict[str, object] = {"--url": self.url, "--missing": self.missing, "--timestamp": self.timestamp}
-        described |= {"--keep-if": self.keep_if, "--id-path": self.id_path, "--record-if": self.record_if}
-        described |= {"--header-file": self.header_file}
-        used = [flag for flag, value in described.items() if value is not None] + ["--header"] * bool(self.header)
+        described: dict[str, object] = {"--url": self.url, "--missing": self.missing, "timestamp": self.timestamp}
+        described |= {"keep-if": self.keep_if, "--id-path": self.id_path, "--record-if": self.record_if}
+        described |= {"header-file": self.header_file}
+        used = [flag for flag, value in described.items() if value is not None] + ["header"] * bool(self.header)
         if self.api_file is not None and used:
             raise CommandError(f"{used[0]} and --api-file both describe an API; expected one of them", code=2)
         if used and self.url is None:
             raise CommandError(f"{used[0]} goes with --url, which is not given", code=2)
-        known = [flag for flag, value in (("--base", self.base), ("--key-file", self.key_file)) if value is not None]
+        known = [flag for flag, value in (("--base", self.base), ("key-file", self.key_file)) if value is not None]
         if known and (self.url is not None or self.api_file is not None):
             raise CommandError(f"{known[0]} goes with --api {self.api}, and not with another API", code=2)
         if self.url is not None and self.id_path is None and self.record_if is None:
             raise CommandError(NO_WAY_TO_TELL, code=2)
 
     def _key(self, environment: Mapping[str, str]) -> str:
-        key = secret("--key-file", self.key_file, KEY, environment)
+        key = secret("key-file", self.key_file, KEY, environment)
         if not key and self.base is None:
-            raise CommandError(f"{self.api} wants a key: put it into {KEY}, or name its file with --key-file", code=2)
+            raise CommandError(
+                f"{self.api} wants a key: put it into {KEY}, or name its file as key-file in [sequence.crawl]", code=2
+            )
         return key
 
     def _settings(self, url: str) -> Iterator[tuple[str, object]]:
@@ -144,14 +142,18 @@ class Upstream:
         for key, value in {**rules, "timestamp": self.timestamp}.items():
             if value is not None:
                 yield key, value
-        lines = [] if self.header_file is None else read("--header-file", self.header_file).splitlines()
+        lines = [] if self.header_file is None else read("header-file", self.header_file).splitlines()
         for name, _ in map(_header, self.header):
             if is_secret(name):
-                raise CommandError(f"--header: {name} is a secret, which others could see; use --header-file", code=2)
+                raise CommandError(f"header: {name} is a secret, which others could see; use header-file", code=2)
         yield "headers", dict(map(_header, [*self.header, *filter(str.strip, lines)]))
 
-    def transport(self, limiter: Limiter, workers: int, clock: Clock) -> Transport[Http]:
-        """The client for so many workers. Raises CommandError."""
+    def limiter(self, clock: Clock) -> Limiter:
+        """The limiter that goes with the flags."""
+        return make_limiter(replace(limits(PaceRules.up_to(self.most(RPS))), strategy=self.pace), clock)
+
+    def transport(self, workers: int, clock: Clock) -> Transport[Http]:
+        """The client for so many workers, with the limiter. Raises CommandError."""
         rules = HttpRules(
             first_byte=FIRST_BYTE,
             total=TOTAL,
@@ -160,7 +162,7 @@ class Upstream:
             connections=workers,
             connections_per_host=workers,
         )
-        return make_transport(rules, limiter, BODIES, self.contact, private=self.private, clock=clock)
+        return make_transport(rules, self.limiter(clock), BODIES, self.contact, private=self.private, clock=clock)
 
 
 @Parameter(name="*")
@@ -174,7 +176,7 @@ class Pace:
     target: Annotated[int | None, Parameter(validator=Id)] = None
     """Begin at this id each time, wherever the crawl was."""
 
-    buffer: Annotated[int, Parameter(validator=Number(gte=0, lte=10**9))] = BUFFER
+    buffer: Annotated[int, Parameter(validator=Number(gte=0, lte=10**9)), SETTING] = BUFFER
     """Begin so many ids before --target, or before the latest that is stored."""
 
     until: Annotated[int | None, Parameter(validator=Id)] = None
@@ -183,35 +185,27 @@ class Pace:
     workers: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000))] = 25
     """Requests in flight at most, at first."""
 
-    min_workers: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000))] = 5
+    min_workers: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000)), SETTING] = 5
     """The fewest that there may be."""
 
-    max_workers: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000))] = 250
+    max_workers: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000)), SETTING] = 250
     """The most that there may be."""
-
-    max_rps: Annotated[float, Parameter(validator=Number(gt=0, lte=100_000))] = 250.0
-    """Requests a second at most; how many the host allows is learned."""
-
-    pace: Law = "governor"
-    """How the pace of a host is found: governor learns what it allows; aimd is the plain law, to compare with."""
 
     dev: Annotated[bool, Parameter(negative=())] = False
     """Ask for some of the ids only, to try things out."""
 
-    dev_skip: Annotated[int | None, Parameter(validator=Number(gte=0, lte=10**9))] = None
+    dev_skip: Annotated[int | None, Parameter(validator=Number(gte=0, lte=10**9)), SETTING] = None
     """With --dev: how many ids to leave out between two; 4."""
 
-    without: Annotated[tuple[Rule, ...], Parameter(negative=(), show_default=False)] = ()
-    """Switch off a rule that keeps the workers from overreacting; may be repeated."""
+    without: Annotated[tuple[Rule, ...], Parameter(negative=()), SETTING] = ()
+    """Switch off rules that keep the workers from overreacting."""
 
     def rules(self) -> SequenceRules:
         """The rules of the crawl that go with the flags. Raises CommandError."""
         if self.begin is not None and self.target is not None:
             raise CommandError("--begin and --target both say where to begin; expected one of them", code=2)
-        if self.dev_skip is not None and not self.dev:
-            raise CommandError("--dev-skip goes with --dev, which is not given", code=2)
         if not self.min_workers <= self.workers <= self.max_workers:
-            found = f"--min-workers {self.min_workers}, --workers {self.workers}, --max-workers {self.max_workers}"
+            found = f"min-workers {self.min_workers}, workers {self.workers}, max-workers {self.max_workers}"
             raise CommandError(f"{found}: expected them not to decrease in this order", code=2)
         scale = ScaleRules(min_workers=self.min_workers, workers=self.workers, max_workers=self.max_workers)
         guard = replace(GuardRules(), **{name.replace("-", "_"): False for name in self.without})
@@ -220,20 +214,16 @@ class Pace:
             stride=stride, scale=scale, guard=guard, look=LookRules(pacing="pacing" not in self.without)
         )
 
-    def limiter(self, clock: Clock) -> Limiter:
-        """The limiter that goes with the flags."""
-        return make_limiter(replace(limits(PaceRules.up_to(self.max_rps)), strategy=self.pace), clock)
-
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
     """What the workers are planned by."""
 
-    prometheus: str | None = None
+    prometheus: Annotated[str | None, SETTING] = None
     """Plan by the readings of this Prometheus server instead of our own; a token is in SANDERLING_PROMETHEUS_TOKEN."""
 
-    prometheus_match: str = ""
+    prometheus_match: Annotated[str, SETTING] = ""
     """Which series there are ours, as in 'job="game"'; by default all."""
 
     def server(self, environment: Mapping[str, str] = os.environ) -> tuple[PrometheusServer, PrometheusRules] | None:
@@ -243,7 +233,7 @@ class Readings:
         try:
             return PrometheusServer(self.prometheus, environment.get(TOKEN, "")), PrometheusRules(self.prometheus_match)
         except ValueError as error:
-            raise CommandError(f"--prometheus: {error}", code=2) from None
+            raise CommandError(f"prometheus: {error}", code=2) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +254,7 @@ def _header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name.strip()):
         # It is not shown: it may be a secret.
-        raise CommandError("--header: one of the headers is not like 'Name: value'", code=2)
+        raise CommandError("header: one of the headers is not like 'Name: value'", code=2)
     return name.strip(), value.strip()
 
 

@@ -19,7 +19,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from sanderling.apis.numbered import LARGEST_ID
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.sequence.place import USUAL, Place, known_state
 from sanderling.clock import Clock, SystemClock

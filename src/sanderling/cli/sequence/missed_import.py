@@ -17,7 +17,7 @@ from time import sleep
 from typing import BinaryIO
 
 from sanderling.apis.numbered import LARGEST_ID
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.cli.sequence.missed import BREATH, File, Saying
 from sanderling.cli.sequence.place import USUAL, Place

@@ -9,7 +9,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.flags import SETTING
 from sanderling.cli.letters import QueueFlags
 from sanderling.cli.published_words import nothing
 from sanderling.sequence.state import SequenceState
@@ -41,7 +42,7 @@ class Place:
 class Letters(QueueFlags):
     """The queue between crawl and store. A command takes one as `*, letters: Letters = OWN_LETTERS`."""
 
-    queue_name: str = QUEUE
+    queue_name: Annotated[str, SETTING] = QUEUE
     """What it is called there; several crawls at one broker need names of their own."""
 
 

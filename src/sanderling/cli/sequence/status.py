@@ -1,14 +1,14 @@
-"""`sanderling sequence status`: how a crawl of ids stands, beside it or after it."""
+"""`sanderling status` of a crawl of ids: how a crawl of ids stands, beside it or after it."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 
-from sanderling.cli.command_line import AsJson
 from sanderling.cli.published_words import tell
 from sanderling.cli.report_words import line, report_lines
-from sanderling.cli.sequence.place import USUAL, Place, known_state
+from sanderling.cli.sequence.place import Place, known_state
 from sanderling.clock import SystemClock
 from sanderling.sequence.report import WorkerDecision, explain_missed, report
 from sanderling.sequence.status import SequenceStatus, published
@@ -28,11 +28,12 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     missed: dict[str, int]  # ids, by reason
 
 
-def status(*, json: AsJson = False, place: Place = USUAL) -> None:
-    """Say how the crawl of a folder stands."""
+def show_ids(folder: Path, *, as_json: bool) -> None:
+    """Print how the crawl of a folder stands. Raises CommandError."""
+    place = Place(out=folder)
     there, found = kept_in(place), published(place.out)
     wall = SystemClock().wall()
-    tell(f"The crawl in {place.out}", found, wall, words(there, found, wall), as_json=json, kept=there)
+    tell(f"The crawl in {place.out}", found, wall, words(there, found, wall), as_json=as_json, kept=there)
 
 
 def kept_in(place: Place) -> Kept:

@@ -11,9 +11,10 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.text import Text
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
 from sanderling.cli.events.onward import GATHER, NOWHERE, Onward
+from sanderling.cli.flags import SETTING
 from sanderling.cli.loop import explain_end, run, stop_on_signals
 from sanderling.cli.options import WATCHED, Options, Watched, expose, observe, serve_dashboard
 from sanderling.cli.reach import KNOWN, PATIENCE, reached
@@ -44,19 +45,19 @@ class Staff:
     workers: Annotated[int, Parameter(validator=Number(gte=1, lte=1000))] = 4
     """Workers at first; a queue that grows gets more, one that is short gets fewer."""
 
-    min_workers: Annotated[int, Parameter(validator=Number(gte=1, lte=1000))] = 1
+    min_workers: Annotated[int, Parameter(validator=Number(gte=1, lte=1000)), SETTING] = 1
     """The fewest that there may be."""
 
-    max_workers: Annotated[int, Parameter(validator=Number(gte=1, lte=1000))] = 16
+    max_workers: Annotated[int, Parameter(validator=Number(gte=1, lte=1000)), SETTING] = 16
     """The most that there may be."""
 
-    batch: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000))] = 100
+    batch: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000)), SETTING] = 100
     """Letters that are stored in one transaction at most."""
 
     def rules(self) -> StoreRules:
         """The rules that go with the flags. Raises CommandError."""
         if not self.min_workers <= self.workers <= self.max_workers:
-            found = f"--min-workers {self.min_workers}, --workers {self.workers}, --max-workers {self.max_workers}"
+            found = f"min-workers {self.min_workers}, workers {self.workers}, max-workers {self.max_workers}"
             raise CommandError(f"{found}: expected them not to decrease in this order", code=2)
         depth = DepthRules(least=self.min_workers, start=self.workers, most=self.max_workers)
         return StoreRules(batch=self.batch, depth=depth)
@@ -143,7 +144,7 @@ def store(  # noqa: PLR0913 - flags, in groups
     with explain_end(again("sequence store", *ends, staff, place, keeping, onward, options), KNOWN):
         ran = run(_store(work, screen))
     letters = Letters(queue=keeping.queue, queue_name=keeping.queue_name)
-    dead = again("sequence dead list", place, letters)
+    dead = again("dead list", place.out if keeping.queue is None else "sequence", letters)
     screen.end([*_words(ran.last, dead), *ran.notes], _as_json(ran.last))
     if ran.last.gave_up:
         raise CommandError(printable(ran.last.gave_up))

@@ -121,6 +121,6 @@ def _next(flags: CrawlFlags, ran: Ran[SequenceStatus], options: Options) -> Iter
     yield "Nothing is lost; go on where it stopped, see how it stands, and what was missed with:"
     yield ""
     yield f"    {again(flags, options, complete=ran.complete)}"
-    yield f"    {command_line.again('sequence status', flags.place)}"
+    yield f"    {command_line.again('status', flags.place.out)}"
     yield f"    {command_line.again('sequence missed list', flags.place)}"
     yield ""

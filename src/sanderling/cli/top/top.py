@@ -16,7 +16,7 @@ from rich.console import Console, ConsoleOptions
 from rich.live import Live as Drawing
 from rich.text import Text
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.home import configured, home_of
 from sanderling.cli.house_words import flowing, nothing, titled
 from sanderling.cli.loop import run

@@ -4,12 +4,8 @@ import asyncio
 import json as jsonlib
 import sys
 from collections.abc import Iterator
-from typing import Annotated
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import run
 from sanderling.clock import SystemClock
 from sanderling.worlds.api import PASSWORD, USER, ApiRules, ApiWorld
@@ -19,17 +15,7 @@ from sanderling.worlds.site_server import PortError
 PORT = 8040  # as the examples have it
 
 
-def api(
-    *,
-    posts: Annotated[int, Parameter(validator=Number(gte=1, lte=100_000), help="Entries of each list.")] = 300,
-    faults: Annotated[
-        float,
-        Parameter(validator=Number(gte=0, lte=1), help="Share of questions that are answered with an error first."),
-    ] = 0.02,
-    port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535), help="0 takes any that is free.")] = PORT,
-    seed: Annotated[int, Parameter(help="Another number makes another world; the same number the same.")] = 1,
-    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object and nothing else.")] = False,
-) -> None:
+def api(*, seed: int, json: bool, posts: int = 300, faults: float = 0.02, port: int = PORT) -> None:
     """Serve a simulated API, until Ctrl-C: lists with details, a log-in, a search by POST, one like GraphQL.
 
     It listens on 127.0.0.1, and nothing leaves this machine. Prints where, and what to run against it. When it ends it

@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
-from typing import Annotated, Literal
+from typing import Literal
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
 from rich.console import Console
 from rich.text import Text
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import run
 from sanderling.clock import Clock, SystemClock
 from sanderling.worlds.game import REPORT, SETTINGS, Game, GameRules, GameTally
@@ -27,27 +25,13 @@ Preset = Literal["demo", "steady", "backlog", "gap", "pause", "slow", "bursts", 
 
 def game(  # noqa: PLR0913 - a flag each
     *,
-    preset: Annotated[Preset, Parameter(help="What it has in store.")] = "demo",
-    rate: Annotated[
-        float | None,
-        Parameter(validator=Number(gte=1, lte=10_000), help="Ids per second; by default 60, of `fast` 3000."),
-    ] = None,
-    quota: Annotated[
-        float | None,
-        Parameter(
-            validator=Number(gte=0), help="Requests per second that it allows; 0 for all; by default the preset's."
-        ),
-    ] = None,
-    speed: Annotated[
-        float,
-        Parameter(
-            validator=Number(gt=0, lte=100),
-            help="How many times as fast everything happens: ids, pauses, quota, maintenance.",
-        ),
-    ] = 1.0,
-    port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535), help="0 takes any that is free.")] = 0,
-    seed: Annotated[int, Parameter(help="Another number makes another game; the same number the same.")] = 1,
-    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object and nothing else.")] = False,
+    seed: int,
+    json: bool,
+    preset: Preset = "demo",
+    rate: float | None = None,
+    quota: float | None = None,
+    speed: float = 1.0,
+    port: int = 0,
 ) -> None:
     """Serve a simulated game, until Ctrl-C: reports under ids that grow all the time, with holes, pauses and quotas.
 

@@ -5,14 +5,12 @@ import json as jsonlib
 import sys
 from collections.abc import Iterator
 from math import inf
-from typing import Annotated, Literal
+from typing import Literal
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
 from rich.console import Console
 from rich.text import Text
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import run
 from sanderling.clock import ScaledClock
 from sanderling.worlds.race import PRESETS, RaceDay, RaceTally
@@ -24,20 +22,7 @@ Preset = Literal["demo", "day", "hostile"]
 MOST_PATHS = 12  # that are listed when it ends
 
 
-def race(
-    *,
-    preset: Annotated[Preset, Parameter(help="What it has in store.")] = "demo",
-    speed: Annotated[
-        float,
-        Parameter(
-            validator=Number(gt=0, lte=100),
-            help="How many times as fast everything happens: races, breaks, latencies, the quota.",
-        ),
-    ] = 1.0,
-    port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535), help="0 takes any that is free.")] = 0,
-    seed: Annotated[int, Parameter(help="Another number makes another day; the same number the same.")] = 1,
-    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object and nothing else.")] = False,
-) -> None:
+def race(*, seed: int, json: bool, preset: Preset = "demo", speed: float = 1.0, port: int = 0) -> None:
     """Serve a simulated race day, until Ctrl-C: races start and end, laps arrive, rounds are added, pilots leave.
 
     It listens on 127.0.0.1, and nothing leaves this machine. Prints where, and when the races are. When it ends it says

@@ -7,21 +7,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
-from sanderling.cli import CommandError
-from sanderling.cli.command_line import AsJson, again
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.command_line import again
 from sanderling.cli.events.place import (
-    OWN_BODIES,
     OWN_LETTERS,
     USUAL,
     Bodies,
     Folder,
     Letters,
 )
+from sanderling.cli.home import configured, home_of, set_for
 from sanderling.cli.reach import explained
 from sanderling.clock import Clock, SystemClock
 from sanderling.events.batches import read_path
@@ -35,7 +33,7 @@ from sanderling.worlds.social_presets import PRESETS
 from sanderling.worlds.social_truth import Fate, Totals
 
 Preset = Literal["demo", "day", "hostile"]
-MOST = 1_000_000  # batches
+OBJECTS, QUEUE = ("objects", "bucket"), ("queue", "queue_name", "exchange", "routing_key")
 AT_ONCE = 32  # messages that are sent together, where nobody asked for a pace
 TOLD_EVERY = 2.0  # seconds
 # What becomes of messages that are not read.
@@ -93,26 +91,21 @@ class Crawler:
         )
 
 
-def social(  # noqa: PLR0913 - a flag each, and groups of them
+def social(
     *,
-    preset: Annotated[Preset, Parameter(help="What it has in store.")] = "demo",
-    batches: Annotated[
-        int | None, Parameter(validator=Number(gte=1, lte=MOST), help="How many; by default a day of them.")
-    ] = None,
-    seed: Annotated[int, Parameter(help="Another number makes another day; the same number the same.")] = 1,
-    rate: Annotated[
-        float | None,
-        Parameter(validator=Number(gt=0, lte=100_000), help="Batches a second; by default as many as go."),
-    ] = None,
-    json: AsJson = False,
-    folder: Folder = USUAL,
-    bodies: Bodies = OWN_BODIES,
-    letters: Letters = OWN_LETTERS,
+    seed: int,
+    json: bool,
+    preset: Preset = "demo",
+    batches: int | None = None,
+    rate: float | None = None,
+    out: Path | None = None,
+    **places: str,
 ) -> None:
     """Publish the batches of a simulated crawler: objects, and a message for each, where `events consume` takes them.
 
     At the end it says what must be in the rows once all is consumed.
     """
+    folder, bodies, letters = _places(out, places)
     world = Social(seed, PRESETS[preset](), bucket=bodies.bucket)
     number = world.rules.batches if batches is None else batches
     if number > (most := MOST_DAYS * world.rules.batches):
@@ -127,6 +120,14 @@ def social(  # noqa: PLR0913 - a flag each, and groups of them
         return
     for line in words(crawler, totals, again("events consume --drain", folder, bodies, letters), clock.now() - began):
         print(line)
+
+
+def _places(out: Path | None, given: dict[str, str]) -> tuple[Folder, Bodies, Letters]:
+    """Where `events consume` takes messages and batches from, unless a flag says otherwise."""
+    said = set_for(("events", "consume"), (*OBJECTS, *QUEUE, "out")) | given
+    folder = out or Path(said.get("out") or home_of(configured()) / USUAL.out)
+    bodies = Bodies(**{name: said[name] for name in OBJECTS if name in said})
+    return Folder(out=folder), bodies, Letters(**{name: said[name] for name in QUEUE if name in said})
 
 
 @dataclass(slots=True)
@@ -186,7 +187,7 @@ async def _made(objects: Buckets, bucket: str) -> None:
     try:
         await objects.make(bucket)
     except ObjectError as error:
-        raise CommandError(printable(f"--bucket: {error}"), code=2 if error.fault is Fault.UNUSABLE else 1) from None
+        raise CommandError(printable(f"bucket: {error}"), code=2 if error.fault is Fault.UNUSABLE else 1) from None
 
 
 def described(crawler: Crawler, totals: Totals) -> dict[str, Any]:

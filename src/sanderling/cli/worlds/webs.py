@@ -6,14 +6,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Annotated
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
 from rich.console import Console
 from rich.text import Text
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.clock import SystemClock
 from sanderling.worlds import pds as fleets
 from sanderling.worlds.pds_hosts import PdsHost, Place
@@ -26,26 +23,8 @@ ROW = "{:<15} {:<23} {:>5}  {}"  # 100 columns with the longest words
 ASKED = "{:<15} {:>7} {:>7} {:>7} {:>7} {:>7} {:>9} {:>10}"
 HEADS = ("host", "asked", "2xx", "3xx", "4xx", "5xx", "forbidden", "at once")
 
-Port = Annotated[
-    int,
-    Parameter(validator=Number(gte=0, lte=65535), help="The first of consecutive ports; 0 takes any that are free."),
-]
-Seed = Annotated[int, Parameter(help="Another number makes another world; the same number the same.")]
-Json = Annotated[bool, Parameter(negative=(), help="Print one JSON object per host.")]
 
-
-def site(
-    *,
-    hosts: Annotated[
-        int,
-        Parameter(
-            validator=Number(gte=1, lte=200), help="How many ordinary hosts, beside one of each other character."
-        ),
-    ] = 8,
-    port: Port = 0,
-    seed: Seed = 1,
-    json: Json = False,
-) -> None:
+def site(*, seed: int, json: bool, hosts: int = 8, port: int = 0) -> None:
     """Serve a small web of simulated hosts, until Ctrl-C: ordinary, slow, with quotas, failing, lying, trapping.
 
     Each host has a port of its own on 127.0.0.1, and nothing leaves this machine. Prints what each is like and where.
@@ -59,23 +38,7 @@ def site(
 
 
 def pds(  # noqa: PLR0913 - a flag each
-    *,
-    hosts: Annotated[
-        int,
-        Parameter(validator=Number(gte=1, lte=200), help="How many healthy hosts, beside one of each other character."),
-    ] = 20,
-    repos: Annotated[
-        int,
-        Parameter(validator=Number(gte=1, lte=10_000_000), help="How many repos the healthy hosts have altogether."),
-    ] = 2000,
-    large: Annotated[
-        int,
-        Parameter(validator=Number(gte=0, lte=100), help="Megabytes of the largest repo; 0 for none in particular."),
-    ] = 0,
-    signed: Annotated[bool, Parameter(negative=(), help="Make real signatures, which are slow.")] = False,
-    port: Port = 0,
-    seed: Seed = 1,
-    json: Json = False,
+    *, seed: int, json: bool, hosts: int = 20, repos: int = 2000, large: int = 0, signed: bool = False, port: int = 0
 ) -> None:
     """Serve a fleet of simulated ATProto hosts, until Ctrl-C: healthy, limited, failing, cutting, lying, dead.
 
@@ -158,7 +121,7 @@ def _show_fleet(server: FleetServer, *, as_json: bool) -> None:
         f"{origin}/xrpc/com.atproto.sync.getLatestCommit?did={did}",
     ):
         console.print(f"    curl '{url}'", soft_wrap=True)
-    console.print(f"    sanderling repos directory update --plc {fleet.plc.origin} --private", soft_wrap=True)
+    console.print(f"    sanderling repos directory --plc {fleet.plc.origin} --private", soft_wrap=True)
     console.print("    sanderling repos crawl --private", soft_wrap=True)
     console.print("\nCtrl-C ends it, and shows what each was asked.")
 

@@ -1,10 +1,12 @@
 // Puts the page together: who may come in, what the server tells, and which parts show it.
 
 import { Actions, Audit, toast } from "./actions.js";
+import { Address } from "./address.js";
 import { announce } from "./announce.js";
 import { Api, Refusal } from "./api.js";
 import { h, put, say, show } from "./dom.js";
 import { Hosts } from "./hosts.js";
+import { Items } from "./items.js";
 import { Stream } from "./stream.js";
 import { Systems, title } from "./systems.js";
 
@@ -16,8 +18,10 @@ const find = (id) => document.getElementById(id);
 const api = new Api();
 const stream = new Stream(() => api.session());
 const actions = new Actions(api);
-const systems = new Systems({ tabs: find("tabs"), drawing: find("drawing"), panels: find("panels"), actions });
-const hosts = new Hosts(find("hosts"), api, actions);
+const address = new Address();
+const systems = new Systems({ tabs: find("tabs"), drawing: find("drawing"), panels: find("panels"), actions, api, address });
+const hosts = new Hosts(find("hosts"), api, actions, address);
+const items = new Items(find("items"), api, actions, address);
 const audit = new Audit(find("audit"), api, actions);
 
 let troubles = null; // what was wrong a moment ago; null before we know
@@ -32,6 +36,7 @@ function take(house) {
   show(find("empty"), empty);
   show(find("house"), !empty);
   hosts.takeSystems(house.systems);
+  items.show(systems.chosen);
   tellTroubles(house.systems);
 }
 
@@ -51,6 +56,7 @@ function takeState() {
   show(find("logout"), live && api.hasSession);
   hosts.live = live;
   audit.live = live;
+  items.live = live;
   if (live) audit.look();
   if (state === "locked") lock();
   else if (live) unlock();
@@ -116,10 +122,20 @@ function command(text) {
   return h("li", {}, h("code", {}, text), copy);
 }
 
+/** To a part of the page, without changing the address, which says what is shown. */
+function jump(event) {
+  const part = find(event.currentTarget.getAttribute("href").slice(1));
+  event.preventDefault();
+  part.scrollIntoView();
+  part.focus({ preventScroll: true });
+}
+
+for (const link of document.querySelectorAll("a[href^='#']")) link.addEventListener("click", jump);
 find("commands").append(...COMMANDS.map(command));
 find("login-form").addEventListener("submit", login);
 find("logout").addEventListener("click", logout);
 api.addEventListener("out", () => stream.connect());
+address.addEventListener("view", () => items.show(systems.chosen));
 stream.addEventListener("state", takeState);
 stream.addEventListener("house", ({ data }) => {
   systems.takeHouse(data);

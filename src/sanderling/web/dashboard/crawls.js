@@ -44,10 +44,12 @@ class Progress {
 }
 
 export class PagesPart {
+  static items = "pages";
   ratesWidth = 4;
   item = "URL";
 
-  constructor(items = "pages") {
+  constructor() {
+    const { items } = this.constructor;
     this.waiting = waitingChart();
     this.ends = new Bars(`How ${items} ended`, toneOf);
     this.progress = new Progress("How much of what is known has ended");
@@ -70,11 +72,8 @@ export class PagesPart {
 }
 
 export class JobsPart extends PagesPart {
+  static items = "requests";
   item = "request";
-
-  constructor() {
-    super("requests");
-  }
 }
 
 export class ReposPart {

@@ -5,6 +5,7 @@ const SPANS = [60, 120, 180, 300, SPAN]; // seconds that are shown: what was beg
 
 export class History {
   constructor() {
+    this.every = 1; // seconds from one point to the next
     this.end = null; // the newest second
     this.first = Infinity; // the oldest of which something is known
     this.series = new Map();

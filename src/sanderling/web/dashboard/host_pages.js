@@ -9,7 +9,7 @@ export class HostPages extends EventTarget {
   #api;
   #pages = new Map(); // by number: { hosts, at }
   #asked = new Map(); // by number: AbortController
-  #query = { system: "", search: "", sort: "rate", descending: true };
+  #query = { system: "", search: "", sort: "asked", descending: true };
   #timer = null;
   #former = false; // whether what is here was asked for otherwise; it is shown until the answer comes
 
@@ -37,6 +37,11 @@ export class HostPages extends EventTarget {
   /** Ask again for what is here: something was done to it. What is old is shown until then. */
   renew() {
     for (const page of this.#pages.values()) page.at = -Infinity;
+  }
+
+  /** The hosts of that name, in whatever order the others are. */
+  find(host, system) {
+    return this.#api.get("/api/hosts", { search: host, system, sort: "host", descending: false, limit: 100 });
   }
 
   /** The host at that place; undefined if it is not here yet. */

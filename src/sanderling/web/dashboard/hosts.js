@@ -3,6 +3,7 @@
 import { count, duration, finePerSecond, NONE, share, short, whole, words } from "./format.js";
 import { h, put, say, show } from "./dom.js";
 import { announce } from "./announce.js";
+import { toast } from "./actions.js";
 import { HostPages } from "./host_pages.js";
 
 const ROW = 36; // pixels, as in the stylesheet
@@ -20,7 +21,8 @@ const COLUMNS = [
   { name: "host", head: "Host", text: (host) => host.host },
   { name: "system", head: "System", text: (host) => host.system, kind: "wide" },
   { name: "state", head: "Breaker", text: (host) => (host.paused ? "paused" : words(host.state)) },
-  { name: "rate", head: "Rate", text: (host) => finePerSecond(host.rate), numeric: true },
+  { name: "asked", head: "Asked", text: (host) => finePerSecond(host.asked), numeric: true },
+  { name: "rate", head: "Allowed", text: (host) => finePerSecond(host.rate), numeric: true },
   {
     name: "ceiling",
     head: "Ceiling",
@@ -47,17 +49,21 @@ export class Hosts {
   #rows = new Map(); // by place in the order
   #free = [];
   #kinds = new Map(); // of systems, by name
+  #running = new Set(); // their names
   #pointed = -Infinity; // when somebody last pointed at a row
   #seen = false;
   #live = false;
   #asked = false; // whether somebody waits to hear how many there are
 
-  constructor(section, api, actions) {
+  constructor(section, api, actions, address) {
+    this.address = address;
     this.pages = new HostPages(api);
     this.actions = actions;
     this.dialog = document.getElementById("host");
     this.#build(section);
     this.pages.addEventListener("page", () => this.#took());
+    address.addEventListener("view", () => this.#showNamed());
+    this.dialog.addEventListener("close", () => address.go({ host: "", of: "" }));
     this.pages.addEventListener("query", () => this.#restart());
     actions.addEventListener("acted", () => setTimeout(() => this.#renew(), SETTLING));
     new IntersectionObserver(([entry]) => {
@@ -70,12 +76,35 @@ export class Hosts {
   /** Whether the server is there to be asked. */
   set live(live) {
     this.#live = live;
-    if (live) this.#look({ now: true });
+    if (live) {
+      this.#look({ now: true });
+      this.#showNamed();
+    }
+  }
+
+  /** Open the host of the address, or close what is open. */
+  async #showNamed() {
+    const { host, of } = this.address.view;
+    if (!host) this.dialog.close();
+    if (!host || !this.#live) return;
+    try {
+      const { hosts } = await this.pages.find(host, of);
+      const found = hosts.find((each) => each.host === host);
+      if (this.address.view.host !== host) return;
+      if (found) this.#show(found);
+      else {
+        toast(`${host} is not among the hosts that are listed here.`, { refused: true });
+        this.address.go({ host: "", of: "" }, { refines: true });
+      }
+    } catch {
+      // The stream says that the server is gone; when it is back, this is asked again.
+    }
   }
 
   /** Take note of which systems there are. */
   takeSystems(systems) {
     this.#kinds = new Map(systems.map(({ name, system }) => [name, system]));
+    this.#running = new Set(systems.filter(({ running }) => running).map(({ name }) => name));
     const names = systems.map(({ name }) => name);
     const shown = [...this.system.options].slice(1).map(({ value }) => value);
     if (names.join("\n") === shown.join("\n")) return;
@@ -246,7 +275,7 @@ export class Hosts {
       return cell;
     });
     const row = h("tr");
-    row.open = h("button.link", { type: "button", click: () => row.host && this.#show(row.host) });
+    row.open = h("button.link", { type: "button", click: () => row.host && this.address.go({ host: row.host.host, of: row.host.system }) });
     cells[0].append(row.open);
     row.badge = h("span.badge");
     cells[2].append(row.badge);
@@ -278,8 +307,8 @@ export class Hosts {
     put(row.act, "aria-label", `${host.paused ? "Resume" : "Pause"} ${host.host}`);
   }
 
-  #pausable({ system }) {
-    return PAUSABLE.includes(this.#kinds.get(system));
+  #pausable({ system, paused }) {
+    return PAUSABLE.includes(this.#kinds.get(system)) && (paused || this.#running.has(system));
   }
 
   /** Pause a host, or resume it. */
@@ -299,7 +328,8 @@ export class Hosts {
     const facts = [
       ["System", host.system],
       ["Breaker", host.paused ? "paused" : words(host.state)],
-      ["Rate", finePerSecond(host.rate)],
+      ["Asked, over the last seconds", finePerSecond(host.asked)],
+      ["Allowed", finePerSecond(host.rate)],
       ["Ceiling", host.ceiling === null ? "not known yet" : finePerSecond(host.ceiling)],
       ["Cap", host.cap === null ? "none" : finePerSecond(host.cap)],
       ["Latency", duration(host.latency)],
@@ -326,7 +356,7 @@ export class Hosts {
       h("dl.facts", {}, ...facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
       h("div.choices", {}, act, close),
     );
-    this.dialog.showModal();
+    if (!this.dialog.open) this.dialog.showModal();
     close.focus();
   }
 }

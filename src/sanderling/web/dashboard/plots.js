@@ -9,7 +9,7 @@ const FOOT = 18; // pixels below the plot, for the time
 const HEAD = 8; // and above it
 const SIDE = 46; // and before it, for the scale; as in the stylesheet
 // By the seconds that are shown: those between two marks of time, and how long that is.
-const MARKS = { 60: 15, 120: 30, 180: 60, 300: 60, 600: 120 };
+const MARKS = { 60: 15, 120: 30, 180: 60, 300: 60, 600: 120, 3_600: 600, 21_600: 3_600, 86_400: 14_400 };
 const ROOM = 50; // pixels that such a mark needs
 const DIGIT = 3.3; // and half of one of its digits
 const LASTING = {
@@ -18,6 +18,9 @@ const LASTING = {
   180: "the last three minutes",
   300: "the last five minutes",
   600: "the last ten minutes",
+  3_600: "the last hour",
+  21_600: "the last six hours",
+  86_400: "the last day",
 };
 
 /** What all plots share: a title, a legend that reads out, a drawing, and the slider over it. */
@@ -132,6 +135,7 @@ export class Chart extends Plot {
     this.unit = unit;
     this.points = new Map(series.map(({ name }) => [name, new Float64Array()]));
     this.span = 0;
+    this.every = 1; // seconds from one point to the next
     this.end = null; // the wall time of the last point
     this.gaps = s("g");
     this.paths = new Map(
@@ -156,6 +160,7 @@ export class Chart extends Plot {
     for (const { name } of this.series) this.points.set(name, bridged(history.points(name)));
     this.end = history.end;
     this.span = history.span;
+    this.every = history.every;
     this.places = this.span;
     this.draw();
   }
@@ -182,18 +187,18 @@ export class Chart extends Plot {
   }
 
   #wall(index) {
-    return this.end === null ? NaN : this.end - (this.span - 1) + index;
+    return this.end === null ? NaN : this.end - (this.span - 1 - index) * this.every;
   }
 
   #times() {
     if (this.end === null) return [];
-    let step = MARKS[this.span];
+    let step = MARKS[this.span * this.every];
     const text = step < 60 ? second : minute;
-    while (this.#x(step) - this.#x(0) < ROOM) step *= 2;
+    while (this.#x(step / this.every) - this.#x(0) < ROOM) step *= 2;
     const first = this.#wall(0);
     const times = [];
     for (let wall = Math.ceil(first / step) * step; wall <= this.end; wall += step) {
-      times.push([this.#x(wall - first), text(wall)]);
+      times.push([this.#x((wall - first) / this.every), text(wall)]);
     }
     return times;
   }
@@ -238,7 +243,7 @@ export class Chart extends Plot {
       const points = this.points.get(name);
       return `${label} ${this.unit(newest(points))}, at most ${this.unit(highest(points))}`;
     });
-    return `${this.title}, ${LASTING[this.span]}. Now: ${each.join("; ")}.`;
+    return `${this.title}, ${LASTING[this.span * this.every]}. Now: ${each.join("; ")}.`;
   }
 }
 

@@ -21,7 +21,8 @@ export class Road {
   constructor(chosen) {
     this.chosen = chosen;
     this.width = 0;
-    this.systems = [];
+    this.rows = [];
+    this.alone = matchMedia("(max-width: 699px)"); // where the lanes are not beside their tabs, as in the stylesheet
     this.selected = "";
     this.told = -TELL;
     this.back = s("g.back");
@@ -39,9 +40,9 @@ export class Road {
     }).observe(this.element);
   }
 
-  /** `systems` are those that run, in the order of their tabs. */
-  update(systems, selected) {
-    this.systems = systems;
+  /** `rows` are the places of the tabs, in their order: a lane is beside its tab. */
+  update(rows, selected) {
+    this.rows = rows;
     this.selected = selected;
     this.draw();
   }
@@ -52,15 +53,18 @@ export class Road {
     this.head = parseFloat(styles.getPropertyValue("--head"));
     this.pitch = parseFloat(styles.getPropertyValue("--pitch"));
     this.narrow = this.width < NARROW || this.pitch < LOW;
-    const lanes = Math.max(1, this.systems.length);
-    this.height = this.head + lanes * this.pitch + 44;
+    const rows = this.alone.matches ? this.rows.filter(({ system }) => system?.running) : this.rows;
+    const running = rows.map(({ system }, index) => ({ system, index })).filter(({ system }) => system?.running);
+    this.systems = running.map(({ system }) => system);
+    this.foot = this.head + Math.max(1, rows.length) * this.pitch;
+    this.height = this.foot + 44;
     put(this.element, "viewBox", `0 0 ${this.width} ${this.height}`);
     put(this.element, "height", this.height);
     const [left, right] = !this.narrow ? [104, 128] : this.width < SMALL ? [34, 28] : [52, 36];
     this.x = STATIONS.map((_, index) => left + ((this.width - left - right) * index) / (STATIONS.length - 1));
     this.#drawStations();
     this.#drawBack();
-    const placed = this.systems.map((system, index) => ({ system, y: this.head + (index + 0.5) * this.pitch }));
+    const placed = running.map(({ system, index }) => ({ system, y: this.head + (index + 0.5) * this.pitch }));
     keyed(
       this.lanes,
       placed,
@@ -72,7 +76,6 @@ export class Road {
   }
 
   #drawStations() {
-    const bottom = this.head + Math.max(1, this.systems.length) * this.pitch;
     const tight = this.x[1] - this.x[0] < TIGHT;
     const pills = STATIONS.map((name, index) => {
       const x = this.x[index];
@@ -82,7 +85,7 @@ export class Road {
         "g.station",
         {},
         s("text", {}, ...lines.map((line, row) => s("tspan", { x, y: y(row) }, line))),
-        s("rect", { x: x - 6, y: this.head - 2, width: 12, height: bottom - this.head + 4, rx: 6 }),
+        s("rect", { x: x - 6, y: this.head - 2, width: 12, height: this.foot - this.head + 4, rx: 6 }),
       );
     });
     this.stations.replaceChildren(...pills);
@@ -90,7 +93,7 @@ export class Road {
 
   /** What happened teaches what to ask next, and whether we may. */
   #drawBack() {
-    const floor = this.head + Math.max(1, this.systems.length) * this.pitch + 4;
+    const floor = this.foot + 4;
     const low = floor + 18;
     const [next, leave, from] = [this.x[NEXT], this.x[LEAVE], this.x[UNDERSTAND]];
     const path = `M${from} ${floor}v8q0 10 -10 10H${next + 10}q-10 0 -10 -10v-3`;
@@ -179,7 +182,7 @@ export class Road {
     const texts = [
       [asked, this.x[NEXT] / 2 + 4, y - 7, `${perSecond(flow.asked)}${words("asked")}`],
       [waiting, this.x[LEAVE] - 14, y - 7, flow.waiting ? `${short(flow.waiting)}${words("waiting")}` : ""],
-      [allowed, middle(LEAVE, ASK), y - 7, `${perSecond(flow.allowed)}${words("allowed")}`],
+      [allowed, middle(LEAVE, ASK), y - 7, `${perSecond(flow.allowed)}${words("accepted")}`],
       [kept, this.x[KEEP] + 14, y + 4, `${perSecond(flow.kept)} kept`],
       [
         failed,

@@ -8,6 +8,9 @@ import { Road } from "./road.js";
 import { JobsPart, PagesPart, ReposPart, SequencePart } from "./crawls.js";
 import { PollingPart } from "./polling.js";
 import { EventsPart } from "./events.js";
+import { announce } from "./announce.js";
+import { Range } from "./past.js";
+import { Places } from "./places.js";
 
 const PARTS = {
   pages: PagesPart,
@@ -17,7 +20,6 @@ const PARTS = {
   polling: PollingPart,
   events: EventsPart,
 };
-const MOST_KEYS = 9;
 const ENDING = { stop: "stopping", drain: "draining" }; // what the process was told
 const STOPPING = "It asks for nothing more, and ends. What is in flight comes to its end, and nothing is lost.";
 const DRAINING =
@@ -33,6 +35,7 @@ export function title(system) {
 
 /** In one word, and in the colour that goes with it. */
 export function stateOf(system) {
+  if (system.silent) return ["silent", "bad"];
   if (!system.running) return ["ended", "off"];
   if (system.paused) return ["paused", "wait"];
   if (system.ending) return [ENDING[system.ending] ?? system.ending, "wait"];
@@ -42,16 +45,19 @@ export function stateOf(system) {
 export class Systems {
   #views = new Map(); // by name
 
-  constructor({ tabs, drawing, panels, actions }) {
+  constructor({ tabs, drawing, panels, actions, api, address }) {
     this.tabs = tabs;
+    this.address = address;
+    this.places = new Places();
+    this.range = new Range(api, address);
     this.panels = panels;
     this.actions = actions;
-    this.systems = [];
     this.chosen = null; // the name of a system
     this.road = new Road((name) => this.choose(name));
     drawing.append(this.road.element);
     tabs.addEventListener("keydown", (event) => this.#onTabKey(event));
     document.addEventListener("keydown", (event) => this.#onKey(event));
+    address.addEventListener("view", () => this.#show());
   }
 
   /** Take all of them, with what was. */
@@ -67,35 +73,42 @@ export class Systems {
   }
 
   #take({ systems }) {
-    this.systems = systems;
+    this.places.take(systems);
     const names = new Set(systems.map(({ name }) => name));
     for (const name of this.#views.keys()) if (!names.has(name)) this.#forget(name);
-    if (!names.has(this.chosen)) this.chosen = systems.length ? systems[0].name : null;
-    this.#draw();
+    if (!names.has(this.chosen)) this.chosen = null;
+    this.#show();
   }
 
   choose(name, { focus = false } = {}) {
-    this.chosen = name;
-    this.#draw();
+    this.address.go({ system: name, host: "", of: "", items: "", search: "", after: "" });
     if (focus) this.#views.get(name).tab.focus();
   }
 
+  /** Show the system of the address; one that runs if it names none, or none that is there. */
+  #show() {
+    const { systems } = this.places;
+    const named = systems.find(({ name }) => name === this.address.view.system);
+    const usual = systems.find(({ name }) => name === this.chosen) ?? systems.find(({ running }) => running);
+    this.chosen = (named ?? usual ?? systems[0])?.name ?? null;
+    this.#draw();
+  }
+
   #draw() {
+    const { rows } = this.places;
     keyed(
       this.tabs,
-      this.systems,
-      ({ name }) => name,
-      (system) => this.#view(system).tab,
+      rows,
+      ({ kind, system }) => (system ? tabKey(system.name) : `no ${kind}`),
+      ({ kind, key, system }) => (system ? this.#view(system).tab : absent(kind, key)),
     );
-    this.systems.forEach((system, index) => {
+    for (const { key, system } of rows) {
+      if (!system) continue;
       const view = this.#view(system);
-      view.updateTab(system, index, system.name === this.chosen);
-      if (system.name === this.chosen) view.updatePanel(system);
-    });
-    this.road.update(
-      this.systems.filter(({ running }) => running),
-      this.chosen,
-    );
+      view.updateTab(system, key, system.name === this.chosen);
+      if (system.name === this.chosen) view.updatePanel(system, this.range, () => this.#draw());
+    }
+    this.road.update(rows, this.chosen);
   }
 
   #view(system) {
@@ -112,7 +125,7 @@ export class Systems {
     const view = this.#views.get(name);
     view.tab.remove();
     view.panel.remove();
-    this.tabs.keyed?.delete(name);
+    this.tabs.keyed?.delete(tabKey(name));
     this.#views.delete(name);
   }
 
@@ -120,13 +133,16 @@ export class Systems {
     const typing =
       event.target instanceof Element && event.target.closest("input:not([type=range]), select, textarea, dialog");
     if (typing || event.ctrlKey || event.metaKey || event.altKey || !/^[1-9]$/.test(event.key)) return;
-    const system = this.systems[Number(event.key) - 1];
-    if (system) this.choose(system.name, { focus: true });
+    const name = this.places.byKey(Number(event.key), this.chosen);
+    const place = this.places.rows.find(({ key }) => key === Number(event.key));
+    if (name !== null) this.choose(name, { focus: true });
+    else if (place) announce(`There is no ${place.kind} in this home.`);
   }
 
   #onTabKey(event) {
-    const place = this.systems.findIndex(({ name }) => name === this.chosen);
-    const last = this.systems.length - 1;
+    const { systems } = this.places;
+    const place = systems.findIndex(({ name }) => name === this.chosen);
+    const last = systems.length - 1;
     const steps = {
       ArrowDown: place + 1,
       ArrowRight: place + 1,
@@ -138,8 +154,19 @@ export class Systems {
     if (!(event.key in steps)) return;
     event.preventDefault();
     const next = (steps[event.key] + last + 1) % (last + 1);
-    this.choose(this.systems[next].name, { focus: true });
+    this.choose(systems[next].name, { focus: true });
   }
+}
+
+/** So that no folder's name is that of a place without a system. */
+function tabKey(name) {
+  return `tab ${name}`;
+}
+
+/** The place of a kind that is not there. */
+function absent(kind, key) {
+  const names = h("span.names", {}, h("span.name", {}, kind), h("span.about", {}, "not here"));
+  return h("div.tab.absent", { role: "presentation" }, h("span.dot"), names, h("kbd", {}, key));
 }
 
 /** One system: its tab, its panel, and what it has told so far. */
@@ -178,14 +205,15 @@ class View {
     );
   }
 
-  updateTab(system, index, chosen) {
+  updateTab(system, key, chosen) {
     const [state, tone] = stateOf(system);
     say(this.name, title(system));
     put(this.name, "title", title(system));
     say(this.state, title(system) === system.system ? state : `${system.system}, ${state}`);
     say(this.rate, system.running ? perSecond(system.flow.kept) : "");
-    say(this.key, index < MOST_KEYS ? index + 1 : "");
-    put(this.tab, "aria-keyshortcuts", index < MOST_KEYS ? index + 1 : null);
+    say(this.key, key ?? "");
+    show(this.key, key !== null);
+    put(this.tab, "aria-keyshortcuts", key);
     put(this.dot, "data-tone", tone);
     put(this.tab, "data-running", system.running);
     put(this.tab, "aria-selected", String(chosen));
@@ -195,9 +223,11 @@ class View {
     this.spark.update(this.history.points("kept"));
   }
 
-  updatePanel(system) {
+  updatePanel(system, range, drawn) {
     this.system = system;
     if (!this.heading) this.#makePanel(system);
+    const history = range.of(system.name, this.history, drawn);
+    if (range.element.parentElement !== this.ranges) this.ranges.append(range.element);
     const [state, tone] = stateOf(system);
     say(this.heading, title(system));
     say(this.badge, state);
@@ -205,6 +235,7 @@ class View {
     say(this.doing, system.doing);
     say(this.since, since(system));
     say(this.pause, system.paused ? "Resume" : "Pause");
+    show(this.pause, system.running || system.paused); // what is started again would still be paused
     show(this.drain, system.running && !system.ending);
     show(this.stop, system.running && system.ending !== "stop");
     show(this.troubles, system.troubles.length > 0);
@@ -225,12 +256,12 @@ class View {
         put(cell.lastElementChild, "title", value.length > 20 ? value : null);
       },
     );
-    this.rates.update(this.history);
+    this.rates.update(history);
     if (!this.part) return;
     // A status that cannot be read leaves nothing to be told but that.
     const told = Object.keys(system.facts).length > 0;
     for (const each of this.part.blocks) show(each, told);
-    if (told) this.part.update(system, this.history);
+    if (told) this.part.update(system, history);
   }
 
   #makePanel(system) {
@@ -243,6 +274,7 @@ class View {
     this.stop = h("button", { type: "button", click: () => this.#end("stop", STOPPING, this.stop) }, "Stop");
     this.troubles = h("ul.troubles", { "aria-label": "What is wrong" });
     this.numbers = h("dl.numbers");
+    this.ranges = h("div");
     const Part = PARTS[system.system];
     this.part = Part ? new Part(this.actions, () => this.system) : null;
     const wide = this.part?.ratesWidth ?? 6;
@@ -264,6 +296,7 @@ class View {
       ),
       this.troubles,
       this.numbers,
+      this.ranges,
       h("div.blocks", {}, h(`div.block.w${wide}`, {}, this.rates.element), ...(this.part?.blocks ?? [])),
     );
   }
@@ -290,8 +323,15 @@ class View {
   }
 }
 
+function ended(system) {
+  const paused = system.paused ? "; it is paused, also when it is started again" : "";
+  const when = `${clock(system.ended)}, ${duration(system.age)} ago`;
+  if (system.silent) return `last heard of at ${when}; it did not say that it ended${paused}`;
+  return `ended at ${when}${system.ending ? `, told to ${system.ending}` : ""}${paused}`;
+}
+
 function since(system) {
-  if (!system.running) return `last heard of ${duration(system.age)} ago`;
+  if (!system.running) return ended(system);
   if (!system.started) return "";
   const silent = system.age > 3 ? `, silent for ${duration(system.age)}` : "";
   return `since ${clock(system.started)}, process ${whole(system.pid).replaceAll(",", "")}${silent}`;

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.cli import CommandError
-from sanderling.cli.events.times import LONGEST, UNITS, read_age, read_time, written
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.times import LONGEST, UNITS, read_age, read_time, written
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 WALL = NOW.timestamp()

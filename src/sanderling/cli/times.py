@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime
 
-from sanderling.cli import CommandError
+from sanderling.cli.command_error import CommandError
 from sanderling.moments import moment
 
 MINUTE, DAY = 60.0, 86_400.0

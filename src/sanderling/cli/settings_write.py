@@ -1,4 +1,4 @@
-"""Write `settings_known.py` from the flags of all commands: `python -m sanderling.cli.config.settings_write`.
+"""Write `settings_known.py` from the flags of all commands: `python -m sanderling.cli.settings_write`.
 
 It imports every command, which takes seconds; that is why the result is kept.
 """
@@ -13,11 +13,11 @@ from cyclopts import App, Argument
 from cyclopts.validators import Number
 
 from sanderling.cli import app
-from sanderling.cli.config.settings import Setting, Table
+from sanderling.cli.config.settings import Setting, Table, is_setting
 from sanderling.cli.everywhere import ABOUT, FLAGS
 
-FILE = Path(__file__).with_name("settings_known.py")
-HEAD = '''"""Every setting of every command; `python -m sanderling.cli.config.settings_write` writes it."""
+FILE = Path(__file__).parent / "config" / "settings_known.py"
+HEAD = '''"""Every setting of every command; `python -m sanderling.cli.settings_write` writes it."""
 
 # ruff: noqa: E501, Q000 - it is as Python prints it
 # fmt: off
@@ -88,7 +88,8 @@ def written() -> str:
     names: dict[Setting, str] = {}
     lines: list[str] = []
     for table, command in sorted(commands()):
-        found = [names.setdefault(setting, _name(setting, names)) for _, setting in sorted(settings(command).items())]
+        taken = [setting for key, setting in sorted(settings(command).items()) if is_setting(table, key)]
+        found = [names.setdefault(setting, _name(setting, names)) for setting in taken]
         lines.append(f'    "{".".join(table)}": "{" ".join(found)}",\n')
     known = [f'    "{name}": {_tuple(setting)},\n' for setting, name in sorted(names.items(), key=lambda pair: pair[1])]
     return f"{HEAD}{''.join(known)}}}\n\nCOMMANDS: dict[str, str] = {{\n{''.join(lines)}}}\n"

@@ -1,0 +1,57 @@
+"""`sanderling dead list`, `show` and `replay`: what a system gave up, why, and another try for it."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from sanderling.cli.command_error import CommandError
+from sanderling.cli.command_line import AsJson
+from sanderling.cli.dead_letters import DeadLetters, Every, Key, Keys, Limit
+from sanderling.cli.events import dead as events_dead
+from sanderling.cli.events.place import Folder as EventsFolder
+from sanderling.cli.events.place import Letters as EventsLetters
+from sanderling.cli.home import set_for
+from sanderling.cli.reach import explained
+from sanderling.cli.sequence import dead as sequence_dead
+from sanderling.cli.sequence.place import Letters as SequenceLetters
+from sanderling.cli.sequence.place import Place
+from sanderling.cli.system_folder import find_folder, system_of
+from sanderling.words import printable
+
+At = Annotated[Path, Parameter(help="The folder of a crawl of ids, or of events.")]
+Queue = Annotated[
+    str | None, Parameter(help="Where its queue is: sqlite:FOLDER or amqp://…; by default as for the system itself.")
+]
+
+
+def list_dead(folder: At, /, *, limit: Limit = None, queue: Queue = None, json: AsJson = False) -> None:
+    """Say which letters were given up, and why."""
+    explained(_letters(folder, queue).tell_all(limit, as_json=json))
+
+
+def show(folder: At, key: Key, /, *, queue: Queue = None, json: AsJson = False) -> None:
+    """Show one of them, and what it says."""
+    explained(_letters(folder, queue).show(key, as_json=json))
+
+
+def replay(folder: At, /, *keys: Keys, every: Every = False, queue: Queue = None, json: AsJson = False) -> None:
+    """Make letters ready again, as if they had never failed."""
+    explained(_letters(folder, queue).replay(keys, every=every, as_json=json))
+
+
+def _letters(folder: Path, queue: str | None) -> DeadLetters:
+    """The dead letters of a folder. With a broker there may be no folder here: then it is known by its name."""
+    found = find_folder(folder)
+    system = system_of(found) or found.name
+    given = {} if queue is None else {"queue": queue}
+    match system:
+        case "sequence":
+            said = set_for(("sequence", "store"), ("queue", "queue_name")) | given
+            return DeadLetters(SequenceLetters(**said), Place(out=found), sequence_dead.read)
+        case "events":
+            said = set_for(("events", "consume"), ("queue", "queue_name", "exchange", "routing_key")) | given
+            return DeadLetters(EventsLetters(**said), EventsFolder(out=found), events_dead.read)
+    there = "nothing of ours is in it" if found.is_dir() else "it is not there"
+    why = f"it is of {system}" if system_of(found) else there
+    raise CommandError(printable(f"{folder} is no folder of a crawl of ids, or of events: {why}"), code=2)

@@ -1,0 +1,58 @@
+"""Which folder is meant, and which system it is of: for the commands that are the same for every system."""
+
+from pathlib import Path
+
+from sanderling.cli.config.settings import known
+from sanderling.cli.events.place import ROWS_FILE
+from sanderling.cli.home import configured, home_of
+from sanderling.cli.polling.place import DATABASE
+from sanderling.cli.repos.progress import PROGRESS
+from sanderling.cli.sequence import place as sequence_place
+from sanderling.cli.sequence.place import ROWS, STATE
+from sanderling.events.outlet import QUEUE
+from sanderling.jobs.folder import FRONTIER
+from sanderling.pages.earlier import LEDGER
+from sanderling.repos.segments import segments_in
+from sanderling.web.house import Reader
+
+MARKS = {
+    "pages": (LEDGER,),
+    "jobs": (FRONTIER,),
+    "sequence": (STATE, ROWS, f"{sequence_place.QUEUE}.db"),
+    "repos": (PROGRESS,),
+    "polling": (DATABASE,),
+    "events": (ROWS_FILE, f"{QUEUE}.db"),
+}
+
+# The command whose --out is the folder of a system.
+KEEPS = {
+    "pages": ("pages", "crawl"),
+    "sequence": ("sequence", "crawl"),
+    "repos": ("repos", "crawl"),
+    "polling": ("polling", "run"),
+    "events": ("events", "consume"),
+}
+
+
+def find_folder(folder: Path) -> Path:
+    """The folder that is meant: here, or in the home, or, by the name of a system, the one that is set for it."""
+    if folder.exists():
+        return folder
+    configuration = configured()
+    if (there := home_of(configuration) / folder).exists():
+        return there
+    if (command := KEEPS.get(str(folder))) is not None:
+        found = configuration.effective(command, known().commands[command]["out"]).value
+        return folder if found is None else Path(str(found)).expanduser()
+    return folder
+
+
+def system_of(folder: Path) -> str:
+    """The system that keeps what it has in a folder; empty if none does."""
+    for system, files in MARKS.items():
+        if any((folder / file).is_file() for file in files):
+            return system
+    found = Reader(folder.absolute().parent).system(folder.absolute())
+    if found is not None and found.said is not None:
+        return found.system
+    return "repos" if folder.is_dir() and segments_in(folder) else ""
