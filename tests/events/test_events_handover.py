@@ -152,7 +152,7 @@ async def test_there_are_never_more_than_some_sinks() -> None:
 
 
 @pytest.mark.parametrize("what", ["objects", "database"])
-def test_while_something_is_away_it_waits_and_says_so_once(what: str) -> None:
+def test_while_something_is_away_it_waits_and_says_so_ever_more_rarely(what: str) -> None:
     store = Store(database=False) if what == "database" else Store(fault=Fault.DOWN)
 
     @virtual
@@ -166,7 +166,8 @@ def test_while_something_is_away_it_waits_and_says_so_once(what: str) -> None:
                 assert feed.trouble
                 store.fault, store.database = None, True
         assert handing.result()
-        assert [line["event"] for line in logged] == ["batch_waits"]
+        assert {line["event"] for line in logged} == {"batch_waits"}
+        assert [line["failures"] for line in logged] == [2**n for n in range(len(logged))]
         assert (feed.trouble, feed.tally.items) == ("", 3)
 
     act()

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from small_web import crawl, page, web
 
 from sanderling.pages.status import Status, published, status
+from sanderling.stores.process_identity import own_process
 from sanderling.stores.status_file import is_running, write_status
 from sanderling.testing import LoopClock, run_virtual
 
@@ -48,7 +50,7 @@ def test_what_is_published_can_be_read(tmp_path: Path) -> None:
 
     write_status(tmp_path, now)
 
-    assert published(tmp_path) == now
+    assert published(tmp_path) == msgspec.structs.replace(now, process=own_process())
 
 
 def test_what_cannot_be_read_is_none(tmp_path: Path) -> None:

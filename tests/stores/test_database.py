@@ -221,12 +221,12 @@ def of_sqlite(code: int) -> sqlite3.OperationalError:
 @pytest.mark.parametrize(
     ("error", "trouble"),
     [
-        (of_sqlite(sqlite3.SQLITE_FULL), Trouble.AWAY),
+        (of_sqlite(sqlite3.SQLITE_FULL), Trouble.FULL),
         (of_sqlite(sqlite3.SQLITE_BUSY_SNAPSHOT), Trouble.AWAY),
         (of_sqlite(sqlite3.SQLITE_IOERR_WRITE), Trouble.FAILED),
         (of_sqlite(sqlite3.SQLITE_CORRUPT), Trouble.BROKEN),
         (of_sqlite(sqlite3.SQLITE_READONLY), Trouble.AMISS),
-        (OSError(errno.ENOSPC, "x"), Trouble.AWAY),
+        (OSError(errno.ENOSPC, "x"), Trouble.FULL),
         (OSError(errno.EIO, "x"), Trouble.FAILED),
         (OSError(errno.EACCES, "x"), Trouble.AMISS),
         (sqlite3.IntegrityError("x"), Trouble.REFUSED),
