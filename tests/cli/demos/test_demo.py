@@ -202,7 +202,7 @@ def test_wrong_flags_are_refused(arguments: list[str], said: str) -> None:
 
     assert (done.code, done.out) == (2, "")
     assert said in done.err
-    assert "See: sanderling demo limiter --help" in done.err
+    assert "See: sanderling demo --help" in done.err
     assert "Traceback" not in done.err
 
 

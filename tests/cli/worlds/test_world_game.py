@@ -83,7 +83,7 @@ def test_a_port_in_use_is_a_message_and_not_a_traceback() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--preset", "none"], "--preset"),
+        (["--preset", "unknown"], "--preset"),
         (["--rate", "0"], "--rate"),
         (["--rate", "9000", "--speed", "50"], "a rate above 0 and up to 100000"),
         (["--quota", "-1"], "--quota"),

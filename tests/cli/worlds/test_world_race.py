@@ -87,7 +87,7 @@ def test_a_port_in_use_is_a_message_and_not_a_traceback() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--preset", "none"], "--preset"),
+        (["--preset", "unknown"], "--preset"),
         (["--speed", "0"], "--speed"),
         (["--port", "70000"], "--port"),
         (["--seed", "x"], "--seed"),
