@@ -79,7 +79,7 @@ async def test_it_serves_a_home_and_does_what_people_want_until_it_is_interrupte
     ("flags", "said"),
     [
         (("--home", "nowhere"), "--home: nowhere is no folder"),
-        (("--bind", "0.0.0.0"), "--bind: 0.0.0.0 can be reached from other machines and there is no token"),  # noqa: S104
+        (("--bind", "0.0.0.0"), "bind: 0.0.0.0 can be reached from other machines and there is no token"),  # noqa: S104
         (("--token-file", "nowhere"), "sanderling: the token's file nowhere: No such file or directory"),
         (("--port", "70000"), 'Invalid value "70000" for --port'),
     ],

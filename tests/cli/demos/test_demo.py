@@ -209,7 +209,7 @@ def test_wrong_flags_are_refused(arguments: list[str], said: str) -> None:
 def test_the_flags_are_explained() -> None:
     done = called("demo", "limiter", "--help")
 
-    for flag in ("--seconds", "--speed", "--json", "--metrics-port", "@log-format", "@log-level"):
+    for flag in ("--seconds", "--speed", "--json", "--metrics-port"):
         assert flag in done.out
 
 

@@ -145,10 +145,3 @@ def test_the_help_has_an_example(arguments: list[str]) -> None:
 
     assert (code, err) == (0, "")
     assert "\n    sanderling world site --hosts 3\n" in out
-
-
-def test_the_help_of_a_fleet_has_an_example() -> None:
-    code, out, err = failed("pds", "--help")
-
-    assert (code, err) == (0, "")
-    assert "\n    sanderling world pds --hosts 5 --repos 100\n" in out

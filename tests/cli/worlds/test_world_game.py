@@ -99,10 +99,3 @@ def test_bad_usage_says_what_to_do_and_exits_with_2(arguments: list[str], says: 
     assert (code, out) == (2, "")
     assert says in err
     assert "Traceback" not in err
-
-
-def test_the_help_has_an_example() -> None:
-    code, out, err = failed("--help")
-
-    assert (code, err) == (0, "")
-    assert "\n    sanderling world game --preset gap --speed 10\n" in out

@@ -17,12 +17,6 @@ def failed(*arguments: str) -> tuple[int, str, str]:
     return called("world", "race", *arguments)
 
 
-def test_the_help_has_an_example() -> None:
-    _, out, _ = failed("--help")
-
-    assert "\n    sanderling world race --preset day --speed 10\n" in out
-
-
 def body(url: str) -> bytes:
     with urlopen(url, timeout=300) as reply:  # noqa: S310 - our own server
         read: bytes = reply.read()
