@@ -87,9 +87,8 @@ def test_the_game_has_what_the_story_tells() -> None:
 
 def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
     done = interrupted(
+        "demo",
         "sequence",
-        "crawl",
-        "--demo",
         "--out",
         "demo",
         at="catching up",
