@@ -122,9 +122,8 @@ def test_repos_has_every_repo_once(left: Left) -> None:
 
 def test_polling_keeps_targets_and_rows(left: Left, site: Upstream) -> None:
     words = left.commands.polling()
-    words[1] = "full"
-    interval = words.index("--full-interval")
-    del words[interval : interval + 2]
+    interval = words.index("--set")
+    words[interval : interval + 2] = ["--once"]
     before = left.rows("polling/polling.db", "SELECT id FROM polling_targets")
 
     done(words)

@@ -40,8 +40,9 @@ def test_a_host_that_is_left_alone_is_not_asked_and_the_others_are(tmp_path: Pat
 
     assert asked(site, PAUSE + 1, GO_ON, B) == 0
     assert asked(site, PAUSE + 1, GO_ON, A) > 0
-    assert len(done.fetched) == 81
-    assert done.complete
+    # When nothing else is left it ends: what waits for the host that was left alone is for the next run.
+    assert len([url for url in done.fetched if url.startswith(A)]) == 41
+    assert not done.complete
 
 
 def test_one_that_is_stopped_while_it_is_paused_ends(tmp_path: Path) -> None:
