@@ -16,6 +16,7 @@ from random import Random
 
 import pytest
 from fleet_crawl import archived
+from forked import with_settings
 from services.process import Missing, private_folder
 from services.redis import REDIS
 
@@ -76,8 +77,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[list
 
 
 async def crawl(*arguments: str) -> Process:
-    command = (sys.executable, "-W", "error", "-m", "sanderling", "repos", "crawl", *arguments)
-    return await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=PIPE)
+    words, settings = with_settings(("repos", "crawl", *arguments))
+    command = (sys.executable, "-W", "error", "-m", "sanderling", *words)
+    return await asyncio.create_subprocess_exec(*command, stdout=DEVNULL, stderr=PIPE, env=os.environ | settings)
 
 
 async def killed(server: FleetServer, arguments: list[str], more: int, part: Path | None) -> int:

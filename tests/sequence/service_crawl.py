@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import aio_pika
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 import msgspec
+from forked import with_settings
 from raids import players_of
 
 from sanderling.apis.bungie import Bungie
@@ -71,9 +72,10 @@ class Done(NamedTuple):
 @asynccontextmanager
 async def running(*arguments: str, environment: dict[str, str] | None = None) -> AsyncIterator[Process]:
     """`sanderling sequence` with these arguments, for as long as it is wanted."""
-    command = (sys.executable, "-W", "error", "-m", "sanderling", "sequence", *arguments, "--json")
+    words, settings = with_settings(("sequence", *arguments, "--json"))
+    command = (sys.executable, "-W", "error", "-m", "sanderling", *words)
     process = await asyncio.create_subprocess_exec(
-        *command, stdout=PIPE, stderr=PIPE, env=os.environ | (environment or {})
+        *command, stdout=PIPE, stderr=PIPE, env=os.environ | settings | (environment or {})
     )
     try:
         yield process
