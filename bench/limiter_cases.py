@@ -7,6 +7,7 @@ from math import exp, inf
 from random import Random
 from statistics import fmean
 
+from hostile_hosts import ChangingQuota, OutageHost, Outcome, QueueHost, drawn
 from simulation import WORKERS, Controller, Result, Together, simulate
 
 from sanderling.worlds.hosts import (
@@ -20,7 +21,6 @@ from sanderling.worlds.hosts import (
     steady,
     steps,
 )
-from sanderling.worlds.hosts_hostile import ChangingQuota, OutageHost, Outcome, QueueHost, drawn
 
 MINUTE, HOUR = 60.0, 3600.0
 OUTAGE = 10 * MINUTE

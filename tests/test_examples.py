@@ -12,11 +12,11 @@ from random import Random
 from shutil import rmtree
 
 import pytest
+from scripted_server import ScriptedServer, Step, answer
 
 from sanderling.formats.parsed import Collection
 from sanderling.formats.rca import encode_block
 from sanderling.formats.rca_writer import RcaWriter
-from sanderling.testing.scripted import ScriptedServer, Step, answer
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_presets import PRESETS
 from sanderling.worlds.social_truth import Fate

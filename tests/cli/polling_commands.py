@@ -18,9 +18,8 @@ from sanderling.flow.desk import desk_in
 from sanderling.stores.polling import Change, Op, PollingStore, Query
 from sanderling.stores.polling_open import open_polling
 from sanderling.task import Reply
-from sanderling.worlds.race import RaceDay, RaceRules, RaceWeather
+from sanderling.worlds.race import RaceDay, RaceRules, RaceServer, RaceWeather
 from sanderling.worlds.race_day import DayRules
-from sanderling.worlds.race_server import RaceServer
 
 Tables = dict[str, dict[str, dict[str, object]]]
 

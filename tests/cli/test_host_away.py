@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from command_line import QUICK, finish, page, rows, run, running
+from scripted_server import ScriptedServer, Step, answer
 
 from sanderling.pages import status as pages_status
 from sanderling.sequence import status as sequence_status
-from sanderling.testing.scripted import ScriptedServer, Step, answer
 
 IDS = 40
 

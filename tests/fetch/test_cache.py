@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_server import ScriptedServer, Step, answer
 
 from sanderling.clock import SystemClock
 from sanderling.fetch.attempts import Fetched
@@ -19,7 +20,6 @@ from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.outcome import Code, Outcome
 from sanderling.stores.durable import FolderError
 from sanderling.task import SECRET_BODY, Reply, Task
-from sanderling.testing.scripted import ScriptedServer, Step, answer
 
 OWN = GuardRules(private=True, raw_addresses=True)
 FAST = LimiterRules(pace=PaceRules(initial_rps=1000, max_rps=1000))

@@ -6,12 +6,12 @@ import threading
 from typing import Any
 
 import pytest
+from scripted_server import ScriptedServer, answer
 
 from sanderling.fetch.guard import GuardRules, Refused
 from sanderling.fetch.http import Http
 from sanderling.fetch.names import GuardedResolver
 from sanderling.task import Task
-from sanderling.testing.scripted import ScriptedServer, answer
 
 Line = tuple[Any, ...]
 SILENT = 40  # names; a loop of its own has four to six threads to look them up in

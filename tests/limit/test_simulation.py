@@ -4,29 +4,22 @@ import subprocess
 import sys
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 from random import Random
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import limiter_sim
 import pytest
+from hostile_hosts import OutageHost
+from limiter_cases import Case, Plan, Row, always, run, together
+from limiter_plots import file_name, nice, picture
+from limiter_rows import ROWS, TABLE
+from limiter_rows_others import OTHER_ROWS
+from simulation import Ours, OursNamed, Result, Together, simulate
 
 from sanderling.limit import Permit
 from sanderling.task import Blame
 from sanderling.worlds.hosts import Answer, BucketQuota, Host, SimulatedHost, steady
-from sanderling.worlds.hosts_hostile import OutageHost
-
-BENCH = str(Path(__file__).parents[2] / "bench")
-sys.path.append(BENCH)
-try:  # bench is no package; its files know each other by name
-    import limiter_sim
-    from limiter_cases import Case, Plan, Row, always, run, together
-    from limiter_plots import file_name, nice, picture
-    from limiter_rows import ROWS, TABLE
-    from limiter_rows_others import OTHER_ROWS
-    from simulation import Ours, OursNamed, Result, Together, simulate
-finally:
-    sys.path.remove(BENCH)
 
 SHARED = ("delivered", "refused", "median", "at first")  # the bars that even pacing alone decides
 

@@ -23,8 +23,7 @@ from sanderling.worlds.pds_characters import DIRECTORY, HEALTHY, RELAY, Characte
 from sanderling.worlds.pds_hosts import PdsHost, Relay
 from sanderling.worlds.pds_keys import Key
 from sanderling.worlds.pds_plc import Directory
-from sanderling.worlds.pds_weather import mute
-from sanderling.worlds.site_weather import Weather, fair, with_faults
+from sanderling.worlds.weather import Weather, fair, mute, with_faults
 
 REFUSED = 5  # repos of a host that refuses us
 GOOD = 20  # hosts

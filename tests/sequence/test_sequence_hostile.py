@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from game_crawl import RATE, SMALL, GameCrawl, Script, game, play, schedule
+from hostile_game import Hostile
 from sequence_parts import WALL
 
 from sanderling.sequence import writer
@@ -17,7 +18,6 @@ from sanderling.sequence.retries import OFFLOAD, Reason
 from sanderling.sequence.state import Fates, Saved
 from sanderling.worlds.game import Game
 from sanderling.worlds.game_answers import TROUBLED, GameAnswer, Kind
-from sanderling.worlds.game_hostile import Hostile
 from sanderling.worlds.game_schedule import Hole, Piece
 from sanderling.worlds.game_weather import Refusal, Trouble, WeatherRules
 

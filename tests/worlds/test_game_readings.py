@@ -4,16 +4,15 @@ from dataclasses import replace
 from math import inf
 
 import pytest
+from hostile_game import Hostile, HostileGame, HostileRules
 
 from sanderling.apis.bungie import Bungie
 from sanderling.apis.numbered import Answer, Status
 from sanderling.fetch.classify import of_reply
 from sanderling.formats.instance import decode
 from sanderling.task import Reply
-from sanderling.worlds.game import BEGAN, REPORT, SETTINGS, Game, GameRules
+from sanderling.worlds.game import BEGAN, ORIGIN, REPORT, SETTINGS, Game, GameRules
 from sanderling.worlds.game_answers import GameAnswer, Kind
-from sanderling.worlds.game_hostile import Hostile
-from sanderling.worlds.game_network import ORIGIN
 from sanderling.worlds.game_schedule import Piece, ScheduleRules, Span
 from sanderling.worlds.game_weather import Contest, Refusal, Trouble, WeatherRules
 
@@ -80,7 +79,7 @@ def test_what_is_missing_is_not_found() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in Hostile if kind not in (Hostile.CHANGING, Hostile.HUGE)])
 def test_nothing_hostile_is_kept(kind: Hostile) -> None:
-    game = Game(replace(RULES, raids=1.0, hostile={FIRST: kind}), 1)
+    game = HostileGame(HostileRules(SCHEDULE, CALM, raids=1.0, hostile={FIRST: kind}), 1)
 
     assert read(game, FIRST).status in (Status.BAD_FORMAT, Status.ERROR)
 

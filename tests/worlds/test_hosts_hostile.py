@@ -3,20 +3,7 @@ from math import inf
 from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from sanderling.worlds.hosts import (
-    Answer,
-    BucketQuota,
-    FixedWindowQuota,
-    OpenQuota,
-    Quota,
-    SimulatedHost,
-    SlidingWindowQuota,
-    steady,
-)
-from sanderling.worlds.hosts_hostile import (
+from hostile_hosts import (
     BanningHost,
     ChangingQuota,
     LayeredQuota,
@@ -29,6 +16,19 @@ from sanderling.worlds.hosts_hostile import (
     SmoothedWindowQuota,
     StrictWindowQuota,
     drawn,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sanderling.worlds.hosts import (
+    Answer,
+    BucketQuota,
+    FixedWindowQuota,
+    OpenQuota,
+    Quota,
+    SimulatedHost,
+    SlidingWindowQuota,
+    steady,
 )
 
 INSTANTS = st.lists(st.floats(0, 100), max_size=80).map(sorted)

@@ -20,8 +20,7 @@ from sanderling.limit import hints
 from sanderling.worlds.pds import ALL, LONGEST_PATH, Fleet
 from sanderling.worlds.pds_accounts import METHOD, Census
 from sanderling.worlds.pds_hosts import Expected, PdsHost
-from sanderling.worlds.site import Answer
-from sanderling.worlds.site_weather import Fault
+from sanderling.worlds.weather import Fault, WorldAnswer
 
 SYNC = "/xrpc/com.atproto.sync."
 FLEET = Fleet.make(1, hosts=4, repos=60)
@@ -35,7 +34,7 @@ def host(word: str, fleet: Fleet = FLEET) -> PdsHost:
     return next(each for each in fleet.pds if each.character.word == word)
 
 
-def ask(word: str, path: str = "", times: int = 1, every: float = 0.0) -> list[Answer]:
+def ask(word: str, path: str = "", times: int = 1, every: float = 0.0) -> list[WorldAnswer]:
     """What a host says to the same question, asked of a fleet that nobody has asked before."""
     fleet = Fleet.make(1, hosts=1, repos=20)
     asked = host(word, fleet)
@@ -43,11 +42,11 @@ def ask(word: str, path: str = "", times: int = 1, every: float = 0.0) -> list[A
     return [fleet.ask(asked.name, path, {}, 1000 + every * number) for number in range(times)]
 
 
-def told(answer: Answer) -> Any:  # noqa: ANN401 - JSON
+def told(answer: WorldAnswer) -> Any:  # noqa: ANN401 - JSON
     return json.loads(answer.body)
 
 
-def header(answer: Answer, name: str) -> str | None:
+def header(answer: WorldAnswer, name: str) -> str | None:
     return dict(answer.headers).get(name)
 
 
@@ -95,7 +94,7 @@ def test_a_few_hosts_have_most_repos() -> None:
     assert min(sizes) >= 1
 
 
-def answers(seed: int) -> list[Answer]:
+def answers(seed: int) -> list[WorldAnswer]:
     fleet = Fleet.make(seed, hosts=2, repos=20)
     return [
         fleet.ask(each.name, path, {}, now * 0.3)

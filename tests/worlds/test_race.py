@@ -26,7 +26,7 @@ from sanderling.worlds.race import (
 )
 from sanderling.worlds.race_day import DayRules
 from sanderling.worlds.race_documents import CHANNELS
-from sanderling.worlds.site_weather import Fault
+from sanderling.worlds.weather import Fault
 
 SMALL = RaceRules(
     DayRules(pilots=5, late=1, removed=1, seats=2, rounds=2, aborted=1, first=2.0, heat=10.0, pause=5.0, lap=2.0)

@@ -14,9 +14,9 @@ from protego import Protego
 from sanderling.fetch.classify import BadEncoding
 from sanderling.fetch.decode import Body
 from sanderling.stores.frontier_rows import End
-from sanderling.worlds.site import ALL, LONGEST_PATH, PIECES, Answer, SiteHost, World
+from sanderling.worlds.site import ALL, LONGEST_PATH, SiteHost, World
 from sanderling.worlds.site_pages import Page
-from sanderling.worlds.site_weather import Fault
+from sanderling.worlds.weather import PIECES, Fault, WorldAnswer
 
 TRAPS = ("/calendar/", "/a/", "/on/")
 
@@ -132,7 +132,7 @@ def test_a_walk_finds_the_same_at_other_addresses() -> None:
 QUESTIONS = [(host, path, now) for now in range(40) for host in ALL for path in ("/", "/sitemap.xml", "/no")]
 
 
-def answers(seed: int) -> list[Answer]:
+def answers(seed: int) -> list[WorldAnswer]:
     world = World.make(seed, ordinary=2, pages=30)
     return [world.ask(f"{host}.example", path, {}, now * 0.3) for host, path, now in QUESTIONS]
 
@@ -195,13 +195,13 @@ def test_what_cannot_be_made_is_said() -> None:
         World.make(1, ordinary=1, others=()).ask("x.example", "/", {}, 0.0)
 
 
-def ask(word: str, path: str = "/", times: int = 1, every: float = 0.0, **headers: str) -> list[Answer]:
+def ask(word: str, path: str = "/", times: int = 1, every: float = 0.0, **headers: str) -> list[WorldAnswer]:
     world = World.make(1, ordinary=1)
     said = {name.replace("_", "-"): value for name, value in headers.items()}
     return [world.ask(f"{word}.example", path, said, 1000 + every * number) for number in range(times)]
 
 
-def header(answer: Answer, name: str) -> str | None:
+def header(answer: WorldAnswer, name: str) -> str | None:
     return dict(answer.headers).get(name)
 
 
@@ -265,7 +265,7 @@ def test_what_is_cut_is_half_of_the_body_and_what_stalls_all_of_it() -> None:
     body = bytes(range(200))
 
     def pieces(fault: Fault) -> list[tuple[float, bytes]]:
-        return list(Answer(200, (), body, 0.1, fault, pause=2.0).pieces())
+        return list(WorldAnswer(200, (), body, 0.1, fault, pause=2.0).pieces())
 
     assert pieces(Fault.NONE) == [(0.0, body)]
     assert pieces(Fault.CUT) == pieces(Fault.TRUNCATED) == [(0.0, body[:100])]

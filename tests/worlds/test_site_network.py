@@ -7,6 +7,7 @@ from random import Random
 from typing import TypeVar
 
 import pytest
+from world_networks import SiteNetwork
 
 from sanderling.fetch.attempts import EXPECTED, Fetcher, moves
 from sanderling.fetch.classify import of_error, retry_soon
@@ -18,8 +19,7 @@ from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.site import World
-from sanderling.worlds.site_network import SiteNetwork
-from sanderling.worlds.site_weather import Fault
+from sanderling.worlds.weather import Fault
 
 T = TypeVar("T")
 

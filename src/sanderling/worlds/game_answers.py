@@ -10,8 +10,7 @@ import msgspec
 from sanderling.task import Headers
 from sanderling.worlds.game_reports import envelope
 from sanderling.worlds.game_weather import Refusal, WeatherRules
-from sanderling.worlds.site import Answer
-from sanderling.worlds.site_weather import Fault
+from sanderling.worlds.weather import Fault, WorldAnswer
 
 JSON, HTML = "application/json; charset=utf-8", "text/html; charset=utf-8"
 SYSTEMS = ("Destiny2", "D2Profiles", "Activities", "Groups", "Clans", "D2Characters")
@@ -34,7 +33,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class GameAnswer(Answer):
+class GameAnswer(WorldAnswer):
     """What comes back, and how."""
 
     kind: Kind = Kind.REPORT

@@ -1,8 +1,7 @@
 """A simulated fleet of ATProto hosts, as arithmetic: asked at a time, it says what would be answered, and how.
 
-Deterministic: the same seed and the same questions at the same times give the same answers. No clock, no sockets; those
-are `pds_server` (real HTTP) and `pds_network` (in process, under virtual time). Repos are made when they are asked for,
-and never kept.
+Deterministic: the same seed and the same questions at the same times give the same answers. `FleetServer` puts it
+behind real HTTP. Repos are made when they are asked for, and never kept.
 """
 
 from collections import Counter
@@ -18,9 +17,9 @@ from sanderling.worlds.pds_fates import complaint
 from sanderling.worlds.pds_hosts import GET_REPO, XRPC, Expected, PdsHost, Place, Relay, asked
 from sanderling.worlds.pds_keys import Key
 from sanderling.worlds.pds_plc import Directory
-from sanderling.worlds.site import Answer
-from sanderling.worlds.site_pages import Page, negotiated
-from sanderling.worlds.site_weather import Fault, Weather
+from sanderling.worlds.server import WorldServer
+from sanderling.worlds.site_pages import Page, deliver, negotiated
+from sanderling.worlds.weather import Fault, Weather, WorldAnswer
 
 LONGEST_PATH = 4096
 FEW = 10  # repos; a host with fewer is somebody's own
@@ -106,21 +105,14 @@ class Fleet:
         """Each DID and where its repo is; what folding the export of the directory gives."""
         return ((host.census.did(number), host.origin) for host in self.pds for number in host.numbers)
 
-    def ask(self, host: str, path: str, headers: Mapping[str, str], now: float) -> Answer:
+    def ask(self, host: str, path: str, headers: Mapping[str, str], now: float) -> WorldAnswer:
         """What a GET for the path gets that is sent at `now`, in seconds from wherever; a host's first is its zero."""
-        place = self.host(host)
-        sky = self._weather[host].meet(now)
-        if not place.character.listens:
-            return Answer(0, (), b"", sky.latency, Fault.REFUSED)
-        if sky.fault is Fault.RESET:
-            return Answer(0, (), b"", sky.latency, Fault.RESET)
+        place, sky = self.host(host), self._weather[host].meet(now)
         page = _served(place, path, headers) if sky.status == 200 else complaint(*_TROUBLE[sky.status], sky.status)
-        # Of a body that is empty nothing can be cut.
-        fault = sky.fault if page.body else Fault.NONE
-        if page.status == 200 and fault is Fault.NONE and (did := _repo_asked_for(path)):
+        answer = deliver(sky, page, listens=place.listens)
+        if answer.status == 200 and answer.fault is Fault.NONE and (did := _repo_asked_for(path)):
             self.sent[did] += 1
-        length = ("Content-Length", str(len(page.body)))
-        return Answer(page.status, (*page.headers, *sky.headers, length), page.body, sky.latency, fault, sky.pause)
+        return answer
 
 
 def _served(place: Place, path: str, headers: Mapping[str, str]) -> Page:
@@ -153,3 +145,12 @@ def _sizes(hosts: int, repos: int) -> list[int]:
 def _addressed(character: Character) -> Character:
     """The same, with an address: then there is no name that could fail to lead there."""
     return character if character.named else replace(character, named=True, end=Category.CONNECTION_ERROR)
+
+
+class FleetServer(WorldServer[Fleet]):
+    """`async with FleetServer(fleet, clock) as server`: every host of the fleet, at `server.url(name)`."""
+
+    @property
+    def fleet(self) -> Fleet:
+        """The fleet at its addresses: its directory and what is expected of it are those served."""
+        return self.world

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from random import Random
 
 from sanderling.apis.atproto import Category
+from sanderling.worlds.hosts import SlidingWindowQuota, steps
 from sanderling.worlds.pds_fates import GONE, HELD, LED_AWAY, LIES, WALLED, Fate
-from sanderling.worlds.pds_weather import announced_quota, at_home, mute, silent_quota, starting
-from sanderling.worlds.site_weather import Weather, fair, queueing, with_faults
+from sanderling.worlds.weather import Weather, announced_quota, fair, mute, queueing, weather, with_faults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +31,24 @@ class Character:
 
 
 HEALTHY = Character(word="healthy", sentence="one repo in twelve is gone, in one way or another", fates=GONE, every=12)
-SMALL = Character(word="small", sentence="somebody's own: a handful of repos on a slow line", weather=at_home)
+SMALL = Character(
+    word="small", sentence="somebody's own: a handful of repos on a slow line", weather=weather(network=0.2)
+)
 
 OTHERS = (
     Character(word="limited", sentence="allows 30 in 10 s, and says what is left", size=90, weather=announced_quota),
-    Character(word="silent", sentence="allows 15 in 5 s; then 429 and not a word", size=60, weather=silent_quota),
+    Character(
+        word="silent",
+        sentence="allows 15 in 5 s; then 429 and not a word",
+        size=60,
+        weather=weather(lambda: SlidingWindowQuota(15, 5.0)),
+    ),
     Character(word="slow", sentence="serves 5 a second; who asks faster waits in its queue", weather=queueing),
-    Character(word="failing", sentence="503 for its first 20 seconds", weather=starting(20.0)),
+    Character(
+        word="failing",
+        sentence="503 for its first 20 seconds",
+        weather=weather(failing=steps([(0.0, 1.0), (20.0, 0.0)]), failure=503),
+    ),
     Character(
         word="cutting",
         sentence="cuts one connection in four, most in mid-body",

@@ -58,6 +58,11 @@ class Place:
     character: Character
     origin: str  # as in http://healthy-1.example, or with an address and a port
 
+    @property
+    def listens(self) -> bool:
+        """Whether anyone is there to connect to."""
+        return self.character.listens
+
     def page(self, path: str) -> Page:
         """What is at a path, its query included."""
         raise NotImplementedError
@@ -182,7 +187,7 @@ class Relay(Place):
 
     def _host(self, index: int) -> dict[str, object]:
         host = self.hosts[index]
-        status = "active" if host.character.listens else "offline"
+        status = "active" if host.listens else "offline"
         name = host.origin.partition("//")[2]
         return {"hostname": name, "seq": 1000 * index, "accountCount": host.size, "status": status}
 

@@ -1,8 +1,8 @@
 """A simulated upstream that plays a race day, as arithmetic: asked at a time, it says what would be answered.
 
-Deterministic: the same seed and the same questions at the same times give the same answers. No clock, no sockets; those
-are `race_server` (real HTTP) and `race_network` (in process, under virtual time). The day is planned when it is made
-(`race_day`), and of each document only the version that was asked for last is kept.
+Deterministic: the same seed and the same questions at the same times give the same answers. `RaceServer` puts it
+behind real HTTP. The day is planned when it is made (`race_day`), and of each document only the version that
+was asked for last is kept.
 
 Times are seconds since the day began, everywhere.
 """
@@ -18,13 +18,16 @@ from math import ceil, exp, floor, inf
 from random import Random
 from typing import NamedTuple
 
+from sanderling.clock import Clock
 from sanderling.task import Headers
 from sanderling.worlds.hosts import OpenQuota, Quota, SlidingWindowQuota
 from sanderling.worlds.race_day import LONG_AGO, NEVER, DayRules, Heat, Plan
 from sanderling.worlds.race_documents import Documents, front_page
-from sanderling.worlds.site import Answer
-from sanderling.worlds.site_weather import Fault
+from sanderling.worlds.server import PATIENCE, OneHost, OneHostServer
+from sanderling.worlds.weather import Fault, WorldAnswer
 
+NAME = "race.example"
+ORIGIN = f"http://{NAME}"
 BEGAN = 1_800_000_000.0  # Unix seconds when a day began, unless told otherwise; clocks of tests begin there too
 JSON, HTML = "application/json", "text/html; charset=utf-8"
 OTHER = "other"  # what paths that never exist are counted under, so that strangers cannot fill the memory
@@ -110,7 +113,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RaceAnswer(Answer):
+class RaceAnswer(WorldAnswer):
     """What comes back, and how."""
 
     kind: Kind = Kind.DOCUMENT
@@ -287,6 +290,24 @@ def _told(  # noqa: PLR0913 - the parts of an answer
 def _instant(now: float) -> int:
     """The millisecond that a time is in; a change is seen by who asks at the very time that `changes` says."""
     return floor(min(max(now, -1e10), 1e10) * 1000 + ROUNDING)
+
+
+def race_upstream(day: RaceDay, clock: Clock) -> OneHost:
+    """The day at ORIGIN. Races say when they started, so it goes by the clock on the wall."""
+    return OneHost(NAME, ORIGIN, lambda path, headers: day.ask(path, headers, clock.wall() - day.began))
+
+
+class RaceServer(OneHostServer):
+    """`async with RaceServer(day, clock) as server`: the day, at `server.url()`."""
+
+    def __init__(self, day: RaceDay, clock: Clock, *, port: int = 0, patience: float = PATIENCE) -> None:
+        super().__init__(race_upstream(day, clock), clock, first_port=port, patience=patience)
+        self.day = day
+
+    @property
+    def tally(self) -> RaceTally:
+        """What was asked, also by others who ask the same day."""
+        return self.day.tally
 
 
 def day() -> RaceRules:

@@ -37,9 +37,8 @@ from sanderling.repos.status import RepoStatus
 from sanderling.repos.update import Tools as UpdateTools
 from sanderling.repos.update import follow_log
 from sanderling.words import count, duration, size
-from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_server import FleetServer
-from sanderling.worlds.site_tally import Tally
+from sanderling.worlds.pds import Fleet, FleetServer
+from sanderling.worlds.server import Tally
 
 OUT = Path("sanderling-demo-repos")
 COMMAND = "sanderling demo repos"

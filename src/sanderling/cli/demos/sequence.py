@@ -28,11 +28,10 @@ from sanderling.sequence.state import SequenceState
 from sanderling.sequence.status import SequenceStatus
 from sanderling.sequence.system import SequenceRules
 from sanderling.words import count, duration
-from sanderling.worlds.game import Game, GameRules, GameTally
+from sanderling.worlds.game import Game, GameRules, GameServer, GameTally
 from sanderling.worlds.game_answers import Kind
 from sanderling.worlds.game_presets import born_at
 from sanderling.worlds.game_schedule import Hole, Piece, ScheduleRules, Span
-from sanderling.worlds.game_server import GameServer
 from sanderling.worlds.game_weather import Contest, WeatherRules
 
 OUT = Path("sanderling-demo-sequence")

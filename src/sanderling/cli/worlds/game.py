@@ -15,10 +15,9 @@ from rich.text import Text
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import run
 from sanderling.clock import Clock, SystemClock
-from sanderling.worlds.game import REPORT, SETTINGS, Game, GameRules, GameTally
+from sanderling.worlds.game import REPORT, SETTINGS, Game, GameRules, GameServer, GameTally
 from sanderling.worlds.game_presets import PRESETS
-from sanderling.worlds.game_server import GameServer
-from sanderling.worlds.site_server import PortError
+from sanderling.worlds.server import PortError
 
 Preset = Literal["demo", "steady", "backlog", "gap", "pause", "slow", "bursts", "lost", "fast"]
 

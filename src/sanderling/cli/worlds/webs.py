@@ -13,11 +13,10 @@ from rich.text import Text
 from sanderling.cli.command_error import CommandError
 from sanderling.clock import SystemClock
 from sanderling.worlds import pds as fleets
+from sanderling.worlds.pds import FleetServer
 from sanderling.worlds.pds_hosts import PdsHost, Place
-from sanderling.worlds.pds_server import FleetServer
-from sanderling.worlds.site import ALL, SiteHost, World
-from sanderling.worlds.site_server import PortError, SiteServer
-from sanderling.worlds.site_tally import Tally
+from sanderling.worlds.server import PortError, Tally, U, WorldServer
+from sanderling.worlds.site import ALL, SiteHost, SiteServer, World
 
 ROW = "{:<15} {:<23} {:>5}  {}"  # 100 columns with the longest words
 ASKED = "{:<15} {:>7} {:>7} {:>7} {:>7} {:>7} {:>9} {:>10}"
@@ -61,7 +60,7 @@ def _check_ports(first: int, count: int) -> None:
         raise CommandError(f"--port: {count} consecutive ports from {first} on go beyond 65535", code=2)
 
 
-def _run(server: SiteServer, show: Callable[[], None], *, as_json: bool) -> None:
+def _run(server: WorldServer[U], show: Callable[[], None], *, as_json: bool) -> None:
     try:
         asyncio.run(_serve(server, show))
     except KeyboardInterrupt:
@@ -70,7 +69,7 @@ def _run(server: SiteServer, show: Callable[[], None], *, as_json: bool) -> None
         raise
 
 
-async def _serve(server: SiteServer, show: Callable[[], None]) -> None:
+async def _serve(server: WorldServer[U], show: Callable[[], None]) -> None:
     try:
         async with server:
             show()
