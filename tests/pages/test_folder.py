@@ -20,8 +20,8 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages import earlier, parquet, record
 from sanderling.pages.folder import CrawlFolder, FolderError, Plan, State
 from sanderling.pages.verify import verify
-from sanderling.stores.frontier import End, Ended
 from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_rows import End, Ended
 
 ABOVE = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}  # where a script finds what tests share
 

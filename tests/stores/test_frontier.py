@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError
-from sanderling.stores.frontier import BodyFile, End, Ended, Frontier, QueuedUrl
+from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_rows import BodyFile, End, Ended, QueuedUrl
 
 
 @pytest.fixture

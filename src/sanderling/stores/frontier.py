@@ -25,11 +25,9 @@ from sanderling.stores import frontier_file, frontier_reading, frontier_remember
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_file import FrontierMeta, key_of
 from sanderling.stores.frontier_rows import (
-    KEPT,
     REOPENABLE,
     UNFETCHED,
     Aside,
-    BodyFile,
     End,
     Ended,
     Failed,
@@ -41,20 +39,6 @@ from sanderling.stores.frontier_rows import (
     WaitingRow,
     as_text,
 )
-
-__all__ = [
-    "KEPT",
-    "UNFETCHED",
-    "BodyFile",
-    "End",
-    "Ended",
-    "Failed",
-    "FoundUrl",
-    "Frontier",
-    "QueuedUrl",
-    "RetryUrl",
-    "RobotsReply",
-]
 
 # Ids of hosts held in memory; a crawl of more hosts than that looks the others up. 8 MB at most.
 HOSTS_HELD = 50_000
