@@ -15,8 +15,8 @@ from world_networks import GameNetwork
 from sanderling.apis.bungie import Bungie
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules as Addresses
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, PaceRules
+from sanderling.limit.memory import Memory
 from sanderling.sequence.asking import limits
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.retries import Reason

@@ -201,7 +201,7 @@ def test_the_table_and_the_bars_are_printed() -> None:
     options = ("--only", "fixed, min 0.25", "--seeds", "1")
 
     done = subprocess.run(  # noqa: S603 - our own script
-        [sys.executable, f"{BENCH}/limiter_sim.py", *options], stdout=subprocess.PIPE, text=True, check=False
+        [sys.executable, limiter_sim.__file__, *options], stdout=subprocess.PIPE, text=True, check=False
     )
 
     said = done.stdout.splitlines()

@@ -10,9 +10,9 @@ from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import Category
 from sanderling.fetch.transport import Transport
-from sanderling.flow.memory import Memory
 from sanderling.formats.rca import encode_block
 from sanderling.limit import Limiter
+from sanderling.limit.memory import Memory
 from sanderling.repos.archives import Problem
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.rules import RepoRules
