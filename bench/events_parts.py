@@ -33,7 +33,7 @@ from sanderling.stores.queue import Letter, WholeQueue, open_queue
 from sanderling.stores.rabbitmq import DELAYS
 from sanderling.stores.topic import QueueTopic
 from sanderling.worlds.social import Batch, Social
-from sanderling.worlds.social_presets import day
+from sanderling.worlds.social_plan import day
 
 SIZES = {"tiktok": 50, "youtube": 20}
 THREADS, ROWS_THREADS = 2, 4  # as the command has them

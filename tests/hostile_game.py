@@ -8,10 +8,10 @@ from enum import StrEnum
 
 import msgspec
 
+from sanderling.worlds.chance import scatter
 from sanderling.worlds.game import BEGAN, Game, GameRules
 from sanderling.worlds.game_answers import GameAnswer, Kind, told
 from sanderling.worlds.game_reports import envelope
-from sanderling.worlds.game_schedule import scatter
 
 PIECE = b" " * 2**16
 HUGE = 3200  # pieces: 200 MiB of blanks, with which JSON may well begin

@@ -18,7 +18,7 @@ from sanderling.formats.parsed import Collection
 from sanderling.formats.rca import encode_block
 from sanderling.formats.rca_writer import RcaWriter
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import PRESETS
+from sanderling.worlds.social_plan import PRESETS
 from sanderling.worlds.social_truth import Fate
 
 Script = dict[str, list[bytes | list[Step]]]

@@ -19,7 +19,7 @@ from sanderling.cli.loop import explain_end, stop_on_signals
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import QueueError
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
 KNOWN = (FolderError, QueueError)
 HOUR = 3600.0

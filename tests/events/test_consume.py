@@ -16,7 +16,7 @@ from sanderling.stores.objects import ObjectError, ObjectFault, StoredObject
 from sanderling.stores.queue import Letter
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_hostile import Spoil
-from sanderling.worlds.social_presets import demo, hostile
+from sanderling.worlds.social_plan import demo, hostile
 from sanderling.worlds.social_truth import Fate
 
 

@@ -13,7 +13,7 @@ from sanderling.events.items import Oversized
 from sanderling.events.limits import SMALL, Limits, row_count, weight, within
 from sanderling.stores.queue import Letter
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
 LIMITS = Limits(comments=10, rows=30)
 

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -225,27 +224,6 @@ def test_every_preset_makes_a_day(name: str) -> None:
 
     assert json.loads(day.document(day.path("Event"), day.over) or b"")[0]["ID"] == day.event
     assert len(day.heats) == {"demo": 2, "day": 22, "hostile": 22}[name]
-
-
-@pytest.mark.parametrize(
-    ("weather", "says"),
-    [
-        ({"latency": -1.0}, "latency is -1.0"),
-        ({"half_written": inf}, "half_written is inf"),
-        ({"quota": 0.5}, "quota is 0.5"),
-        ({"faults": {Kind.PAGE: 0.1}}, "expected some of error, slow"),
-        ({"faults": {Kind.ERROR: 0.7, Kind.RESET: 0.7}}, "up to 1 together"),
-        ({"faults": {Kind.ERROR: -0.1}}, "shares of 0 or more"),
-    ],
-)
-def test_weather_that_cannot_be_is_refused(weather: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        RaceWeather(**weather)
-
-
-def test_an_offset_of_more_than_a_day_is_refused() -> None:
-    with pytest.raises(ValueError, match="utc_offset is 30"):
-        RaceRules(utc_offset=30)
 
 
 def test_local_times_are_ahead_by_the_offset() -> None:

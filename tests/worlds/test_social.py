@@ -17,9 +17,17 @@ from sanderling.worlds.social_envelopes import Version
 from sanderling.worlds.social_hostile import Spoil, Twist
 from sanderling.worlds.social_items import Spelling, post_id
 from sanderling.worlds.social_market import MarketRules
-from sanderling.worlds.social_plan import MOST_DAYS, TREND, TRENDING, FormRules, SocialRules
-from sanderling.worlds.social_presets import PRESETS, day, demo, hostile
-from sanderling.worlds.social_texts import TextRules
+from sanderling.worlds.social_plan import (
+    MOST_DAYS,
+    PRESETS,
+    TREND,
+    TRENDING,
+    FormRules,
+    SocialRules,
+    day,
+    demo,
+    hostile,
+)
 from sanderling.worlds.social_truth import Fate, Totals
 
 NUMBERS = st.integers(0, 10**7)
@@ -312,39 +320,6 @@ def test_a_job_keeps_to_one_version() -> None:
 
     assert all(len(each) == 1 for each in kinds.values())
     assert len({version for each in kinds.values() for version in each}) > 3
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"batches": 0}, "batches is 0, expected 1 or more a day"),
-        ({"mixed": 0}, "mixed is 0, expected 1 or more; 1 keeps the order"),
-        ({"shared": 1.5}, "shared is 1.5, expected a share from 0 to 1"),
-        ({"again": -0.1}, "again is -0.1, expected a share from 0 to 1"),
-        ({"twists": {Twist.NO_ID: -1.0}}, "twists are no_id -1, expected shares of 0 or more, up to 1 together"),
-        ({"spoils": {Spoil.CUT: 0.6, Spoil.BOMB: 0.6}}, "spoils are cut 0.6, bomb 0.6, expected shares"),
-    ],
-)
-def test_rules_that_cannot_be_are_refused(change: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        SocialRules(**change)
-
-
-@pytest.mark.parametrize("name", ["versions", "spellings", "shapes", "packings"])
-@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf")])
-def test_forms_of_no_weight_are_refused(name: str, weight: float) -> None:
-    shares: Any = {"thing": weight}
-
-    with pytest.raises(ValueError, match=f"{name} are thing .*, expected weights"):
-        FormRules(**{name: shares})
-
-
-@pytest.mark.parametrize(
-    "change", [{"transcribed": 2.0}, {"emoji": -1.0}, {"links": float("nan")}, {"english": 0.6, "slang": 0.6}]
-)
-def test_texts_of_no_share_are_refused(change: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="expected"):
-        TextRules(**change)
 
 
 def test_its_repr_says_how_large_it_is() -> None:

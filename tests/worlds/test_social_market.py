@@ -139,17 +139,3 @@ def test_names_have_hyphens_digits_and_vietnamese_letters() -> None:
     assert any(letter.isdigit() for name in BRANDS for letter in name)
     assert sum(not name.isascii() for name in BRANDS) >= 3
     assert len(set(BRANDS)) == len(BRANDS)
-
-
-@pytest.mark.parametrize(
-    "change", [{"projects": 0}, {"projects": 1001}, {"competitors": -1}, {"competitors": len(BRANDS)}]
-)
-def test_markets_that_cannot_be_are_refused(change: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=r"projects -?\d+, competitors -?\d+; expected"):
-        MarketRules(**change)
-
-
-@pytest.mark.parametrize("change", [{"longest": 0}, {"longest": 1001}, {"dry_runs": -1}, {"dry_runs": 1001}])
-def test_jobs_that_cannot_be_are_refused(change: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=r"longest -?\d+, dry_runs -?\d+; expected"):
-        MarketRules(**change)

@@ -18,8 +18,7 @@ from sanderling.worlds.social_envelopes import Version
 from sanderling.worlds.social_hostile import REFUSED, STRUCTURAL, TEXTUAL, VIRAL, Spoil, Twist
 from sanderling.worlds.social_items import Spelling
 from sanderling.worlds.social_market import MarketRules
-from sanderling.worlds.social_plan import FormRules, SocialRules
-from sanderling.worlds.social_presets import PRESETS
+from sanderling.worlds.social_plan import PRESETS, FormRules, SocialRules
 from sanderling.worlds.social_truth import NO_COUNTERS, BatchTruth, Fate, ItemTruth
 
 SMALL = SocialRules(market=MarketRules(projects=5, longest=2), twists={}, shared=0.0)

@@ -16,9 +16,10 @@ from typing import Self
 
 from sanderling.clock import Clock
 from sanderling.worlds import game_answers as answers
+from sanderling.worlds.chance import scatter
 from sanderling.worlds.game_answers import GameAnswer, Kind, told
 from sanderling.worlds.game_reports import Form, Reports
-from sanderling.worlds.game_schedule import Schedule, ScheduleRules, scatter
+from sanderling.worlds.game_schedule import Schedule, ScheduleRules
 from sanderling.worlds.game_weather import GameWeather, Trip, WeatherRules
 from sanderling.worlds.server import PATIENCE, OneHost, OneHostServer
 

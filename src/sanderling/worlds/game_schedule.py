@@ -17,10 +17,11 @@ from random import Random
 from sys import maxsize
 from typing import NamedTuple, Self
 
+from sanderling.worlds.chance import scatter
+
 MOST_RATE = 100_000.0  # ids per second; with far more, two would be born at the same time as far as a float can tell
 ROUNDING = 1e-6  # seconds; less than half of the time between two births at the highest rate
 SLACK = 0.001  # seconds; more than the rounding errors of a few additions, see `_edge`
-MASK = 2**64 - 1
 
 
 class Span(NamedTuple):
@@ -112,14 +113,6 @@ def _check_order(name: str, ranges: Sequence[tuple[float, float]]) -> None:
     for (_, end), (start, _) in pairwise(ranges):
         if start < end:
             raise ValueError(f"{name}: one begins at {start:,} before the last is over; expected one after the other")
-
-
-def scatter(number: int, salt: int) -> int:
-    """64 bits that look like chance, and are the same for the same number and salt: how SplitMix64 ends."""
-    bits = (number * 0x9E3779B97F4A7C15 + salt) & MASK
-    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & MASK
-    return bits ^ (bits >> 31)
 
 
 class _Stretch(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
-from sanderling.worlds.game_schedule import scatter
+from sanderling.worlds.chance import scatter
 from sanderling.worlds.social_bodies import Metadata, Packing, Stored, document, spoilt, stored
 from sanderling.worlds.social_envelopes import BUCKET, LYING, Notice, Version, key_of, message, task_type
 from sanderling.worlds.social_hostile import Spoil, bend, reword
@@ -51,7 +51,7 @@ class Social:
         self.began = began
         self.bucket = bucket
         self._planner = Planner(self.rules, seed, began)
-        self._texts = Texts(self.rules.texts)
+        self._texts = Texts()
 
     def __repr__(self) -> str:
         return f"<Social of {len(self.projects)} projects, {self.rules.batches} batches a day>"

@@ -19,7 +19,7 @@ from random import Random
 from typing import NamedTuple
 
 from sanderling.outcome import Code
-from sanderling.worlds.game_schedule import scatter
+from sanderling.worlds.chance import scatter
 from sanderling.worlds.social_hostile import Twist
 from sanderling.worlds.social_market import Brand
 from sanderling.worlds.social_people import Person

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from uuid import UUID
 
-from sanderling.worlds.game_schedule import scatter
-from sanderling.worlds.social_chance import pick
+from sanderling.worlds.chance import pick, scatter
 
 SIZES = {"tiktok": 50, "youtube": 20}  # items of a full batch
 PLATFORMS = tuple(SIZES)
@@ -47,14 +46,6 @@ class MarketRules:
     competitors: int = 2  # of each project
     longest: int = 6  # batches of a job, at most; those of the first project's brand have so many
     dry_runs: int = 2  # in a round
-
-    def __post_init__(self) -> None:
-        if not (1 <= self.projects <= 1000 and 0 <= self.competitors < len(BRANDS)):
-            raise ValueError(
-                f"projects {self.projects}, competitors {self.competitors}; expected 1 to 1000, 0 to {len(BRANDS) - 1}"
-            )
-        if not (1 <= self.longest <= 1000 and 0 <= self.dry_runs <= 1000):
-            raise ValueError(f"longest {self.longest}, dry_runs {self.dry_runs}; expected 1 to 1000, 0 to 1000")
 
 
 @dataclass(frozen=True, slots=True)

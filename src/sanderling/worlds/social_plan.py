@@ -3,22 +3,20 @@
 So the truth about a batch can be had without making it, and is the same.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import log
 from random import Random
 from typing import NamedTuple
 
-from sanderling.worlds.game_schedule import scatter
+from sanderling.worlds.chance import Weights, perhaps, pick, scatter
 from sanderling.worlds.social_bodies import Packing, Shape
-from sanderling.worlds.social_chance import Weights, check_share, check_shares, check_weights, perhaps, pick
-from sanderling.worlds.social_day import DAY, Day, DayRules
+from sanderling.worlds.social_day import DAY, draw_code, draw_mood
 from sanderling.worlds.social_envelopes import Version
 from sanderling.worlds.social_hostile import STRUCTURAL, TEXTUAL, Spoil, Twist, fate_of, retell
 from sanderling.worlds.social_items import SPACE, Draft, Spelling, message_of, post_id
 from sanderling.worlds.social_market import Brand, Market, MarketRules, Run
 from sanderling.worlds.social_people import Person, population
-from sanderling.worlds.social_texts import TextRules
 from sanderling.worlds.social_truth import NO_COUNTERS, BatchTruth, Counters, Fate, ItemTruth, Mood, Sentiment
 
 MOST_DAYS = 36_500  # a century; further on there are years that nobody can write
@@ -51,10 +49,6 @@ class FormRules:
         default_factory=lambda: {Packing.PLAIN: 0.3, Packing.ZSTD: 0.5, Packing.ZSTD_STREAM: 0.2}
     )
 
-    def __post_init__(self) -> None:
-        for name in ("versions", "spellings", "shapes", "packings"):
-            check_weights(name, getattr(self, name))
-
 
 @dataclass(frozen=True, slots=True)
 class SocialRules:
@@ -62,8 +56,6 @@ class SocialRules:
 
     batches: int = 2000  # of a day; there are more on the next
     market: MarketRules = field(default_factory=MarketRules)
-    day: DayRules = field(default_factory=DayRules)
-    texts: TextRules = field(default_factory=TextRules)
     forms: FormRules = field(default_factory=FormRules)
     shared: float = 0.04  # share of the items that others find too
     twists: Mapping[Twist, float] = field(  # shares of the items that are posts
@@ -73,15 +65,24 @@ class SocialRules:
     again: float = 0.02  # share of the messages that are delivered twice
     mixed: int = 8  # messages among which the order is any
 
-    def __post_init__(self) -> None:
-        if self.batches < 1:
-            raise ValueError(f"batches is {self.batches}, expected 1 or more a day")
-        if self.mixed < 1:
-            raise ValueError(f"mixed is {self.mixed}, expected 1 or more; 1 keeps the order")
-        check_share("shared", self.shared)
-        check_share("again", self.again)
-        check_shares("twists", self.twists)
-        check_shares("spoils", self.spoils)
+
+def demo() -> SocialRules:
+    """A day in forty batches, some 1,000 items."""
+    return SocialRules(batches=40, market=MarketRules(projects=3, competitors=1, longest=5), again=0.05)
+
+
+def day() -> SocialRules:
+    """A day in two thousand batches, some 60,000 items."""
+    return SocialRules()
+
+
+def hostile() -> SocialRules:
+    """A day in 400 batches in which everything is wrong that can be."""
+    twists = dict.fromkeys(Twist, 0.01) | {Twist.LONG: 0.002, Twist.HUGE: 0.0005, Twist.DEEP: 0.002}
+    return SocialRules(batches=400, shared=0.08, twists=twists, spoils=dict.fromkeys(Spoil, 0.02), again=0.2, mixed=16)
+
+
+PRESETS: Mapping[str, Callable[[], SocialRules]] = {each.__name__: each for each in (demo, day, hostile)}
 
 
 class Plan(NamedTuple):
@@ -119,7 +120,6 @@ class Planner:
         self.market = Market(rules.market, chance)
         self.people = population()
         self._rules, self._began = rules, began
-        self._day = Day(rules.day)
         forms = rules.forms
         self._versions, self._spellings = Weights(forms.versions), Weights(forms.spellings)
         self._shapes, self._packings = Weights(forms.shapes), Weights(forms.packings)
@@ -167,7 +167,7 @@ class Planner:
                     yield self._trending(run, trending)
                     continue
             # Where only what was fetched is sent, nothing has failed.
-            code = self._day.code(since, chance) if version.is_event else ""
+            code = draw_code(since, chance) if version.is_event else ""
             draft = self._draft(run.job.brand, run.job.platform, run.number * SPACE + place, since, chance)
             if code:
                 yield draft._replace(mood=None, code=code, counters=NO_COUNTERS)
@@ -176,7 +176,7 @@ class Planner:
 
     def _draft(self, brand: Brand, platform: str, number: int, since: float, chance: Random) -> Draft:
         author = pick(self.people, chance)
-        mood = self._day.mood(since, chance, hit=brand == self.market.projects[0].brand)
+        mood = draw_mood(since, chance, hit=brand == self.market.projects[0].brand)
         age = 2 + min(int(-FOUND_AFTER * log(1 - chance.random())), LATEST)
         return Draft(
             number=number,

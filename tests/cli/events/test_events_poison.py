@@ -27,7 +27,7 @@ from sanderling.events.status import EventsStatus
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_envelopes import BUCKET
 from sanderling.worlds.social_hostile import Spoil
-from sanderling.worlds.social_presets import demo, hostile
+from sanderling.worlds.social_plan import demo, hostile
 from sanderling.worlds.social_truth import Fate
 
 # More than half of the batches are spoiled. With this seed the first fifty have every way in which one can be, and

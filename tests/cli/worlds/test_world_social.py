@@ -25,7 +25,7 @@ from sanderling.stores.queue import open_queue
 from sanderling.stores.rabbitmq import DELAYS
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_envelopes import BUCKET
-from sanderling.worlds.social_presets import PRESETS, demo
+from sanderling.worlds.social_plan import PRESETS, demo
 from sanderling.worlds.social_truth import Fate
 
 

@@ -28,8 +28,7 @@ from sanderling.stores.objects import Buckets, ObjectError, ObjectFault, Objects
 from sanderling.stores.topic import Topic
 from sanderling.words import count, duration, printable
 from sanderling.worlds.social import Delivery, Social
-from sanderling.worlds.social_plan import MOST_DAYS
-from sanderling.worlds.social_presets import PRESETS
+from sanderling.worlds.social_plan import MOST_DAYS, PRESETS
 from sanderling.worlds.social_truth import Fate, Totals
 
 Preset = Literal["demo", "day", "hostile"]
