@@ -14,8 +14,8 @@ from sanderling.worlds.hosts import (
     BucketQuota,
     FixedWindowQuota,
     Host,
+    HostQuota,
     OpenQuota,
-    Quota,
     SimulatedHost,
     SlidingWindowQuota,
     steady,
@@ -105,7 +105,7 @@ def together(runs: list[Figures], need: Need) -> Figures:
 # Hosts in short words.
 
 
-def limited(quota: Callable[[Random], Quota], **more: object) -> Maker:
+def limited(quota: Callable[[Random], HostQuota], **more: object) -> Maker:
     """A host with a quota."""
 
     def host(seed: int) -> Host:

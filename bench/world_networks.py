@@ -23,11 +23,11 @@ from sanderling.worlds.game import Game, GameTally, game_upstream
 from sanderling.worlds.game_answers import GameAnswer
 from sanderling.worlds.pds import Fleet
 from sanderling.worlds.race import RaceDay, RaceTally, race_upstream
-from sanderling.worlds.server import OneHost, Tally, Upstream
+from sanderling.worlds.server import HostTally, OneHost, SimulatedUpstream
 from sanderling.worlds.site import World
-from sanderling.worlds.weather import NOT_ALLOWED, Fault, WorldAnswer
+from sanderling.worlds.weather import NOT_ALLOWED, TransportFault, WorldAnswer
 
-U = TypeVar("U", bound=Upstream)
+U = TypeVar("U", bound=SimulatedUpstream)
 
 
 class Network(Generic[U]):
@@ -40,7 +40,7 @@ class Network(Generic[U]):
         self, world: U, clock: Clock, *, rules: HttpRules | None = None, guard: GuardRules | None = None
     ) -> None:
         self.world = world
-        self.tallies = {host.name: Tally() for host in world.hosts}
+        self.tallies = {host.name: HostTally() for host in world.hosts}
         self._clock = clock
         self._rules = rules or HttpRules()
         self._guard = guard or GuardRules()
@@ -72,9 +72,9 @@ class Network(Generic[U]):
     async def _arrive(self, task: Task, answer: WorldAnswer) -> Reply:
         rules, started, longest = self._rules, self._clock.now(), task.wait or inf
         await self._wait(answer.latency, min(rules.connect + rules.first_byte, longest), "first byte", started)
-        if answer.fault is Fault.REFUSED:
+        if answer.fault is TransportFault.REFUSED:
             raise _refused(task.host)
-        if answer.fault is Fault.RESET:
+        if answer.fault is TransportFault.RESET:
             raise ConnectionResetError(errno.ECONNRESET, "connection reset by peer")
         said = {name.lower(): value for name, value in answer.headers}
         encoding = said.get("content-encoding")
@@ -84,7 +84,7 @@ class Network(Generic[U]):
             body.add(piece)
             if body.full:
                 return Reply(answer.status, answer.headers, body.finish(), task.url, answer.latency)
-        if answer.fault in (Fault.CUT, Fault.TRUNCATED) and task.method != "HEAD":
+        if answer.fault in (TransportFault.CUT, TransportFault.TRUNCATED) and task.method != "HEAD":
             raise aiohttp.ClientPayloadError("the body ended early")
         return Reply(answer.status, answer.headers, body.finish(), task.url, answer.latency)
 
@@ -159,7 +159,7 @@ class GameNetwork(Network[OneHost]):
         rules = self._rules
         late = answer.latency >= min(rules.first_byte, rules.total, task.wait or inf)
         large = answer.times > 1 or len(answer.body) > min(rules.most_raw, rules.most_decoded)
-        return late or large or answer.fault is not Fault.NONE
+        return late or large or answer.fault is not TransportFault.NONE
 
     @property
     def tally(self) -> GameTally:

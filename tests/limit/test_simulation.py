@@ -19,7 +19,7 @@ from simulation import Ours, OursNamed, Result, Together, simulate
 
 from sanderling.limit import Permit
 from sanderling.task import Blame
-from sanderling.worlds.hosts import Answer, BucketQuota, Host, SimulatedHost, steady
+from sanderling.worlds.hosts import BucketQuota, Host, HostAnswer, SimulatedHost, steady
 
 SHARED = ("delivered", "refused", "median", "at first")  # the bars that even pacing alone decides
 
@@ -38,7 +38,7 @@ class Told:
         self._next = max(self._next, now - 1 / rate) + 1 / (self._share * rate)
         return None
 
-    def done(self, token: object, now: float, answer: Answer) -> None:
+    def done(self, token: object, now: float, answer: HostAnswer) -> None:
         pass
 
 
@@ -54,7 +54,7 @@ class Eager:
     def send(self, now: float) -> object:
         return now
 
-    def done(self, token: object, now: float, answer: Answer) -> None:
+    def done(self, token: object, now: float, answer: HostAnswer) -> None:
         assert now == pytest.approx(token + answer.latency)  # type: ignore[operator]
         self.errors.append(answer.error)
 
@@ -112,7 +112,7 @@ def test_a_probe_is_given_up_earlier(kind: type[Ours]) -> None:
     asked, latencies = kind("governor", 1), set[float]()
     report = asked.report
 
-    def noted(permit: Permit, now: float, answer: Answer, blame: Blame | None = None) -> None:
+    def noted(permit: Permit, now: float, answer: HostAnswer, blame: Blame | None = None) -> None:
         latencies.add(answer.latency)
         assert answer.latency == (10 if permit.probe else 30)
         report(permit, now, answer, blame)
@@ -132,7 +132,7 @@ class Counting(Told):
         self.sent += 1
         return super().send(now)
 
-    def done(self, token: object, now: float, answer: Answer) -> None:
+    def done(self, token: object, now: float, answer: HostAnswer) -> None:
         self.heard += 1
         super().done(token, now, answer)
 

@@ -18,7 +18,7 @@ from sanderling.worlds.api import (
     ApiServer,
     ApiWorld,
 )
-from sanderling.worlds.server import PortError, WorldRequest
+from sanderling.worlds.server import WorldPortError, WorldRequest
 from sanderling.worlds.weather import WorldAnswer
 
 CALM = ApiRules(posts=53, faults=0.0)
@@ -105,7 +105,7 @@ def test_it_is_served_over_a_socket() -> None:
             async with session.post(server.url(path="/search"), json=given) as reply:
                 assert (await reply.json())["hits"] == world.hits("tide")
             port = int(server.host.rpartition(":")[2])
-            with pytest.raises(PortError, match=str(port)):
+            with pytest.raises(WorldPortError, match=str(port)):
                 async with ApiServer(world, SystemClock(), port=port):
                     pass
         assert world.asked.total() == 2

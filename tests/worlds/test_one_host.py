@@ -21,10 +21,10 @@ from sanderling.testing import FakeClock, LoopClock, run_virtual
 from sanderling.worlds import game as games
 from sanderling.worlds import race as races
 from sanderling.worlds.game import REPORT, SETTINGS, Game, GameRules, GameServer
-from sanderling.worlds.game_answers import Kind
-from sanderling.worlds.game_schedule import Hole, Piece, ScheduleRules, Span
-from sanderling.worlds.game_weather import Contest, Refusal, WeatherRules
-from sanderling.worlds.race import BEGAN, Change, RaceDay, RaceRules, RaceServer, RaceWeather, demo
+from sanderling.worlds.game_answers import GameKind
+from sanderling.worlds.game_schedule import Hole, Piece, ScheduleRules, TimeSpan
+from sanderling.worlds.game_weather import Contest, GameRefusal, WeatherRules
+from sanderling.worlds.race import BEGAN, DocumentChange, RaceDay, RaceRules, RaceServer, RaceWeather, demo
 from sanderling.worlds.race_documents import CHANNELS
 from sanderling.worlds.server import OneHost, OneHostServer
 
@@ -93,9 +93,9 @@ def test_a_game_gives_the_same_answers_over_http_and_in_process() -> None:
     weather = WeatherRules(
         latency=0.0,
         quota=300.0,
-        refusals=tuple(Refusal),
+        refusals=tuple(GameRefusal),
         retry_after=3.0,
-        maintenance=(Span(50.0, 10.0),),
+        maintenance=(TimeSpan(50.0, 10.0),),
         contests=(Contest(-3600.0, 3000.0, 100.0),),
         bad_gateway=0.05,
     )
@@ -117,7 +117,12 @@ def test_a_game_gives_the_same_answers_over_http_and_in_process() -> None:
 
 
 def test_a_race_day_gives_the_same_answers_over_http_and_in_process() -> None:
-    shares = {races.Kind.ERROR: 0.1, races.Kind.SLOW: 0.1, races.Kind.EMPTY: 0.1, races.Kind.WRONG: 0.1}
+    shares = {
+        races.RaceKind.ERROR: 0.1,
+        races.RaceKind.SLOW: 0.1,
+        races.RaceKind.EMPTY: 0.1,
+        races.RaceKind.WRONG: 0.1,
+    }
     rules = replace(demo(), weather=RaceWeather(quota=18.0, half_written=2.0, faults=shares), etag=True)
     clock = Still()
     server = RaceServer(RaceDay(1, rules), clock)
@@ -153,27 +158,27 @@ def test_a_game_goes_by_the_clock_on_the_wall_at_a_port_that_can_be_chosen() -> 
     again = GameServer(game, clock, port=int(server.host.rpartition(":")[2]))
     assert over_http(again, asked) == [404, 200, 200]
     assert again.host == server.host
-    assert game.tally.kinds == {Kind.REPORT: 4, Kind.MISSING: 2}
+    assert game.tally.kinds == {GameKind.REPORT: 4, GameKind.MISSING: 2}
 
 
 @pytest.mark.parametrize(
     ("kind", "outcome"),
     [
-        (races.Kind.RESET, Code.CONNECTION_RESET),
-        (races.Kind.HANG, Code.TIMEOUT),
-        (races.Kind.HUGE, Code.TOO_LARGE),
-        (races.Kind.SLOW, Code.OK),
-        (races.Kind.EMPTY, Code.OK),
+        (races.RaceKind.RESET, Code.CONNECTION_RESET),
+        (races.RaceKind.HANG, Code.TIMEOUT),
+        (races.RaceKind.HUGE, Code.TOO_LARGE),
+        (races.RaceKind.SLOW, Code.OK),
+        (races.RaceKind.EMPTY, Code.OK),
     ],
 )
-def test_a_client_gets_each_fault_as_the_error_that_it_is(kind: races.Kind, outcome: Code) -> None:
+def test_a_client_gets_each_fault_as_the_error_that_it_is(kind: races.RaceKind, outcome: Code) -> None:
     rules = RaceRules(demo().day, RaceWeather(faults={kind: 1.0}))
 
     async def asked(network: RaceNetwork, _: LoopClock) -> Code:
         return await code(network, Task(f"{races.ORIGIN}{CHANNELS}"))
 
     assert raced(asked, rules) is outcome
-    if kind in (races.Kind.RESET, races.Kind.HUGE):
+    if kind in (races.RaceKind.RESET, races.RaceKind.HUGE):
         server = RaceServer(RaceDay(1, rules), Still())
         assert over_http(server, lambda http: code(http, Task(server.url(path=CHANNELS)))) is outcome
 
@@ -190,7 +195,7 @@ def test_a_reply_takes_its_latency_and_is_tallied() -> None:
         return network
 
     network = played(asked)
-    assert network.tally.kinds == {Kind.REPORT: 3, Kind.MISSING: 1}
+    assert network.tally.kinds == {GameKind.REPORT: 3, GameKind.MISSING: 1}
     assert network.tallies[games.NAME].most_inflight == 3
     assert network.tallies[games.NAME].answered == {200: 3, 404: 1}
 
@@ -257,7 +262,7 @@ def test_there_is_nobody_elsewhere() -> None:
 
 
 def test_who_asks_every_200_ms_sees_every_change_in_time() -> None:
-    async def asked(network: RaceNetwork, clock: LoopClock) -> tuple[list[float], tuple[Change, ...]]:
+    async def asked(network: RaceNetwork, clock: LoopClock) -> tuple[list[float], tuple[DocumentChange, ...]]:
         day, last, found = network.day, b"", []
         path, started = day.race_path(day.heats[0].id), clock.now()
         while clock.wall() - day.began < day.heats[0].end / 1000 + 1:

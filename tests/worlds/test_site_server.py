@@ -20,7 +20,7 @@ from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.outcome import Code
 from sanderling.task import Headers, Reply, Task
 from sanderling.testing import FakeClock
-from sanderling.worlds.server import LARGEST_HEAD, PortError
+from sanderling.worlds.server import LARGEST_HEAD, WorldPortError
 from sanderling.worlds.site import SiteServer, World
 from sanderling.worlds.site_documents import HUGE
 
@@ -284,7 +284,7 @@ def test_a_port_in_use_is_said_and_all_others_are_free_again() -> None:
     async def main() -> None:
         first = consecutive(2)
         with socket.create_server(("127.0.0.1", first + 1)):
-            with pytest.raises(PortError, match=f"port {first + 1} of 127.0.0.1: Address already in use"):
+            with pytest.raises(WorldPortError, match=f"port {first + 1} of 127.0.0.1: Address already in use"):
                 await SiteServer(WORLD, Still(), first_port=first).__aenter__()
             with socket.create_server(("127.0.0.1", first)):
                 pass

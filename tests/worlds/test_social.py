@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sanderling.events.batches import decode
-from sanderling.worlds.social import BEGAN, Batch, Social
+from sanderling.worlds.social import BEGAN, Social, SocialBatch
 from sanderling.worlds.social_day import CODES, UNHEARD
 from sanderling.worlds.social_envelopes import Version
 from sanderling.worlds.social_hostile import Spoil, Twist
@@ -28,7 +28,7 @@ from sanderling.worlds.social_plan import (
     demo,
     hostile,
 )
-from sanderling.worlds.social_truth import Fate, Totals
+from sanderling.worlds.social_truth import BatchFate, Totals
 
 NUMBERS = st.integers(0, 10**7)
 PLAIN = SocialRules(twists={}, shared=0.0)
@@ -131,7 +131,7 @@ def test_the_same_posts_are_found_by_several_projects_and_say_the_same() -> None
     assert len(found) <= 2 * 2 * TRENDING
 
 
-def items_of(batch: Batch) -> list[Any]:
+def items_of(batch: SocialBatch) -> list[Any]:
     """The items as they were written."""
     if batch.body is not None:
         return decode(batch.body, metadata=batch.metadata, key=batch.path).items
@@ -288,7 +288,7 @@ def test_a_hostile_day_has_everything_that_can_be_odd() -> None:
     assert {plan.spoil for plan in plans} == {None, *Spoil}
     assert {draft.twist for plan in plans for draft in plan.drafts} == {None, *Twist}
     assert {plan.version for plan in plans} == set(Version)
-    assert set(social.totals(0, 400).fates) == set(Fate)
+    assert set(social.totals(0, 400).fates) == set(BatchFate)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from sanderling.worlds.social_day import (
     draw_mood,
     throttled,
 )
-from sanderling.worlds.social_truth import Intent, Sentiment
+from sanderling.worlds.social_truth import PostIntent, PostSentiment
 
 LUCK = st.floats(0, 1, exclude_max=True)
 
@@ -69,9 +69,11 @@ def test_all_codes_of_crawlers_can_happen() -> None:
 
 
 def test_anger_is_negative_and_advertising_neutral() -> None:
-    assert {mood.sentiment for mood in ANGRY} == {Sentiment.NEGATIVE}
-    assert {mood.intent for mood in CALM} == set(Intent)
-    assert {mood.sentiment for mood in CALM if mood.intent in (Intent.SPAM, Intent.SEEDING)} == {Sentiment.NEUTRAL}
+    assert {mood.sentiment for mood in ANGRY} == {PostSentiment.NEGATIVE}
+    assert {mood.intent for mood in CALM} == set(PostIntent)
+    assert {mood.sentiment for mood in CALM if mood.intent in (PostIntent.SPAM, PostIntent.SEEDING)} == {
+        PostSentiment.NEUTRAL
+    }
 
 
 @given(st.floats(0, 10 * DAY))
@@ -105,5 +107,5 @@ def test_people_are_angry_in_a_crisis_and_more_so_of_the_brand() -> None:
         Counter(draw_mood(17.5 * HOUR, chance, hit=hit).sentiment for _ in range(1000)) for hit in (True, False)
     )
 
-    assert hit[Sentiment.NEGATIVE] > 880
-    assert 450 < other[Sentiment.NEGATIVE] < 640
+    assert hit[PostSentiment.NEGATIVE] > 880
+    assert 450 < other[PostSentiment.NEGATIVE] < 640

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.events.jobs import as_uuid, parse_job
-from sanderling.worlds.social_market import BRANDS, PLATFORMS, SIZES, Brand, Market, MarketRules, Run, without_marks
+from sanderling.worlds.social_market import (
+    BRANDS,
+    PLATFORMS,
+    SIZES,
+    Brand,
+    Market,
+    MarketRules,
+    SearchRun,
+    without_marks,
+)
 
 RULES = st.builds(
     MarketRules,
@@ -25,7 +34,7 @@ def market(rules: MarketRules | None = None) -> Market:
     return Market(rules or MarketRules(projects=10), Random(1))
 
 
-def runs(of: Market, rounds: int = 1) -> list[Run]:
+def runs(of: Market, rounds: int = 1) -> list[SearchRun]:
     return [of.run(number) for number in range(rounds * of.round)]
 
 

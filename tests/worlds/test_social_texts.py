@@ -13,12 +13,12 @@ from sanderling.worlds.social_items import MESSAGES, message_of, stamp
 from sanderling.worlds.social_market import BRANDS, Brand, without_marks
 from sanderling.worlds.social_people import POPULATION, population
 from sanderling.worlds.social_texts import FORMS, PHRASES, REGISTERS, REMARKED, SPOKEN, Register, Texts, Words, _banks
-from sanderling.worlds.social_truth import Intent, Mood, Sentiment
+from sanderling.worlds.social_truth import Mood, PostIntent, PostSentiment
 
 MOODS = tuple(_banks()[0])
 SEU = Brand.of("Sếu Đỏ-7")
-PRAISE = Mood(Intent.DISCUSSION, Sentiment.POSITIVE)
-SPAM = Mood(Intent.SPAM, Sentiment.NEUTRAL)
+PRAISE = Mood(PostIntent.DISCUSSION, PostSentiment.POSITIVE)
+SPAM = Mood(PostIntent.SPAM, PostSentiment.NEUTRAL)
 ONLY = {register: Weights({register: 1.0}) for register in Register}
 
 
@@ -31,7 +31,7 @@ def written(
 
 def test_every_mood_of_a_day_has_sentences() -> None:
     assert set(MOODS) == set(CALM) | set(ANGRY)
-    assert set(PHRASES.remarks) == set(PHRASES.emoji) == set(Sentiment)
+    assert set(PHRASES.remarks) == set(PHRASES.emoji) == set(PostSentiment)
 
 
 def test_no_sentence_is_listed_under_two_moods() -> None:
@@ -111,7 +111,7 @@ def test_texts_are_as_long_as_they_should_be(platform: str) -> None:
 def test_some_texts_have_emoji_links_and_tags_and_some_have_no_transcription() -> None:
     words = written(PRAISE, count=300)
 
-    assert 80 < sum(any(sign in each.caption for sign in PHRASES.emoji[Sentiment.POSITIVE]) for each in words) < 160
+    assert 80 < sum(any(sign in each.caption for sign in PHRASES.emoji[PostSentiment.POSITIVE]) for each in words) < 160
     assert 3 < sum("https://" in each.caption for each in words) < 40
     assert 90 < sum(not each.transcription for each in words) < 160
     assert all(f"#{tag}" in each.caption for each in words for tag in each.tags)

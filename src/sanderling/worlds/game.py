@@ -17,9 +17,9 @@ from typing import Self
 from sanderling.clock import Clock
 from sanderling.worlds import game_answers as answers
 from sanderling.worlds.chance import scatter
-from sanderling.worlds.game_answers import GameAnswer, Kind, told
+from sanderling.worlds.game_answers import GameAnswer, GameKind, told
 from sanderling.worlds.game_reports import Form, Reports
-from sanderling.worlds.game_schedule import Schedule, ScheduleRules
+from sanderling.worlds.game_schedule import GameSchedule, ScheduleRules
 from sanderling.worlds.game_weather import GameWeather, Trip, WeatherRules
 from sanderling.worlds.server import PATIENCE, OneHost, OneHostServer
 
@@ -68,7 +68,7 @@ class GameTally:
     """What a game was asked."""
 
     asked: int = 0
-    kinds: Counter[Kind] = field(default_factory=Counter)
+    kinds: Counter[GameKind] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)  # 0 where there was no answer
     codes: Counter[int] = field(default_factory=Counter)  # the API's own; 0 where the answer had none
     ids: Counter[int] | None = None  # how often each was asked for; None, as it begins, takes no memory
@@ -83,7 +83,7 @@ class GameTally:
             self.ids[answer.number] += 1
 
 
-class Game(Schedule):
+class Game(GameSchedule):
     """The ids, and what is answered for each. `tally` says what it was asked so far."""
 
     def __init__(self, rules: GameRules, seed: int, began: float = BEGAN) -> None:
@@ -148,7 +148,7 @@ class Game(Schedule):
             return answers.TROUBLED
         if self.hidden(number, now):
             return answers.HIDDEN
-        return told(Kind.REPORT, self._report(number, now))
+        return told(GameKind.REPORT, self._report(number, now))
 
     def _report(self, number: int, now: float) -> bytes:
         if self.rules.changed and self.changes(number) <= now:

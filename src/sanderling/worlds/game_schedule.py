@@ -24,7 +24,7 @@ ROUNDING = 1e-6  # seconds; less than half of the time between two births at the
 SLACK = 0.001  # seconds; more than the rounding errors of a few additions, see `_edge`
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """A stretch of time, without its end."""
 
     start: float
@@ -35,9 +35,9 @@ class Span(NamedTuple):
         """The first instant after it."""
         return self.start + self.seconds
 
-    def faster(self, speed: float) -> "Span":
+    def faster(self, speed: float) -> "TimeSpan":
         """The same on a clock that is so many times as fast."""
-        return Span(self.start / speed, self.seconds / speed)
+        return TimeSpan(self.start / speed, self.seconds / speed)
 
 
 class Piece(NamedTuple):
@@ -71,7 +71,7 @@ class ScheduleRules:
 
     first: int = 16_000_000_000  # the lowest id
     pieces: tuple[Piece, ...] = (Piece(-3600.0, inf, 60.0),)
-    holds: tuple[Span, ...] = ()
+    holds: tuple[TimeSpan, ...] = ()
     holes: tuple[Hole, ...] = ()
     hole_every: int = 0  # of each so many ids a single one never exists; 0: all do
     delay: float = 5.0  # seconds from birth to being visible, at least
@@ -136,7 +136,7 @@ def _laid_out(pieces: Sequence[Piece], began: float) -> Iterator[_Stretch]:
             first += births
 
 
-class Schedule:
+class GameSchedule:
     """The ids. `order` is an id's place among those that are born; ids that the counter jumped have none."""
 
     def __init__(self, rules: ScheduleRules, seed: int, began: float) -> None:

@@ -102,7 +102,7 @@ class Heat:
             yield from (each.at, each.struck)
 
 
-class Round(NamedTuple):
+class RaceRound(NamedTuple):
     """A round of the day, made when the one before it is over."""
 
     id: str
@@ -110,7 +110,7 @@ class Round(NamedTuple):
 
 
 @dataclass(slots=True)
-class Plan:
+class RacePlan:
     """A whole day. Pilots go by their numbers; `joins` and `seats` have one entry for each."""
 
     event: str
@@ -118,7 +118,7 @@ class Plan:
     pilots: tuple[str, ...]  # their ids
     joins: list[int]
     seats: list[Seat]  # in the event: their usual channels
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[RaceRound] = field(default_factory=list)
     heats: list[Heat] = field(default_factory=list)
 
     @classmethod
@@ -159,7 +159,7 @@ def identity(chance: Random) -> str:
 class _Planner:
     """Goes through the day once, from the first heat to the last."""
 
-    def __init__(self, day: Plan, rules: DayRules, chance: Random) -> None:
+    def __init__(self, day: RacePlan, rules: DayRules, chance: Random) -> None:
         self._day = day
         self._rules = rules
         self._chance = chance
@@ -177,7 +177,7 @@ class _Planner:
         made = LONG_AGO if number == 0 else self._start - round(pause * MADE_BEFORE)
         if number == 1:
             day.joins[:] = (made if at == NEVER else at for at in day.joins)
-        day.rounds.append(Round(identity(self._chance), made))
+        day.rounds.append(RaceRound(identity(self._chance), made))
         heats = list(self._drawn(number, made))
         aborted = self._chance.randrange(len(heats)) if number in self._aborting else -1
         leaves = self._chance.randrange(len(heats)) if number in self._leaving else -1

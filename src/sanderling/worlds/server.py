@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
 from sanderling.clock import Clock
-from sanderling.worlds.weather import NOT_ALLOWED, Fault, WorldAnswer
+from sanderling.worlds.weather import NOT_ALLOWED, TransportFault, WorldAnswer
 
 ADDRESS = "127.0.0.1"
 LARGEST_HEAD = 16_384  # bytes of a request
@@ -52,7 +52,7 @@ class UpstreamHost(Protocol):
         """Whether its robots.txt says that the path is not to be asked for."""
 
 
-class Upstream(Protocol):
+class SimulatedUpstream(Protocol):
     """What can be served: hosts by name, and their answers."""
 
     @property
@@ -107,13 +107,13 @@ class OneHost:
 
 
 @dataclass(slots=True)
-class Tally:
+class HostTally:
     """What one host was asked, and how it was treated. Times in seconds."""
 
     asked: int = 0
     forbidden: int = 0  # of these, for what its robots.txt says not to ask for
     answered: Counter[int] = field(default_factory=Counter)  # by status; what was cut on the way too
-    faults: Counter[Fault] = field(default_factory=Counter)
+    faults: Counter[TransportFault] = field(default_factory=Counter)
     inflight: int = 0
     most_inflight: int = 0
     shortest: float = inf  # between two requests
@@ -137,7 +137,7 @@ class Tally:
         """Count what the request got."""
         if answer.status:
             self.answered[answer.status] += 1
-        if answer.fault is not Fault.NONE:
+        if answer.fault is not TransportFault.NONE:
             self.faults[answer.fault] += 1
 
 
@@ -152,11 +152,11 @@ class WorldRequest:
     body: bytes = b""
 
 
-class PortError(Exception):
+class WorldPortError(Exception):
     """A port cannot be had. The message says which and why."""
 
 
-U = TypeVar("U", bound=Upstream)
+U = TypeVar("U", bound=SimulatedUpstream)
 
 
 class WorldServer(Generic[U]):
@@ -170,7 +170,7 @@ class WorldServer(Generic[U]):
 
     def __init__(self, world: U, clock: Clock, *, first_port: int = 0, patience: float = PATIENCE) -> None:
         self.world = world
-        self.tallies = {host.name: Tally() for host in world.hosts}
+        self.tallies = {host.name: HostTally() for host in world.hosts}
         self._clock = clock
         self._first_port = first_port
         self._patience = patience
@@ -269,7 +269,7 @@ class WorldServer(Generic[U]):
         return self.world.ask(name, request.path, request.headers, self._clock.now())
 
     async def _deliver(self, request: WorldRequest, answer: WorldAnswer, writer: asyncio.StreamWriter) -> bool:
-        if answer.fault is Fault.RESET:
+        if answer.fault is TransportFault.RESET:
             _reset(writer)
             return False
         await self._send(writer, _head(answer, stays=request.stays))
@@ -278,10 +278,10 @@ class WorldServer(Generic[U]):
         for pause, piece in answer.pieces():
             await self._clock.sleep(pause)
             await self._send(writer, piece)
-        if answer.fault is Fault.CUT:
+        if answer.fault is TransportFault.CUT:
             await self._clock.sleep(BEFORE_A_CUT)
             _reset(writer)
-        return request.stays and answer.fault not in (Fault.CUT, Fault.TRUNCATED)
+        return request.stays and answer.fault not in (TransportFault.CUT, TransportFault.TRUNCATED)
 
     async def _send(self, writer: asyncio.StreamWriter, data: bytes) -> None:
         async with asyncio.timeout(self._patience):
@@ -312,7 +312,7 @@ def _bound(port: int) -> socket.socket:
         made.bind((ADDRESS, port))
     except OSError as error:
         made.close()
-        raise PortError(f"port {port} of {ADDRESS}: {error.strerror}") from None
+        raise WorldPortError(f"port {port} of {ADDRESS}: {error.strerror}") from None
     return made
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 from sanderling.worlds import site_documents as documents
 from sanderling.worlds.hosts import BucketQuota, SlidingWindowQuota, steady, steps
-from sanderling.worlds.site_pages import Extra, Page, Tree
+from sanderling.worlds.site_pages import ExtraPage, Page, Tree
 from sanderling.worlds.weather import Weather, fair, lying_quota, queueing, weather, with_faults
 
 
@@ -17,7 +17,7 @@ class SiteCharacter:
     word: str
     sentence: str
     size: int = 40  # pages of its tree; those of ordinary hosts are as many as the world says
-    extras: Mapping[str, Extra] = field(default_factory=dict)
+    extras: Mapping[str, ExtraPage] = field(default_factory=dict)
     weather: Callable[[Random], Weather] = fair
     listens: bool = True  # whether anyone is there to connect to
     shut: bool = False  # whether its robots.txt cannot be had, so that nothing may be asked

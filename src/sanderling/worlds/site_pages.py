@@ -13,7 +13,7 @@ from random import Random
 
 from sanderling.stores.frontier_rows import End
 from sanderling.task import Headers
-from sanderling.worlds.weather import Fault, Sky, WorldAnswer
+from sanderling.worlds.weather import Sky, TransportFault, WorldAnswer
 
 BRANCHES = 6  # children of a page: two thousand pages lie within five clicks
 VALIDATED = 3  # one page in so many has neither ETag nor Last-Modified
@@ -115,7 +115,7 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
+class ExtraPage:
     """Something at a path of its own."""
 
     make: Callable[[Tree], Page]
@@ -158,10 +158,10 @@ def validators(what: str, written: int) -> list[tuple[str, str]]:
 
 def deliver(sky: Sky, page: Page, *, listens: bool) -> WorldAnswer:
     """The page as it arrives in that weather."""
-    if not listens or sky.fault is Fault.RESET:
-        return WorldAnswer(0, (), b"", sky.latency, sky.fault if listens else Fault.REFUSED)
+    if not listens or sky.fault is TransportFault.RESET:
+        return WorldAnswer(0, (), b"", sky.latency, sky.fault if listens else TransportFault.REFUSED)
     # Of a body that is empty nothing can be cut.
-    fault = sky.fault if page.body else Fault.NONE
+    fault = sky.fault if page.body else TransportFault.NONE
     length = () if page.status == 304 else (("Content-Length", str(len(page.body))),)
     return WorldAnswer(page.status, (*page.headers, *sky.headers, *length), page.body, sky.latency, fault, sky.pause)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sanderling.outcome import Code
 from sanderling.worlds.chance import Weights
-from sanderling.worlds.social_truth import Intent, Mood, Sentiment
+from sanderling.worlds.social_truth import Mood, PostIntent, PostSentiment
 
 DAY = 86_400.0
 HOUR = 3600.0
@@ -55,26 +55,26 @@ THROTTLED: Mapping[str, float] = MappingProxyType(
 # How people feel on a quiet day, by weight.
 CALM: Mapping[Mood, float] = MappingProxyType(
     {
-        Mood(Intent.DISCUSSION, Sentiment.POSITIVE): 30,
-        Mood(Intent.DISCUSSION, Sentiment.NEUTRAL): 24,
-        Mood(Intent.DISCUSSION, Sentiment.NEGATIVE): 7,
-        Mood(Intent.LEAD, Sentiment.NEUTRAL): 9,
-        Mood(Intent.LEAD, Sentiment.POSITIVE): 4,
-        Mood(Intent.SUPPORT, Sentiment.NEUTRAL): 7,
-        Mood(Intent.COMPLAINT, Sentiment.NEGATIVE): 9,
-        Mood(Intent.SEEDING, Sentiment.NEUTRAL): 5,
-        Mood(Intent.SPAM, Sentiment.NEUTRAL): 4,
-        Mood(Intent.CRISIS, Sentiment.NEGATIVE): 1,
+        Mood(PostIntent.DISCUSSION, PostSentiment.POSITIVE): 30,
+        Mood(PostIntent.DISCUSSION, PostSentiment.NEUTRAL): 24,
+        Mood(PostIntent.DISCUSSION, PostSentiment.NEGATIVE): 7,
+        Mood(PostIntent.LEAD, PostSentiment.NEUTRAL): 9,
+        Mood(PostIntent.LEAD, PostSentiment.POSITIVE): 4,
+        Mood(PostIntent.SUPPORT, PostSentiment.NEUTRAL): 7,
+        Mood(PostIntent.COMPLAINT, PostSentiment.NEGATIVE): 9,
+        Mood(PostIntent.SEEDING, PostSentiment.NEUTRAL): 5,
+        Mood(PostIntent.SPAM, PostSentiment.NEUTRAL): 4,
+        Mood(PostIntent.CRISIS, PostSentiment.NEGATIVE): 1,
     }
 )
 ANGRY: Mapping[Mood, float] = MappingProxyType(
     {
-        Mood(Intent.CRISIS, Sentiment.NEGATIVE): 5,
-        Mood(Intent.COMPLAINT, Sentiment.NEGATIVE): 3,
-        Mood(Intent.DISCUSSION, Sentiment.NEGATIVE): 2,
+        Mood(PostIntent.CRISIS, PostSentiment.NEGATIVE): 5,
+        Mood(PostIntent.COMPLAINT, PostSentiment.NEGATIVE): 3,
+        Mood(PostIntent.DISCUSSION, PostSentiment.NEGATIVE): 2,
     }
 )
-NOTHING_MEANT = Mood(Intent.DISCUSSION, Sentiment.NEUTRAL)
+NOTHING_MEANT = Mood(PostIntent.DISCUSSION, PostSentiment.NEUTRAL)
 
 
 class Swell(NamedTuple):

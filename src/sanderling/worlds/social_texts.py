@@ -16,7 +16,7 @@ import msgspec
 
 from sanderling.worlds.chance import Weights, pick
 from sanderling.worlds.social_market import Brand, without_marks
-from sanderling.worlds.social_truth import Intent, Mood, Sentiment
+from sanderling.worlds.social_truth import Mood, PostIntent, PostSentiment
 
 VIETNAMESE, ENGLISH = "vi", "en"
 FORMS = 12  # of each sentence
@@ -41,8 +41,8 @@ class _Phrases(msgspec.Struct):
 
     words: dict[str, dict[str, tuple[str, ...]]]  # for the braces, by language
     sentences: dict[str, dict[str, tuple[str, ...]]]  # by intent and sentiment, and by language
-    remarks: dict[Sentiment, dict[str, tuple[str, ...]]]
-    emoji: dict[Sentiment, tuple[str, ...]]
+    remarks: dict[PostSentiment, dict[str, tuple[str, ...]]]
+    emoji: dict[PostSentiment, tuple[str, ...]]
     tags: tuple[str, ...]
     slang: dict[str, str]  # short forms, as people type them
 
@@ -115,12 +115,12 @@ class Texts:
         said += chance.choices(self._sentences[_alike(mood)][heard], k=_between(count, chance) - 1)
         return ". ".join(said)
 
-    def _below(self, mood: Sentiment, register: Register, count: tuple[int, int], chance: Random) -> list[str]:
+    def _below(self, mood: PostSentiment, register: Register, count: tuple[int, int], chance: Random) -> list[str]:
         """Comments of two remarks each: first those that are meant like the post, and then the others."""
         total = _between(count, chance)
         agreeing = round(total * AGREEING)
         said = chance.choices(self._remarks[mood][register], k=2 * agreeing)
-        said += chance.choices(self._remarks[Sentiment.NEUTRAL][register], k=2 * (total - agreeing))
+        said += chance.choices(self._remarks[PostSentiment.NEUTRAL][register], k=2 * (total - agreeing))
         return [f"{one}, {other}" for one, other in zip(said[::2], said[1::2], strict=True)]
 
 
@@ -131,13 +131,13 @@ def _between(bounds: tuple[int, int], chance: Random) -> int:
 
 def _alike(mood: Mood) -> Mood:
     """The mood of the sentences around the one that matters; of advertisements all of them do."""
-    if mood.intent in (Intent.SPAM, Intent.SEEDING):
+    if mood.intent in (PostIntent.SPAM, PostIntent.SEEDING):
         return mood
-    return Mood(Intent.DISCUSSION, mood.sentiment)
+    return Mood(PostIntent.DISCUSSION, mood.sentiment)
 
 
 @cache
-def _banks() -> tuple[dict[Mood, Bank], dict[Sentiment, Bank]]:
+def _banks() -> tuple[dict[Mood, Bank], dict[PostSentiment, Bank]]:
     """All sentences and all remarks; the same for every market."""
     chance = Random("texts of a market")
     sentences = {_mood(words): _bank(texts, chance) for words, texts in PHRASES.sentences.items()}
@@ -146,7 +146,7 @@ def _banks() -> tuple[dict[Mood, Bank], dict[Sentiment, Bank]]:
 
 def _mood(words: str) -> Mood:
     intent, sentiment = words.split()
-    return Mood(Intent(intent), Sentiment(sentiment))
+    return Mood(PostIntent(intent), PostSentiment(sentiment))
 
 
 def _bank(texts: Mapping[str, tuple[str, ...]], chance: Random) -> Bank:

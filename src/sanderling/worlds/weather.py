@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sanderling.task import Headers
-from sanderling.worlds.hosts import FixedWindowQuota, OpenQuota, Quota, SimulatedHost, steady
+from sanderling.worlds.hosts import FixedWindowQuota, HostQuota, OpenQuota, SimulatedHost, steady
 
 NEAR = 0.05  # seconds there and back to most hosts, the median
 PIECES = 4  # that a slow body comes in
@@ -20,7 +20,7 @@ PAUSES = (0.25, 0.5, 0.5, 1.0, 1.0, 2.0, 2.0, 20.0)
 WALL = 1_750_000_000
 
 
-class Fault(Enum):
+class TransportFault(Enum):
     """What becomes of an answer on the way."""
 
     NONE = "none"
@@ -39,14 +39,14 @@ class WorldAnswer:
     headers: Headers
     body: bytes
     latency: float  # to the first byte
-    fault: Fault = Fault.NONE
+    fault: TransportFault = TransportFault.NONE
     pause: float = 0.0  # between two pieces of a body that stalls
 
     def pieces(self) -> Iterator[tuple[float, bytes]]:
         """What arrives of the body: seconds to wait, and then bytes."""
-        if self.fault in (Fault.CUT, Fault.TRUNCATED):
+        if self.fault in (TransportFault.CUT, TransportFault.TRUNCATED):
             yield 0.0, self.body[: len(self.body) // 2]
-        elif self.fault is Fault.STALL:
+        elif self.fault is TransportFault.STALL:
             size = len(self.body) // PIECES + 1
             for start in range(0, len(self.body), size):
                 yield self.pause if start else 0.0, self.body[start : start + size]
@@ -65,7 +65,7 @@ class Sky:
     status: int  # 200: the page itself is served
     latency: float
     headers: Headers = ()
-    fault: Fault = Fault.NONE
+    fault: TransportFault = TransportFault.NONE
     pause: float = 0.0
 
 
@@ -74,7 +74,7 @@ class Weather:
     """All that happens to the requests of one host. Its time begins when it is first asked."""
 
     host: SimulatedHost
-    faults: Mapping[Fault, float] = field(default_factory=dict)  # the share of requests that meets each
+    faults: Mapping[TransportFault, float] = field(default_factory=dict)  # the share of requests that meets each
     advertises: Callable[[float, int], Headers] = lambda _since, _status: ()  # by time and status
     began: float | None = None
 
@@ -86,19 +86,19 @@ class Weather:
         answer = self.host.ask(since)
         wait: Headers = () if answer.retry_after is None else (("Retry-After", f"{ceil(answer.retry_after)}"),)
         fault = self._fault()
-        pause = self.host.rng.choices(PAUSES)[0] if fault is Fault.STALL else 0.0
+        pause = self.host.rng.choices(PAUSES)[0] if fault is TransportFault.STALL else 0.0
         return Sky(answer.status, answer.latency, wait + self.advertises(since, answer.status), fault, pause)
 
-    def _fault(self) -> Fault:
+    def _fault(self) -> TransportFault:
         if not self.faults:
-            return Fault.NONE
+            return TransportFault.NONE
         kinds, shares = tuple(self.faults), tuple(self.faults.values())
-        return self.host.rng.choices((*kinds, Fault.NONE), (*shares, max(0.0, 1 - sum(shares))))[0]
+        return self.host.rng.choices((*kinds, TransportFault.NONE), (*shares, max(0.0, 1 - sum(shares))))[0]
 
 
 def weather(
-    quota: Callable[[], Quota] = OpenQuota,
-    faults: Mapping[Fault, float] = MappingProxyType({}),
+    quota: Callable[[], HostQuota] = OpenQuota,
+    faults: Mapping[TransportFault, float] = MappingProxyType({}),
     **host: Any,  # noqa: ANN401 - fields of several types
 ) -> Callable[[Random], Weather]:
     """The weather over a `SimulatedHost` with these fields, for whoever brings the chance."""
@@ -112,7 +112,7 @@ mute = weather(network=3600.0, spread=0.0)  # answers after an hour, which nobod
 
 def with_faults(**shares: float) -> Callable[[Random], Weather]:
     """Shares of requests that go wrong, by the names of the faults."""
-    return weather(faults={Fault(name): share for name, share in shares.items()})
+    return weather(faults={TransportFault(name): share for name, share in shares.items()})
 
 
 def lying_quota(rng: Random) -> Weather:

@@ -23,7 +23,7 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.words import count, size
 from sanderling.worlds.hosts import BucketQuota, SimulatedHost, steady, steps
-from sanderling.worlds.server import Tally
+from sanderling.worlds.server import HostTally
 from sanderling.worlds.site import SiteHost, SiteServer, World
 from sanderling.worlds.site_characters import ORDINARY
 from sanderling.worlds.site_pages import Tree
@@ -73,7 +73,7 @@ class Odd:
 
     name: str  # as people are shown it
     pages: int
-    tally: Tally  # what it was asked, by its own account
+    tally: HostTally  # what it was asked, by its own account
     view: HostView  # what the limiter made of it
 
 

@@ -9,7 +9,7 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import run
 from sanderling.clock import SystemClock
 from sanderling.worlds.api import PASSWORD, USER, ApiRules, ApiServer, ApiWorld
-from sanderling.worlds.server import PortError
+from sanderling.worlds.server import WorldPortError
 
 PORT = 8040  # as the examples have it
 
@@ -39,7 +39,7 @@ async def _serve(server: ApiServer, *, as_json: bool) -> None:
             else:
                 print("\n".join(_words(server)), flush=True)
             await asyncio.Event().wait()
-    except PortError as error:
+    except WorldPortError as error:
         raise CommandError(f"--port: {error}; choose another") from None
 
 

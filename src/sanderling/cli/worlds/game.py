@@ -17,7 +17,7 @@ from sanderling.cli.loop import run
 from sanderling.clock import Clock, SystemClock
 from sanderling.worlds.game import REPORT, SETTINGS, Game, GameRules, GameServer, GameTally
 from sanderling.worlds.game_presets import PRESETS
-from sanderling.worlds.server import PortError
+from sanderling.worlds.server import WorldPortError
 
 Preset = Literal["demo", "steady", "backlog", "gap", "pause", "slow", "bursts", "lost", "fast"]
 
@@ -66,7 +66,7 @@ async def _serve(server: GameServer, clock: Clock, *, as_json: bool) -> None:
             _show(server, clock.wall(), as_json=as_json)
             sys.stdout.flush()
             await asyncio.Event().wait()
-    except PortError as error:
+    except WorldPortError as error:
         raise CommandError(f"--port: {error}; choose another") from None
 
 

@@ -14,8 +14,8 @@ from sanderling.cli.command_error import CommandError
 from sanderling.clock import SystemClock
 from sanderling.worlds import pds as fleets
 from sanderling.worlds.pds import FleetServer
-from sanderling.worlds.pds_hosts import PdsHost, Place
-from sanderling.worlds.server import PortError, Tally, U, WorldServer
+from sanderling.worlds.pds_hosts import FleetHost, PdsHost
+from sanderling.worlds.server import HostTally, U, WorldPortError, WorldServer
 from sanderling.worlds.site import ALL, SiteHost, SiteServer, World
 
 ROW = "{:<15} {:<23} {:>5}  {}"  # 100 columns with the longest words
@@ -75,7 +75,7 @@ async def _serve(server: WorldServer[U], show: Callable[[], None]) -> None:
             show()
             sys.stdout.flush()
             await asyncio.Event().wait()
-    except PortError as error:
+    except WorldPortError as error:
         raise CommandError(f"--port: {error}; choose another") from None
 
 
@@ -143,7 +143,7 @@ def _described(host: SiteHost) -> dict[str, object]:
     }
 
 
-def _described_place(place: Place) -> dict[str, object]:
+def _described_place(place: FleetHost) -> dict[str, object]:
     ends = Counter(end.category or "archived" for end in place.expected().values())
     return {
         "host": place.name,
@@ -155,7 +155,7 @@ def _described_place(place: Place) -> dict[str, object]:
     }
 
 
-def _asked(tallies: dict[str, Tally]) -> Iterator[str]:
+def _asked(tallies: dict[str, HostTally]) -> Iterator[str]:
     """What each host was asked, as lines."""
     asked = {name: tally for name, tally in tallies.items() if tally.asked}
     yield f"\n{sum(tally.asked for tally in asked.values()):,} requests to {len(asked)} hosts."
