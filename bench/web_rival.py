@@ -18,13 +18,13 @@ import uvloop
 
 from sanderling.clock import SystemClock
 from sanderling.observe import logs
-from sanderling.stores.polling import Target
+from sanderling.stores.polling import PollingTarget
 
 ROUNDS, REQUESTS, CLIENTS = 6, 1_500, 10
 SIDES = {"ours": 8761, "litestar": 8762}
 WALL = 1_800_000_000.0
 TARGETS = [
-    Target(id=n, kind="race", source_id=f"r{n}", event="e1", seconds=10.0, next_due=WALL + n) for n in range(200)
+    PollingTarget(id=n, kind="race", source_id=f"r{n}", event="e1", seconds=10.0, next_due=WALL + n) for n in range(200)
 ]
 
 
@@ -33,7 +33,7 @@ class Control:
 
     feed = None
 
-    async def targets(self, query: Any) -> list[Target]:  # noqa: ANN401 - the same for both sides
+    async def targets(self, query: Any) -> list[PollingTarget]:  # noqa: ANN401 - the same for both sides
         """The first of them."""
         return TARGETS[: query.most]
 
@@ -56,9 +56,9 @@ def litestar(port: int) -> None:
     import uvicorn  # type: ignore[import-not-found] # noqa: PLC0415
     from litestar import Litestar, get  # type: ignore[import-not-found] # noqa: PLC0415
     from litestar.params import Parameter  # type: ignore[import-not-found] # noqa: PLC0415
-    from sanderling.web.polling_views import TargetPage, cursor_of, target_view  # noqa: PLC0415
 
     from sanderling.stores.polling import Query  # noqa: PLC0415
+    from sanderling.web.polling_types import TargetPage, cursor_of, target_view  # noqa: PLC0415
 
     @get("/health")  # type: ignore[untyped-decorator]
     async def health() -> dict[str, bool]:

@@ -16,14 +16,14 @@ from yarl import URL
 
 from sanderling.apis.polled import Kind
 from sanderling.clock import Clock, SystemClock
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.stores.documents import Schema
-from sanderling.stores.polling import Found, PollingStore, Reconciliation
+from sanderling.stores.polling import PollingStore, Reconciliation, WantedTarget
 from sanderling.stores.polling_open import open_polling
 from sanderling.stores.queue import Letter, WholeQueue, open_queue
 from sanderling.web.access import Access, Token
 from sanderling.web.assets import Assets
-from sanderling.web.dashboard import Behind, dashboard_app
+from sanderling.web.dashboard import Dependencies, dashboard_app
 from sanderling.web.house_actions import Actions
 from sanderling.web.house_asking import KINDS, Asking
 from sanderling.web.house_audit import Audit, Entry
@@ -117,7 +117,7 @@ async def dashboard(
     jar = aiohttp.CookieJar(unsafe=True)  # of an address
     async with asyncio.timeout(300), Live(home, asking, clock, "1.2.3", secured=token is not None) as live:
         actions = Actions(live, reach, Audit(home), clock)
-        behind = Behind(live, actions, Items(reach, SystemClock()), door, streams, assets or Assets())
+        behind = Dependencies(live, actions, Items(reach, SystemClock()), door, streams, assets or Assets())
         async with (
             serving(dashboard_app(behind, SystemClock()), "127.0.0.1", 0, known) as address,
             aiohttp.ClientSession(headers=headers, cookie_jar=jar) as client,
@@ -130,12 +130,12 @@ async def polled(folder: Path) -> AsyncIterator[PollingStore]:
     """Polling into a database in that folder: targets `race r1`, and `race r2`, which is paused."""
     put(folder, changed(POLLING, pid=PID))
     with ThreadPoolExecutor(1) as threads:
-        store = await open_polling(f"sqlite:{folder / DATABASE}", Schema(()), "test", desk_in(threads))
+        store = await open_polling(f"sqlite:{folder / DATABASE}", Schema(()), "test", in_threads(threads))
         try:
             await store.claim(0.0)
             (folder / f"{DATABASE}-polls").write_text(f"{PID}\n")
             await store.set(KINDS, msgspec.json.encode([Kind("race", 10.0, active_seconds=0.2)]).decode())
-            race = [Found("race", each, "e1", None, 10.0, 0) for each in ("r1", "r2")]
+            race = [WantedTarget("race", each, "e1", None, 10.0, 0) for each in ("r1", "r2")]
             await store.apply(Reconciliation(insert=tuple(race)), 0.0)
             await store.change("race", "r2", {"enabled": False})
             yield store

@@ -19,22 +19,22 @@ from yarl import URL
 from sanderling.clock import SystemClock
 from sanderling.events.modes import Modes, read_modes, write_modes
 from sanderling.events.status import EventsStatus
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.stores.analytics import (
+    AnalyticsBatch,
     AnalyticsStore,
-    Batch,
     CommentRow,
     ErrorFilter,
     ErrorRow,
     Granularity,
     KeywordCount,
-    Page,
     PostFilter,
+    PostPage,
     PostRow,
+    PostSummary,
     Sort,
     StoredError,
     StoredPost,
-    Summary,
     Trend,
 )
 from sanderling.stores.analytics_open import open_analytics
@@ -42,9 +42,7 @@ from sanderling.stores.queue import Dead, DeadLetters, QueueError
 from sanderling.stores.sqlite_queue import SqliteQueue
 from sanderling.web.access import Token
 from sanderling.web.app import AppRules
-from sanderling.web.events_admin import Controlled
-from sanderling.web.events_api import Behind, events_app
-from sanderling.web.events_posts import Rows
+from sanderling.web.events_api import events_app
 from sanderling.web.serve import Address, ServeRules, serving
 
 ANALYTICS, EVENTS = "/api/v1/analytics", "/api/v1/events"
@@ -135,7 +133,7 @@ def an_error(index: int = 0, **columns: object) -> ErrorRow:
     return ErrorRow(**(usual | {"item_index": index} | columns))
 
 
-def a_batch(event_id: str, **rows: object) -> Batch:
+def a_batch(event_id: str, **rows: object) -> AnalyticsBatch:
     usual: dict[str, Any] = {
         "job_id": "p-brand-0",
         "project_id": "p",
@@ -147,14 +145,14 @@ def a_batch(event_id: str, **rows: object) -> Batch:
         "comments": [],
         "errors": [],
     }
-    return Batch(**(usual | {"event_id": event_id} | rows))
+    return AnalyticsBatch(**(usual | {"event_id": event_id} | rows))
 
 
 def as_stored(*rows: PostRow) -> list[StoredPost]:
     return [StoredPost(id=number, row=row) for number, row in enumerate(rows, 1)]
 
 
-SUMMARY = Summary(
+SUMMARY = PostSummary(
     posts=2,
     by_sentiment={"NEUTRAL": 2},
     by_risk={"LOW": 2},
@@ -190,9 +188,9 @@ class FakeRows:
         if self.trouble is not None:
             raise self.trouble
 
-    async def posts(self, chosen: PostFilter, *, sort: Sort, descending: bool, offset: int, most: int) -> Page:
+    async def posts(self, chosen: PostFilter, *, sort: Sort, descending: bool, offset: int, most: int) -> PostPage:
         self._note("posts", chosen, sort, descending, offset, most)
-        return Page(self.stored[offset : offset + most], self.total or len(self.stored))
+        return PostPage(self.stored[offset : offset + most], self.total or len(self.stored))
 
     async def post(self, number: int) -> tuple[StoredPost, list[CommentRow]] | None:
         self._note("post", number)
@@ -206,7 +204,7 @@ class FakeRows:
     async def ping(self) -> None:
         self._note("ping")
 
-    async def summary(self, chosen: PostFilter) -> Summary:
+    async def summary(self, chosen: PostFilter) -> PostSummary:
         self._note("summary", chosen)
         return SUMMARY
 
@@ -317,16 +315,17 @@ class EventsHouse:
 @asynccontextmanager
 async def events_house(
     *,
-    rows: Rows | None = None,
+    rows: "FakeRows | AnalyticsStore | None" = None,
     letters: DeadLetters | None = None,
-    control: Controlled | None = None,
+    control: "FakeControl | None" = None,
     token: str | None = TOKEN,
     app: AppRules | None = None,
     serve: ServeRules | None = None,
 ) -> AsyncIterator[EventsHouse]:
     """Open one on this machine, and a client that has the token. What is not given is a fake."""
-    behind = Behind(rows or FakeRows(), letters or FakeLetters(), control or FakeControl())
-    made = events_app(behind, SystemClock(), Random(7), app)
+    store, queue = cast("FakeRows", rows or FakeRows()), cast("FakeLetters", letters or FakeLetters())
+    fake = control or FakeControl()
+    made = events_app(cast("Any", store), queue, cast("Any", fake), SystemClock(), Random(7), app)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with (
         asyncio.timeout(300),
@@ -336,9 +335,9 @@ async def events_house(
         yield EventsHouse(
             address,
             session,
-            cast("FakeRows", behind.rows),
-            cast("FakeLetters", behind.letters),
-            cast("FakeControl", behind.control),
+            store,
+            queue,
+            fake,
         )
 
 
@@ -346,7 +345,7 @@ async def events_house(
 async def opened_store(path: Path) -> AsyncIterator[AnalyticsStore]:
     """The real rows in a file."""
     with ThreadPoolExecutor(2) as threads:
-        store = await open_analytics(f"sqlite:{path}", desk_in(threads))
+        store = await open_analytics(f"sqlite:{path}", in_threads(threads))
         try:
             yield store
         finally:

@@ -28,7 +28,7 @@ ACCESS: web.AppKey[Access] = web.AppKey("access", Access)  # set when the door i
 ROUTES: web.AppKey[Sequence[Route]] = web.AppKey("routes", Sequence[Route])
 STREAMS: web.AppKey[Streams] = web.AppKey("streams", Streams)
 CLOCK: web.AppKey[Clock] = web.AppKey("clock", Clock)
-DESCRIPTION: web.AppKey[Callable[..., dict[str, Any]]] = web.AppKey("description", Callable[..., dict[str, Any]])
+DESCRIPTION: web.AppKey[Callable[..., dict[str, Any]]] = web.AppKey("description")
 
 LONGEST_PATH = 200  # characters of one that is logged
 _PARAMETER = re.compile(r"\{([a-z_]+)\}")
@@ -72,7 +72,8 @@ def application(
     """An application with these routes, to be opened by `serving`. `translate`: the errors of the system behind it."""
     table = (*OWN, *routes)
     app = furnished(table, streams, clock, _admitting, translate=translate, rules=rules)
-    app[DESCRIPTION] = cache(partial(document, about, table))  # made once: it takes longer than anything else here
+    describe: Callable[..., dict[str, Any]] = cache(partial(document, about, table))
+    app[DESCRIPTION] = describe  # made once: it takes longer than anything else here
     return app
 
 

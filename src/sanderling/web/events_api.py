@@ -17,7 +17,7 @@ from sanderling.events.modes import Modes
 from sanderling.events.status import EventsStatus
 from sanderling.events.watch import EventsControl
 from sanderling.observe import logs
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, Page, PostFilter, Summary
+from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, PostFilter, PostPage, PostSummary
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import DeadLetters, QueueError
 from sanderling.web.app import AppRules, application
@@ -132,7 +132,7 @@ class PostRoutes:
                 break
         return list(items.values())
 
-    async def _page(self, query: PostsQuery | AllPostsQuery, offset: int, most: int) -> Page:
+    async def _page(self, query: PostsQuery | AllPostsQuery, offset: int, most: int) -> PostPage:
         descending = query.order == "desc"
         return await self._rows.posts(
             posts_of(query), sort=query.sort_by, descending=descending, offset=offset, most=most
@@ -147,7 +147,7 @@ class PostRoutes:
         return post_detail(*found)
 
     @route("GET", f"{ANALYTICS}/summary")
-    async def summary(self, query: Chosen) -> Summary:
+    async def summary(self, query: Chosen) -> PostSummary:
         """Posts of a project, summed up."""
         return await self._rows.summary(posts_of(query))
 
@@ -180,7 +180,7 @@ class PostRoutes:
         shown = {name: tuple(post_item(each, ALERTED) for each in found.posts) for name, found in lists.items()}
         return PostAlerts(**shown, totals=AlertCounts(**{name: found.total for name, found in lists.items()}))
 
-    async def _newest(self, chosen: PostFilter, most: int) -> Page:
+    async def _newest(self, chosen: PostFilter, most: int) -> PostPage:
         return await self._rows.posts(chosen, sort="analyzed_at", descending=True, offset=0, most=most)
 
     @route("GET", f"{ANALYTICS}/errors")

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from sanderling.polling.feed import Feed, Trimmed
-from sanderling.stores.polling import Change, Op
+from sanderling.stores.polling import Op, RowChange
 from sanderling.web.polling_types import LARGEST, EventsQuery, Reset
 from sanderling.web.stream import RETRY, alive, event
 
@@ -52,14 +52,14 @@ class ChangeStream:
             reset = Reset(oldest=trimmed.oldest, newest=max(self._feed.newest, trimmed.oldest - 1))
             yield event("reset", msgspec.json.encode(reset), reset.newest), reset.newest
 
-    def _wants(self, change: Change) -> bool:
+    def _wants(self, change: RowChange) -> bool:
         if change.op is Op.PURGE:
             return True
         wanted = self._wanted
         return wanted.table in (UNSET, change.table) and wanted.kind in (UNSET, change.kind)
 
 
-def pieces(changes: Iterable[Change]) -> Iterator[tuple[bytes, int]]:
+def pieces(changes: Iterable[RowChange]) -> Iterator[tuple[bytes, int]]:
     """Changes as events, some in one piece, and the number of the last one in it."""
     piece, last = b"", 0
     for change in changes:

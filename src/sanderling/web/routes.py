@@ -66,7 +66,8 @@ class Route:
         """What it takes and gives."""
         hints = get_type_hints(self.answers)
         answer = hints["return"] if self.envelope is None else self.envelope.kind(hints["return"])
-        return RouteTypes(*(hints.get(name, Nothing) for name in ("path", "query", "body")), answer)
+        path, query, body = (hints.get(name, Nothing) for name in ("path", "query", "body"))
+        return RouteTypes(path, query, body, answer)
 
 
 def route(  # noqa: PLR0913 - all that a route may be

@@ -14,9 +14,9 @@ from sanderling.apis.trackside import KINDS
 from sanderling.cli.polling import app as polling
 from sanderling.clock import SystemClock
 from sanderling.polling.settings import Keys
-from sanderling.stores.polling import Change
+from sanderling.stores.polling import RowChange
 from sanderling.web.app import ROUTES
-from sanderling.web.polling_api import Controlled, polling_app
+from sanderling.web.polling_api import polling_app
 from sanderling.web.stream import Streams
 
 MANUAL = (Path(__file__).parents[3] / "docs" / "polling.md").read_text()
@@ -68,14 +68,14 @@ def test_the_settings_are_those_of_the_code_with_the_same_defaults_and_meanings(
 
 
 def test_the_routes_are_those_that_are_served() -> None:
-    nobody = cast("Controlled", None)  # nothing is asked of it
+    nobody = cast("Any", None)  # nothing is asked of it
     app = polling_app(nobody, SystemClock(), Streams(SystemClock()), ())
 
     assert sorted(firsts("## Routes")) == sorted(f"{route.method} {route.path}" for route in app[ROUTES])
 
 
 def test_a_change_has_the_fields_that_are_told() -> None:
-    assert firsts("### A change") == [field.name for field in msgspec.structs.fields(Change)]
+    assert firsts("### A change") == [field.name for field in msgspec.structs.fields(RowChange)]
 
 
 def test_the_description_of_another_source_is_one() -> None:
