@@ -35,22 +35,32 @@ class ChangeStream:
         while not self._over:
             async with aclosing(self._pieces()) as told:
                 async for data, last in told:
-                    if data:
-                        yield data
+                    yield data
                     self.position = last
 
     async def _pieces(self) -> AsyncGenerator[tuple[bytes, int], None]:
-        """What comes after the position and how far it goes, up to the end or to where some of it is not to be had."""
+        """All up to the end, or up to a reset, each with how far it goes."""
+        async with aclosing(self._batches()) as batches:
+            async for batch in batches:
+                for piece in self._spell(batch):
+                    yield piece
+
+    async def _batches(self) -> AsyncGenerator[list[RowChange] | Reset, None]:
+        """What comes after the position, up to the end or up to where some of it is not to be had."""
         try:
             async with aclosing(self._feed.follow(self.position, MOST)) as batches:
                 async for batch in batches:
-                    for piece in pieces(change for change in batch if self._wants(change)):
-                        yield piece
-                    yield b"", batch[-1].seq  # also past what was not wanted
+                    yield batch
+                    self.position = batch[-1].seq  # also past what was not wanted
             self._over = True
         except Trimmed as trimmed:
-            reset = Reset(oldest=trimmed.oldest, newest=max(self._feed.newest, trimmed.oldest - 1))
-            yield event("reset", msgspec.json.encode(reset), reset.newest), reset.newest
+            yield Reset(oldest=trimmed.oldest, newest=max(self._feed.newest, trimmed.oldest - 1))
+
+    def _spell(self, batch: list[RowChange] | Reset) -> Iterator[tuple[bytes, int]]:
+        if isinstance(batch, Reset):
+            yield event("reset", msgspec.json.encode(batch), batch.newest), batch.newest
+        else:
+            yield from pieces(change for change in batch if self._wants(change))
 
     def _wants(self, change: RowChange) -> bool:
         if change.op is Op.PURGE:
