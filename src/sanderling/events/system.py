@@ -21,7 +21,7 @@ import gc
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import count
+from itertools import chain, count
 from random import Random
 from typing import Any
 
@@ -134,9 +134,8 @@ class EventsSystem:
             beside = [group.create_task(each) for each in (self.stations.modes.run(), self.alarms.run(), *others)]
             try:
                 await self.engine.run(self._take_messages(), self._end_when_idle())
-                for station in self.hosts.values():
-                    for _ in station.messages():
-                        self.measures.postponed()  # left in the queue
+                for _ in chain.from_iterable(station.messages() for station in self.hosts.values()):
+                    self.measures.postponed()  # left in the queue
                 self.sender.stop()
                 await sending
             finally:
