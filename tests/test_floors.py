@@ -33,6 +33,7 @@ FLOORS: dict[str, float] = {
     "fetch": 2,
     "apis": 2,
     "engine": 3,
+    "crawls": 3.5,
     "pages": 4,
     "sequence": 4,
     "repos": 4,

@@ -1,6 +1,6 @@
 """The functions and declarations of a job, ready to be used: before a request, after a reply, and for the next page."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +8,6 @@ import msgspec
 
 from sanderling.apis.credentials import Credentials
 from sanderling.apis.paging import NextPage
-from sanderling.ids import host_of
 from sanderling.jobs import json_values
 from sanderling.jobs.calls import Mistake, UserFunction, Watches
 from sanderling.jobs.job import Job
@@ -156,8 +155,3 @@ class Collected:
                 kind = getattr(self._check.type, "__name__", self._check.type)
                 raise Mistake(f"record {number} is no {kind}: {error}: {record[:100]!r}") from None
         return record
-
-
-def start_hosts(urls: Collection[str]) -> tuple[str, ...]:
-    """The hosts of addresses, each once. Raises ValueError."""
-    return tuple(dict.fromkeys(host_of(url) for url in urls))

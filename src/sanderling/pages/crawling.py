@@ -1,15 +1,14 @@
 """A crawl of pages as a function, for code that is not ours. The command and it go on with what the other began."""
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from sanderling.clock import SystemClock
+from sanderling.crawls.run import http_rules, run_to_end
 from sanderling.engine.handover import HandOver
-from sanderling.fetch.http import HttpRules
 from sanderling.fetch.transport import connections_for, make_transport
-from sanderling.flow.desk import desk_in
+from sanderling.flow.desk import Desk
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.folder import CrawlFolder, Plan
@@ -18,8 +17,6 @@ from sanderling.pages.rules import CrawlRules
 from sanderling.pages.status import status
 from sanderling.pages.urls import normalise
 from sanderling.stores.frontier_rows import End
-from sanderling.stores.limiter_file import keep, recall
-from sanderling.stores.status_file import write_status
 
 MOST_RAW, MOST_DECODED = 16 * 2**20, 32 * 2**20  # bytes of a document
 # Bytes that documents may hold at once until they are read: eight of the largest. A kilobyte can be packed so that it
@@ -34,12 +31,6 @@ class Crawled(NamedTuple):
     fetched: int  # pages, those that were found unchanged included
     failed: int
     rows: Path
-
-
-def http_rules(rps: float, contact: str | None = None) -> HttpRules:
-    """How documents are read, of hosts that are asked so often."""
-    per_host = connections_for(rps)
-    return HttpRules(contact=contact, most_raw=MOST_RAW, most_decoded=MOST_DECODED, connections_per_host=per_host)
 
 
 async def crawl_pages(  # noqa: PLR0913 - the flags of the command
@@ -64,20 +55,14 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     if not plan.seeds:
         raise ValueError("no addresses; expected one to begin with")
     limiter = Limiter(LimiterRules(pace=PaceRules.up_to(rps)))
-    transport = make_transport(http_rules(rps, contact), limiter, BODIES, private=private)
-    with (
-        CrawlFolder.open(path, plan, resume=False, wall=clock.wall()) as held,
-        ThreadPoolExecutor(1, "writer") as thread,
-    ):
-        recall(limiter, path)
-        executor, started = desk_in(thread), clock.now()
-        rules = CrawlRules(per_host=connections_for(rps), max_pages=max_pages)
-        crawl = Crawl(held, transport, executor, rules=rules, clock=clock, hand_over=hand_over)
-        async with transport.http:
-            complete = await crawl.run()
-        await executor(held.finish, clock.wall(), complete)
-        await executor(write_status, path, status(crawl, clock.now() - started, running=False))
-        await executor(keep, path, list(limiter.saving()))
-        counts = crawl.counts
+    transport = make_transport(http_rules(rps, contact, MOST_RAW, MOST_DECODED), limiter, BODIES, private=private)
+    rules = CrawlRules(per_host=connections_for(rps), max_pages=max_pages)
+    held = CrawlFolder.open(path, plan, resume=False, wall=clock.wall())
+
+    def make(executor: Desk) -> Crawl:
+        return Crawl(held, transport, executor, rules=rules, clock=clock, hand_over=hand_over)
+
+    crawl, complete = await run_to_end(held, transport, clock, make, status)
+    counts = crawl.counts
     fetched = counts[End.FETCHED] + counts[End.UNCHANGED]
     return Crawled(complete, fetched, counts[End.FAILED], path / PAGES)

@@ -9,7 +9,7 @@ from sanderling.limit import Permit
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.discovery import Discovery, Moved
-from sanderling.pages.hosts import Ask
+from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Learned, Permissions
 from sanderling.pages.record import Read
 from sanderling.pages.urls import origin_of
@@ -31,31 +31,31 @@ class PageHandler:
         permissions: Permissions,
         discovery: Discovery,
         memory: Memory,
-        desk: Desk,
+        executor: Desk,
         clock: Clock,
     ) -> None:
         self._fetcher = fetcher
         self._permissions = permissions
         self._discovery = discovery
         self._memory = memory
-        self._desk = desk
+        self._executor = executor
         self._clock = clock
 
-    async def __call__(self, work: Ask, permit: Permit, blame: Blame) -> Settled[Understood]:
+    async def __call__(self, work: Queued | RobotsWork, permit: Permit, blame: Blame) -> Settled[Understood]:
         """What came of it."""
-        if work.queued is None:
-            learned = await self._permissions.learn(str(work.key), permit)
+        if isinstance(work, RobotsWork):
+            learned = await self._permissions.learn(work.key, permit)
             return Settled(learned.outcome, learned, decided=True, of_host=True)
-        fetched = await self._fetch(work.queued, permit, blame)
+        fetched = await self._fetch(work, permit, blame)
         if fetched.reply is None:
             return Settled(fetched.outcome)
         try:
-            understood = await self._understand(work.queued, fetched.outcome, fetched.reply)
+            understood = await self._understand(work, fetched.outcome, fetched.reply)
         finally:
             self._memory.release(fetched.reply.url)
         return Settled(fetched.outcome, understood, size=len(fetched.reply.body))
 
-    def received(self, work: Ask) -> int:
+    def received(self, work: Queued | RobotsWork) -> int:
         """Bytes of the answer so far."""
         return self._memory.held(work.url)
 
@@ -69,7 +69,7 @@ class PageHandler:
             return None
         # A page takes a moment to read, what a stranger makes of 30 MB may take seconds: not on the loop.
         given = queued, outcome, reply, wall, self._discovery.announced(queued.url)
-        return await self._desk(record.read, *given) if len(reply.body) > BIG else record.read(*given)
+        return await self._executor(record.read, *given) if len(reply.body) > BIG else record.read(*given)
 
     async def _fetch(self, queued: Queued, permit: Permit, blame: Blame) -> Fetched:
         fetched = await self._fetcher.fetch(Task(queued.url, headers=record.conditions(queued), blame=blame), permit)

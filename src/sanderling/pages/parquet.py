@@ -15,9 +15,10 @@ from typing import Any
 
 import msgspec
 
+from sanderling.crawls.folder import FAILED
 from sanderling.extras import have, load, missing
 from sanderling.ids import HostError, host_of
-from sanderling.pages.output import FAILED, PAGES
+from sanderling.pages.output import PAGES
 from sanderling.stores.durable import FolderError, plainly, sync_folder
 
 # A batch is what is in memory at once, and a row group: as many rows, or as many bytes of JSON, whichever comes first.

@@ -15,10 +15,11 @@ from sanderling.cli.pages.ledger import ENDS
 from sanderling.cli.pages.summary import Summary, summarise
 from sanderling.cli.report_screen import fitting
 from sanderling.clock import Clock, ScaledClock, SystemClock
+from sanderling.crawls.verify import Proof
 from sanderling.ids import host_of
 from sanderling.limit import HostView
 from sanderling.pages.folder import Plan
-from sanderling.pages.verify import Proof, verify
+from sanderling.pages.verify import verify
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.words import count, size

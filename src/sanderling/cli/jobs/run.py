@@ -24,6 +24,7 @@ from sanderling.cli.options import BOUNDED, Bounded, Options, expose
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import SystemClock
+from sanderling.crawls.run import http_rules
 from sanderling.engine.rules import EngineRules
 from sanderling.fetch.cache import Cache
 from sanderling.fetch.http import Http
@@ -32,8 +33,8 @@ from sanderling.flow.desk import desk_in
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.job import Job, JobError
 from sanderling.jobs.report import report
-from sanderling.jobs.run import JobRun, JobTools, hosts_of
-from sanderling.jobs.running import BODIES, RPS, http_rules
+from sanderling.jobs.run import JobRun, hosts_of
+from sanderling.jobs.running import BODIES, MOST_DECODED, MOST_RAW, RPS
 from sanderling.jobs.status import JobStatus, status
 from sanderling.jobs.watchdog import LONGEST, Watchdog
 from sanderling.limit import LimiterRules, PaceRules
@@ -61,7 +62,8 @@ class Asking(Patient):
         """The client and the limiter that go with the job and the flags. Raises CommandError."""
         most = self.most_of(job)
         limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace))
-        return make_transport(http_rules(most), limiter, BODIES, self.contact, private=self.private)
+        rules = http_rules(most, None, MOST_RAW, MOST_DECODED)
+        return make_transport(rules, limiter, BODIES, self.contact, private=self.private)
 
     def open_cache(self) -> Cache | None:
         """The folder for answers, if there is one. Raises CommandError."""
@@ -112,7 +114,7 @@ def run(  # noqa: PLR0913 - a flag each
     transport, cache = asking.transport(job), asking.open_cache()
     with open_folder(out, job, given) as folder:
         if retry:
-            folder.frontier.reopen(End.FAILED)
+            folder.ledger.reopen(End.FAILED)
         go_on = again("run", file, "--out", out, *flags, asking, options)
         screen = fitting(json=json)
         with event_loop.explain_end(go_on, (FolderError, JobError)):
@@ -160,9 +162,8 @@ async def run_folder(  # noqa: PLR0913 - what a job is run with
     clock = SystemClock()
     with ThreadPoolExecutor(1, "folder") as thread, Watchdog(folder.path, LONGEST) as dog:
         executor = desk_in(thread)
-        tools = JobTools(transport.http, transport.limiter, clock, executor, transport.memory, dog, cache)
         rules = EngineRules(per_host=connections_for(asking.most_of(job)), patience=asking.patience)
-        job_run = JobRun(job, folder, hosts_of(job), tools, rules)
+        job_run = JobRun(job, folder, transport, executor, rules=rules, clock=clock, watch=dog, cache=cache)
         started = clock.now()
 
         def take(top: int = 1000, *, running: bool = True) -> JobStatus:

@@ -25,6 +25,7 @@ from sanderling.cli.pages.summary import summarise, words
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import Clock, SystemClock
+from sanderling.crawls.run import http_rules
 from sanderling.engine.handover import HandOverError
 from sanderling.extras import missing
 from sanderling.fetch.http import Http
@@ -33,7 +34,7 @@ from sanderling.flow.desk import desk_in
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.metrics import PagesMetrics
 from sanderling.pages.crawl import Crawl
-from sanderling.pages.crawling import BODIES, http_rules
+from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.leave_out import LeaveOut
 from sanderling.pages.parquet import have_parquet
@@ -62,7 +63,8 @@ class Network(Patient):
         """The client and the limiter that go with the flags. Raises CommandError."""
         most = self.most(RPS)
         limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace), clock)
-        return make_transport(http_rules(most), limiter, BODIES, self.contact, private=self.private, clock=clock)
+        rules = http_rules(most, None, MOST_RAW, MOST_DECODED)
+        return make_transport(rules, limiter, BODIES, self.contact, private=self.private, clock=clock)
 
 
 USUAL = Network()

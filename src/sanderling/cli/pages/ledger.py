@@ -18,8 +18,9 @@ from sanderling.cli.pages.crawl import USUAL, CrawlFlags, Network, open_folder, 
 from sanderling.cli.pages.status import check_crawl
 from sanderling.cli.pages.summary import FAULTS, by_reason, hosts_aside, meaning, reasons
 from sanderling.clock import SystemClock
+from sanderling.crawls.verify import Proof
 from sanderling.pages.earlier import LEDGER
-from sanderling.pages.verify import Proof, verify
+from sanderling.pages.verify import verify
 from sanderling.redact import redact_url
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
