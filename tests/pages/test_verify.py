@@ -13,7 +13,7 @@ from sanderling.crawls.verify import MOST_PROBLEMS
 from sanderling.pages import parquet
 from sanderling.pages.folder import CrawlFolder, FolderError
 from sanderling.pages.verify import verify
-from sanderling.stores.frontier import End
+from sanderling.stores.frontier_rows import End
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import msgspec
 
 from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
 from sanderling.stores.frontier import Frontier
-from sanderling.stores.frontier_file import Meta
-from sanderling.stores.frontier_rows import Again, Failed, HostNote
+from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_rows import Failed, HostNote, RetryUrl
 from sanderling.stores.rows_file import RowsFile
 
 FAILED = "failed.jsonl"
@@ -47,7 +47,7 @@ class LedgerFolder(Generic[L]):
         self,
         ended: Sequence[Any],
         found: Sequence[Any],
-        again: Sequence[Again] = (),
+        again: Sequence[RetryUrl] = (),
         notes: Sequence[HostNote] = (),
         requests: int | None = None,
     ) -> Mapping[Any, int]:
@@ -65,7 +65,7 @@ class LedgerFolder(Generic[L]):
         return new
 
     def write(
-        self, ended: Sequence[Any], found: Sequence[Any], again: Sequence[Again], requests: int | None
+        self, ended: Sequence[Any], found: Sequence[Any], again: Sequence[RetryUrl], requests: int | None
     ) -> Mapping[Any, int]:
         """Write rows, then the ledger with the watermark."""
         raise NotImplementedError
@@ -97,7 +97,7 @@ def failed_line(failed: Failed, **more: object) -> bytes:
     return msgspec.json.encode(row) + b"\n"
 
 
-def plan_of(meta: Meta, path: Path, kind: type[P]) -> P:
+def plan_of(meta: FrontierMeta, path: Path, kind: type[P]) -> P:
     """What the ledger at `path` says that it is a crawl of. Raises FolderError."""
     try:
         return msgspec.json.decode(meta.plan, type=kind)

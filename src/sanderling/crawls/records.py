@@ -8,7 +8,7 @@ from pathlib import Path
 from sanderling.ids import HostError, host_of
 from sanderling.stores import frontier_reading
 from sanderling.stores.durable import FolderError
-from sanderling.stores.frontier_file import Meta, connect_to_read, read_meta
+from sanderling.stores.frontier_file import FrontierMeta, connect_to_read, read_meta
 from sanderling.stores.frontier_reading import KnownUrl
 from sanderling.stores.record_source import RecordsError, nearest
 from sanderling.stores.rows_file import read_rows
@@ -17,7 +17,7 @@ COMPARED = 20_000  # URLs that are looked at for the nearest
 
 
 @contextmanager
-def open_ledger(path: Path) -> Iterator[tuple[sqlite3.Connection, Meta]]:
+def open_ledger(path: Path) -> Iterator[tuple[sqlite3.Connection, FrontierMeta]]:
     """The ledger, and what it says of its crawl. Raises RecordsError."""
     try:
         with closing(connect_to_read(path)) as db:

@@ -10,9 +10,9 @@ from sanderling.crawls.folder import LedgerFolder
 from sanderling.crawls.source import FrontierSource
 from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
+from sanderling.executor import Executor, in_threads
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.transport import Transport, connections_for
-from sanderling.flow.desk import Desk, desk_in
 from sanderling.limit import Limiter
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
@@ -103,14 +103,14 @@ async def run_to_end(
     folder: LedgerFolder[Any],
     transport: Transport[Http],
     clock: Clock,
-    make_run: Callable[[Desk], R],
+    make_run: Callable[[Executor], R],
     status: Callable[..., Any],
 ) -> tuple[R, bool]:
     """Run in a folder until all is decided, and leave there what the next run needs; the run, and whether all was."""
     path, limiter = folder.path, transport.limiter
     with folder, ThreadPoolExecutor(1, "writer") as thread:
         recall(limiter, path)
-        executor, started = desk_in(thread), clock.now()
+        executor, started = in_threads(thread), clock.now()
         run = make_run(executor)
         async with transport.http:
             complete = await run.run()

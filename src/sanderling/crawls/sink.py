@@ -6,10 +6,10 @@ from typing import Any
 
 from sanderling.crawls.folder import LedgerFolder
 from sanderling.engine.handover import HandOver
-from sanderling.flow.desk import Desk
-from sanderling.stores.frontier_rows import Again, End, Ended, HostNote
+from sanderling.executor import Executor
+from sanderling.stores.frontier_rows import End, Ended, HostNote, RetryUrl
 
-Note = Ended | Again | HostNote
+Note = Ended | RetryUrl | HostNote
 
 
 class LedgerSink:
@@ -22,7 +22,7 @@ class LedgerSink:
     def __init__(
         self,
         folder: LedgerFolder[Any],
-        executor: Desk,
+        executor: Executor,
         hand_over: HandOver[bytes] | None = None,
         row_of: Callable[[Ended], bytes] | None = None,
     ) -> None:
@@ -39,7 +39,7 @@ class LedgerSink:
             self.unhanded.update(each.end for each in done)
             done = []
         # The last word of each counts, if it has no end yet.
-        again = {each.id: each for each in ended if isinstance(each, Again)}
+        again = {each.id: each for each in ended if isinstance(each, RetryUrl)}
         for each in done:
             again.pop(each.id, None)
         notes = [each for each in ended if isinstance(each, HostNote)]

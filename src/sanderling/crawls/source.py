@@ -10,7 +10,7 @@ from sanderling.engine.backlog import H, Loader, Q
 from sanderling.engine.classes import Class
 from sanderling.engine.writer import Writer
 from sanderling.outcome import Outcome
-from sanderling.stores.frontier_rows import Again, End, Ended, HostNote
+from sanderling.stores.frontier_rows import End, Ended, HostNote, RetryUrl
 
 W = TypeVar("W")  # what is asked for: an item, or something that must be known before
 
@@ -121,7 +121,7 @@ class FrontierSource(Generic[H, Q, W]):
         self.set_aside += not host.aside
 
     def _note_again(self, queued: Q, outcome: Outcome, failures: int, wait: float) -> None:
-        self._writer.add(Again(queued.id, queued.url, failures, self._clock.wall() + wait, outcome))
+        self._writer.add(RetryUrl(queued.id, queued.url, failures, self._clock.wall() + wait, outcome))
 
     # What becomes of hosts.
 

@@ -15,7 +15,7 @@ import msgspec
 from sanderling.crawls.folder import FAILED
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.frontier_file import Meta
+from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_rows import UNFETCHED, Aside, End
 
 MOST_PROBLEMS = 100
@@ -69,7 +69,7 @@ class Inspection:
 
     db: sqlite3.Connection
     ledger: Path
-    meta: Meta
+    meta: FrontierMeta
     proof: Proof
     ends: bytearray = field(default_factory=bytearray)
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from sanderling.clock import Clock
 from sanderling.engine.hosts import HostState
-from sanderling.flow.desk import Desk
+from sanderling.executor import Executor
 
 HELD = 20_000  # items in memory, over all hosts
 MOST_PER_HOST, FEWEST_PER_HOST = 256, 4  # that are loaded at once
@@ -146,7 +146,7 @@ class Loader(Generic[H]):
     """Brings what waits on disk into memory. `run` answers wants until it is cancelled."""
 
     def __init__(
-        self, take: Callable[[Sequence[Any]], list[list[Any]]], executor: Desk, clock: Clock, longest_pause: float
+        self, take: Callable[[Sequence[Any]], list[list[Any]]], executor: Executor, clock: Clock, longest_pause: float
     ) -> None:
         self.clock = clock
         self.sharing = 1  # hosts that share the memory

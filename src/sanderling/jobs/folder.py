@@ -12,9 +12,9 @@ from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
 from sanderling.jobs.job import Job
 from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly, sync_folder, write_new
-from sanderling.stores.frontier_file import Meta
-from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, Progress, RequestFrontier, Waiting
-from sanderling.stores.frontier_rows import Again
+from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, JobProgress, RequestFrontier, Waiting
+from sanderling.stores.frontier_rows import RetryUrl
 from sanderling.stores.rows_file import RowsFile, reaches
 
 RECORDS, FRONTIER, JOB = "records.jsonl", "frontier.db", "job.json"
@@ -79,7 +79,7 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         self,
         ended: Sequence[EndedRequest],
         found: Sequence[FoundRequest],
-        again: Sequence[Again],
+        again: Sequence[RetryUrl],
         requests: int | None,
     ) -> Waiting:
         """Write records, then the ledger with their number and checksum."""
@@ -88,7 +88,7 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         for piece in chain.from_iterable((record, b"\n") for record in records):
             checksum = zlib.crc32(piece, checksum)
         sent = meta.requests if requests is None else requests
-        progress = Progress(self.rows.append(records), meta.records + len(records), checksum, sent)
+        progress = JobProgress(self.rows.append(records), meta.records + len(records), checksum, sent)
         return self.ledger.commit_requests(ended, found, progress, again)
 
     # By position, since that is how a thread is handed its work.
@@ -106,7 +106,7 @@ def _make(path: Path, plan: Plan, wall: float) -> None:
     draft = path / f"{FRONTIER}.draft"
     for each in path.glob(f"{draft.name}*"):
         each.unlink()
-    frontier_file.create(draft, Meta(plan=msgspec.json.encode(plan).decode(), started=wall))
+    frontier_file.create(draft, FrontierMeta(plan=msgspec.json.encode(plan).decode(), started=wall))
     draft.replace(path / FRONTIER)
     sync_folder(path)
 

@@ -12,10 +12,10 @@ from sanderling.ids import HostError, host_of
 from sanderling.jobs.folder import FRONTIER, RECORDS
 from sanderling.jobs.request import key_of, own_key
 from sanderling.stores import frontier_reading
-from sanderling.stores.frontier_file import Meta
+from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_reading import KnownUrl
 from sanderling.stores.frontier_rows import KEPT
-from sanderling.stores.record_source import MOST_HISTORY, About, Record, Shown, read_position
+from sanderling.stores.record_source import MOST_HISTORY, Record, RecordLookup, SourceDescription, read_position
 
 MOST_HOSTS = 1000  # that are looked at for a key
 
@@ -32,7 +32,7 @@ class JobRecords:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         with self._ledger() as (_, meta):
-            self.about = About("jobs", f"job {meta.plan} {meta.started}")
+            self.about = SourceDescription("jobs", f"job {meta.plan} {meta.started}")
 
     def read(self, after: str | None = None) -> Iterator[Record]:
         """The records behind a position, in the order in which they were kept."""
@@ -44,19 +44,21 @@ class JobRecords:
             json = line if line.startswith(b"{") else b'{"value":%b}' % line
             yield Record(json, f'{{"byte":{at}}}')
 
-    def show(self, key: str) -> Shown:
+    def show(self, key: str) -> RecordLookup:
         """The records of which a field is the key; or what became of the request of that key or URL."""
         with self._ledger() as (db, _):
             known = self._request(db, key)
             rows = [record.json for record in self.read() if _may_have(record.json, key) and _has(record.json, key)]
             if rows:
-                return Shown(rows[-1], rows[:-1][-MOST_HISTORY:])
+                return RecordLookup(rows[-1], rows[:-1][-MOST_HISTORY:])
             near = nearest_urls(db, key)
         if known is None:
-            return Shown(why="no record has it in a field, and no request has that key or URL", nearest=near)
+            return RecordLookup(why="no record has it in a field, and no request has that key or URL", nearest=near)
         if known.end in KEPT:
-            return Shown(why="the request was answered, and no record has its key or URL in a field", nearest=near)
-        return Shown(why=explain_end(known), nearest=near)
+            return RecordLookup(
+                why="the request was answered, and no record has its key or URL in a field", nearest=near
+            )
+        return RecordLookup(why=explain_end(known), nearest=near)
 
     def _request(self, db: sqlite3.Connection, key: str) -> KnownUrl | None:
         try:
@@ -66,7 +68,7 @@ class JobRecords:
         found = (frontier_reading.known_url(db, host, own_key(key)) for host in hosts)
         return next((each for each in found if each is not None), None)
 
-    def _ledger(self) -> AbstractContextManager[tuple[sqlite3.Connection, Meta]]:
+    def _ledger(self) -> AbstractContextManager[tuple[sqlite3.Connection, FrontierMeta]]:
         return open_ledger(self._folder / FRONTIER)
 
     def close(self) -> None:

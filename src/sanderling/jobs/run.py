@@ -10,11 +10,10 @@ from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.fetch.cache import Cache, CachingFetcher
 from sanderling.fetch.transport import Transport
-from sanderling.flow.desk import Desk
-from sanderling.flow.memory import Memory
 from sanderling.ids import host_of
 from sanderling.jobs.calls import Mistake, Unwatched, UserFunction, Watches
 from sanderling.jobs.folder import JobFolder
@@ -25,6 +24,7 @@ from sanderling.jobs.job import Job, JobError
 from sanderling.jobs.request import Request
 from sanderling.jobs.source import Bounds, JobSource, Spent, ended
 from sanderling.jobs.watchdog import read_stuck, write_stuck
+from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.stores.frontier_requests import FoundRequest
 from sanderling.stores.frontier_rows import End
@@ -43,7 +43,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         job: Job,
         folder: JobFolder,
         transport: Transport[Sends],
-        executor: Desk,
+        executor: Executor,
         *,
         rules: EngineRules,
         clock: Clock,

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from sanderling.clock import SystemClock
 from sanderling.crawls.run import http_rules, run_to_end
 from sanderling.engine.rules import EngineRules
+from sanderling.executor import Executor
 from sanderling.fetch.transport import connections_for, make_transport
-from sanderling.flow.desk import Desk
 from sanderling.jobs.folder import RECORDS, JobFolder
 from sanderling.jobs.job import Job
 from sanderling.jobs.run import JobRun, hosts_of
@@ -54,7 +54,7 @@ async def run_job(  # noqa: PLR0913 - the flags of the command
     rules = EngineRules(per_host=connections_for(most), patience=patience)
     held = JobFolder.open(path, job, job.arguments_with(arguments or {}), hosts_of(job), clock.wall())
 
-    def make(executor: Desk) -> JobRun:
+    def make(executor: Executor) -> JobRun:
         return JobRun(job, held, transport, executor, rules=rules, clock=clock)
 
     run, complete = await run_to_end(held, transport, clock, make, status)

@@ -10,9 +10,9 @@ from sanderling.engine.handover import HandOver
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer, WriterRules
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.fetch.transport import Transport
-from sanderling.flow.desk import Desk
 from sanderling.ids import host_of
 from sanderling.pages.discovery import Discovery
 from sanderling.pages.folder import CrawlFolder, State
@@ -23,7 +23,7 @@ from sanderling.pages.robots import LONGEST_DELAY
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.source import PageSource
 from sanderling.stores.control_file import Control
-from sanderling.stores.frontier_rows import End, Ended, Queued, failed_as
+from sanderling.stores.frontier_rows import End, Ended, QueuedUrl, failed_as
 
 # To hand on one row costs as much as to hand on fifty, so rows wait for others, while there is anything else to do.
 GATHER = WriterRules(gather=5.0, enough=50)
@@ -36,7 +36,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         self,
         folder: CrawlFolder,
         transport: Transport[Sends],
-        executor: Desk,
+        executor: Executor,
         *,
         rules: CrawlRules,
         clock: Clock,
@@ -58,7 +58,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         source = PageSource(writer, self._discovery, self.permissions, loader, limiter, rules)
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
         handler = PageHandler(once, self.permissions, self._discovery, memory, executor, clock)
-        engine: Engine[PageHost, Queued | RobotsWork, Understood] = Engine(
+        engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
             source, handler, writer, limiter, clock, engine_rules(rules)
         )
         super().__init__(folder, source, engine, loader, limiter, clock)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from sanderling.clock import SystemClock
 from sanderling.crawls.run import http_rules, run_to_end
 from sanderling.engine.handover import HandOver
+from sanderling.executor import Executor
 from sanderling.fetch.transport import connections_for, make_transport
-from sanderling.flow.desk import Desk
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.folder import CrawlFolder, Plan
@@ -59,7 +59,7 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     rules = CrawlRules(per_host=connections_for(rps), max_pages=max_pages)
     held = CrawlFolder.open(path, plan, resume=False, wall=clock.wall())
 
-    def make(executor: Desk) -> Crawl:
+    def make(executor: Executor) -> Crawl:
         return Crawl(held, transport, executor, rules=rules, clock=clock, hand_over=hand_over)
 
     crawl, complete = await run_to_end(held, transport, clock, make, status)

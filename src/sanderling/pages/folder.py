@@ -18,8 +18,8 @@ from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.output import PAGES, PageRows, whole_rows
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly
 from sanderling.stores.frontier import Frontier
-from sanderling.stores.frontier_file import Meta
-from sanderling.stores.frontier_rows import KEPT, Again, End, Ended, Found
+from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_rows import KEPT, End, Ended, FoundUrl, RetryUrl
 from sanderling.stores.rows_file import reaches
 
 __all__ = ["CrawlFolder", "FolderError", "Plan", "State"]
@@ -81,7 +81,7 @@ class CrawlFolder(LedgerFolder[Frontier]):
         self.ledger.note(moved_hosts=msgspec.json.encode(list(hosts)).decode())
 
     def write(
-        self, ended: Sequence[Ended], found: Sequence[Found], again: Sequence[Again], requests: int | None
+        self, ended: Sequence[Ended], found: Sequence[FoundUrl], again: Sequence[RetryUrl], requests: int | None
     ) -> dict[str, int]:
         """Write bodies and rows, then the ledger. A page that has not changed leads where it led before."""
         del requests  # nobody counts them
@@ -89,7 +89,7 @@ class CrawlFolder(LedgerFolder[Frontier]):
         for each in ended:
             if each.end is End.UNCHANGED and each.depth < self.plan.depth:
                 links = self.ledger.remembered_links(each.url)
-                follow.extend(Found(link, host_of(link), each.depth + 1) for link in links)
+                follow.extend(FoundUrl(link, host_of(link), each.depth + 1) for link in links)
         return self.ledger.commit(ended, follow, self.rows.write(ended), again)
 
     # By position, since that is how a thread is handed its work.
@@ -131,7 +131,7 @@ def _open_ledger(path: Path, plan: Plan | None, *, resume: bool, wall: float) ->
     """The ledger of this run: the one that is there, if it is to be gone on with, or a new one."""
     _take(earlier.go_on(path))
     if not (path / LEDGER).exists():
-        _take(earlier.begin(path, Meta(plan=msgspec.json.encode(plan).decode(), started=wall)))
+        _take(earlier.begin(path, FrontierMeta(plan=msgspec.json.encode(plan).decode(), started=wall)))
         return Frontier(path / LEDGER)
     ledger = Frontier(path / LEDGER)
     try:

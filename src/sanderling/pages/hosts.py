@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sanderling.engine.backlog import BacklogHost
 from sanderling.outcome import Outcome
 from sanderling.pages.rules import CrawlRules
-from sanderling.stores.frontier_rows import Queued
+from sanderling.stores.frontier_rows import QueuedUrl
 
 
 class RobotsWork(NamedTuple):
@@ -29,7 +29,7 @@ class Shut(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class PageHost(BacklogHost[Queued]):
+class PageHost(BacklogHost[QueuedUrl]):
     """What waits for one host; `withheld` are URLs whose origin's robots.txt was unavailable for too long."""
 
     learning: bool = False  # whether its robots.txt is being asked for: nothing else is meanwhile

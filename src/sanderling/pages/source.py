@@ -19,10 +19,10 @@ from sanderling.pages.record import Read
 from sanderling.pages.robots import Robots
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import origin_of
-from sanderling.stores.frontier_rows import End, Ended, HostNote, Queued
+from sanderling.stores.frontier_rows import End, Ended, HostNote, QueuedUrl
 
 
-class PageSource(FrontierSource[PageHost, Queued, Queued | RobotsWork]):
+class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
     """Hosts with what waits for them, and how many URLs came to which end."""
 
     def __init__(
@@ -55,11 +55,11 @@ class PageSource(FrontierSource[PageHost, Queued, Queued | RobotsWork]):
         """When there is next something to take."""
         return None if host.learning else super().due(host, now)
 
-    def take_untried(self, host: PageHost, now: float) -> Queued | RobotsWork | None:
+    def take_untried(self, host: PageHost, now: float) -> QueuedUrl | RobotsWork | None:
         """A URL that was not asked for yet, from the far end of what is known."""
         return None if host.learning else super().take_untried(host, now)
 
-    def check(self, host: PageHost, queued: Queued, now: float) -> Queued | RobotsWork | None:
+    def check(self, host: PageHost, queued: QueuedUrl, now: float) -> QueuedUrl | RobotsWork | None:
         """The URL if nothing known forbids it, or robots.txt if that comes first."""
         if host.forbidden is not None:
             self.end(host, queued, host.forbidden, End.FAILED, requests=0)
@@ -88,7 +88,7 @@ class PageSource(FrontierSource[PageHost, Queued, Queued | RobotsWork]):
 
     # What became of it.
 
-    def settled(self, host: PageHost, work: Queued | RobotsWork, settled: Settled[Understood], now: float) -> None:
+    def settled(self, host: PageHost, work: QueuedUrl | RobotsWork, settled: Settled[Understood], now: float) -> None:
         """The host answered, or robots.txt was asked for."""
         result = settled.result
         if isinstance(work, RobotsWork):
@@ -103,7 +103,7 @@ class PageSource(FrontierSource[PageHost, Queued, Queued | RobotsWork]):
             outcome = result if isinstance(result, Outcome) else settled.outcome
             self.end(host, work, outcome, End.FAILED, requests=host.failures(work.key) + 1)
 
-    def later(self, host: PageHost, work: Queued | RobotsWork, outcome: Outcome, due: float) -> None:
+    def later(self, host: PageHost, work: QueuedUrl | RobotsWork, outcome: Outcome, due: float) -> None:
         """It has not failed."""
         if isinstance(work, RobotsWork):
             host.learning = False
@@ -112,7 +112,7 @@ class PageSource(FrontierSource[PageHost, Queued, Queued | RobotsWork]):
             super().later(host, work, outcome, due)
 
     def failed(
-        self, host: PageHost, work: Queued | RobotsWork, outcome: Outcome, failures: int, due: float | None
+        self, host: PageHost, work: QueuedUrl | RobotsWork, outcome: Outcome, failures: int, due: float | None
     ) -> None:
         """It failed so many times in a row; without a due time, for good."""
         if isinstance(work, RobotsWork):
@@ -120,7 +120,7 @@ class PageSource(FrontierSource[PageHost, Queued, Queued | RobotsWork]):
         else:
             super().failed(host, work, outcome, failures, due)
 
-    def _follow(self, queued: Queued, result: Read) -> Ended:
+    def _follow(self, queued: QueuedUrl, result: Read) -> Ended:
         """Offer where a page or a sitemap leads; its end, with the links that the next crawl will want to know."""
         if result.sitemap is not None:
             self._discovery.follow_sitemap(result.sitemap, queued.url, queued.depth)
@@ -130,7 +130,7 @@ class PageSource(FrontierSource[PageHost, Queued, Queued | RobotsWork]):
             return msgspec.structs.replace(ended, links=tuple(follow))
         return ended
 
-    def unfetched(self, queued: Queued, outcome: Outcome, end: End, requests: int) -> Ended:
+    def unfetched(self, queued: QueuedUrl, outcome: Outcome, end: End, requests: int) -> Ended:
         """No row of its own: the frontier keeps the reason."""
         return record.unfetched(queued, outcome, end, requests)
 
