@@ -118,7 +118,7 @@ def run(
             pace = PaceRules(initial_rps=rps, max_rps=rps)
             limiter = Limiter(LimiterRules(pace=pace), clock=clock, rng=Random(1))
             transport = Transport(of, limiter, Memory(2**30))
-            one = JobRun(job, opened, transport, inline, rules=rules or EngineRules(), clock=clock)
+            one = JobRun(opened, transport, inline, rules=rules or EngineRules(), clock=clock)
             for after, control in (wanted or {}).items():
                 asyncio.get_running_loop().call_later(after, one.control, control)
             if stop_after is not None:

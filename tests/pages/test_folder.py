@@ -180,6 +180,9 @@ def test_a_finished_crawl_is_crawled_again_with_its_validators(path: Path) -> No
         assert (queued.id, queued.etag) == (1, '"x"')
         assert folder.ledger.remembered_links(url(1)) == (url(2),)
         folder.commit([fetched(queued, End.UNCHANGED)], [])
+        (linked,) = wait(folder)
+        assert linked.url == url(2), "it leads where it led"
+        folder.commit([fetched(linked)], [])
         folder.finish(3.0, complete=True)
 
     assert {each.name for each in (path / "earlier" / "0001").iterdir()} == before

@@ -32,14 +32,14 @@ class LedgerFolder(Generic[L]):
             ledger.note(closed=False, finished=False)
 
     @classmethod
-    def hold(cls, path: Path, open_ledger: Callable[[], L]) -> Self:
+    def hold(cls, path: Path, open_ledger: Callable[[], L], *more: Any) -> Self:  # noqa: ANN401 - of the subclass
         """Lock the folder, which is there, and open what is in it: all of that or nothing."""
         with ExitStack() as undo:
             lock = Lock(path / "lock")
             undo.callback(lock.release)
             ledger = open_ledger()
             undo.callback(ledger.close)
-            folder = cls(path, lock, ledger)
+            folder = cls(path, lock, ledger, *more)
             undo.pop_all()
         return folder
 

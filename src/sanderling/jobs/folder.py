@@ -41,8 +41,9 @@ class Plan(msgspec.Struct, frozen=True):
 class JobFolder(LedgerFolder[RequestFrontier]):
     """A folder that one run holds alone, from `open` to the end of its `with` block."""
 
-    def __init__(self, path: Path, lock: Lock, ledger: RequestFrontier) -> None:
+    def __init__(self, path: Path, lock: Lock, ledger: RequestFrontier, job: Job) -> None:
         super().__init__(path, lock, ledger)
+        self.job = job
         self.arguments = plan_of(ledger.meta, path / FRONTIER, Plan).arguments
         watermark = ledger.meta.watermark
         if not reaches(path / RECORDS, watermark):
@@ -73,7 +74,7 @@ class JobFolder(LedgerFolder[RequestFrontier]):
         with plainly(path):
             check_empty(path, FRONTIER)
             path.mkdir(parents=True, exist_ok=True)
-            return cls.hold(path, open_ledger)
+            return cls.hold(path, open_ledger, job)
 
     def write(
         self,

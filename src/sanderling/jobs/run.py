@@ -12,7 +12,7 @@ from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
-from sanderling.fetch.cache import Cache, CachingFetcher
+from sanderling.fetch.cache import CachingFetcher
 from sanderling.fetch.transport import Transport
 from sanderling.ids import host_of
 from sanderling.jobs.calls import Mistake, Unwatched, UserFunction, Watches
@@ -38,9 +38,8 @@ BATCH = 5000  # requests that a job starts with, written at once
 class JobRun(FrontierRun[JobFolder, JobSource]):
     """One run of one job. `run` it once; `stop` lets it finish what is in flight."""
 
-    def __init__(  # noqa: PLR0913 - what a job is run with
+    def __init__(
         self,
-        job: Job,
         folder: JobFolder,
         transport: Transport[Sends],
         executor: Executor,
@@ -48,10 +47,9 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         rules: EngineRules,
         clock: Clock,
         watch: Watches | None = None,
-        cache: Cache | None = None,
     ) -> None:
-        """The executor does blocking work in order and one at a time; `cache` keeps answers, for development."""
-        self.job = job
+        """The executor does blocking work in order and one at a time."""
+        self.job = job = folder.job
         self._watch = watch or Unwatched()
         self._first_reader = job.first_reader
         ledger, limiter, memory = folder.ledger, transport.limiter, transport.memory
@@ -66,10 +64,10 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login) else set()
         within = ScopedSender(transport.http, scope | tokens, self._spent)
         # Each try is one request: when the next is due, the engine says.
-        if cache is None:
+        if transport.cache is None:
             fetcher = Fetcher(within, limiter, clock=clock, job=job.name, retry=False)
         else:
-            fetcher = CachingFetcher(within, limiter, clock=clock, job=job.name, retry=False, cache=cache)
+            fetcher = CachingFetcher(within, limiter, clock=clock, job=job.name, retry=False, cache=transport.cache)
         handler = JobHandler(fetcher, within.strays, self._functions, memory, clock, self.stop)
         engine = Engine(source, handler, writer, limiter, clock, rules)
         super().__init__(folder, source, engine, loader, limiter, clock)

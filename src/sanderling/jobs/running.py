@@ -55,7 +55,7 @@ async def run_job(  # noqa: PLR0913 - the flags of the command
     held = JobFolder.open(path, job, job.arguments_with(arguments or {}), hosts_of(job), clock.wall())
 
     def make(executor: Executor) -> JobRun:
-        return JobRun(job, held, transport, executor, rules=rules, clock=clock)
+        return JobRun(held, transport, executor, rules=rules, clock=clock)
 
     run, complete = await run_to_end(held, transport, clock, make, status)
     source = run.source

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -63,14 +63,12 @@ class Asking(Patient):
         most = self.most_of(job)
         limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace))
         rules = http_rules(most, None, MOST_RAW, MOST_DECODED)
-        return make_transport(rules, limiter, BODIES, self.contact, private=self.private)
-
-    def open_cache(self) -> Cache | None:
-        """The folder for answers, if there is one. Raises CommandError."""
         try:
-            return None if self.cache is None else Cache(self.cache)
+            cache = None if self.cache is None else Cache(self.cache)
         except FolderError as error:
             raise CommandError(f"--cache: {error}", code=2) from None
+        made = make_transport(rules, limiter, BODIES, self.contact, private=self.private)
+        return replace(made, cache=cache)
 
 
 USUAL = Asking()
@@ -111,14 +109,14 @@ def run(  # noqa: PLR0913 - a flag each
     if out is None:
         raise CommandError(f"no folder is given; expected --out DIR, as in: {again('run', file, '--out', job.name)}", 2)
     flags = [each for pair in set for each in ("--set", pair)]
-    transport, cache = asking.transport(job), asking.open_cache()
+    transport = asking.transport(job)
     with open_folder(out, job, given) as folder:
         if retry:
             folder.ledger.reopen(End.FAILED)
         go_on = again("run", file, "--out", out, *flags, asking, options)
         screen = fitting(json=json)
         with event_loop.explain_end(go_on, (FolderError, JobError)):
-            ran = event_loop.run(run_folder(job, folder, transport, asking, options, screen, cache=cache))
+            ran = event_loop.run(run_folder(folder, transport, asking, options, screen))
         once_more = again("run", file, "--out", out, *flags, "--retry", asking, options)
         summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, retry=once_more)
     screen.end(words(summary), summary.as_json())
@@ -148,22 +146,15 @@ def open_folder(out: Path, job: Job, given: Mapping[str, str]) -> Iterator[JobFo
         yield folder
 
 
-async def run_folder(  # noqa: PLR0913 - what a job is run with
-    job: Job,
-    folder: JobFolder,
-    transport: Transport[Http],
-    asking: Asking,
-    options: Options,
-    screen: Screen,
-    *,
-    cache: Cache | None = None,
+async def run_folder(
+    folder: JobFolder, transport: Transport[Http], asking: Asking, options: Options, screen: Screen
 ) -> Ran[JobStatus]:
     """Run until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
     clock = SystemClock()
     with ThreadPoolExecutor(1, "folder") as thread, Watchdog(folder.path, LONGEST) as dog:
         executor = in_threads(thread)
-        rules = EngineRules(per_host=connections_for(asking.most_of(job)), patience=asking.patience)
-        job_run = JobRun(job, folder, transport, executor, rules=rules, clock=clock, watch=dog, cache=cache)
+        rules = EngineRules(per_host=connections_for(asking.most_of(folder.job)), patience=asking.patience)
+        job_run = JobRun(folder, transport, executor, rules=rules, clock=clock, watch=dog)
         started = clock.now()
 
         def take(top: int = 1000, *, running: bool = True) -> JobStatus:
