@@ -8,7 +8,7 @@ from small_web import Web, crawl, page, reply, twice, web
 
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.verify import verify
 from sanderling.stores.frontier_rows import End, Ended, FoundUrl
@@ -290,7 +290,7 @@ def test_stopped_in_the_middle_it_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_a_crawl_in_which_nothing_waits_any_more_ends_at_once(tmp_path: Path) -> None:
     """Killed after its last commit, it knows that all is decided, and has not said so yet."""
     site = web(**{f"{A}/": page()})
-    with CrawlFolder.open(tmp_path / "out", Plan((f"{A}/",), (), 16), resume=False, wall=0) as folder:
+    with CrawlFolder.open(tmp_path / "out", CrawlPlan((f"{A}/",), (), 16), resume=False, wall=0) as folder:
         folder.commit([], [FoundUrl(f"{A}/", "a.example", 0)])
         gone = Ended(id=1, url=f"{A}/", end=End.FAILED, outcome=Outcome(Code.CONTENT_NOT_FOUND, 404), depth=0)
         folder.commit([gone], [])

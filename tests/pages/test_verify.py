@@ -11,8 +11,9 @@ from kept import PLAN, crawl, wait
 
 from sanderling.crawls.verify import MOST_PROBLEMS
 from sanderling.pages import parquet
-from sanderling.pages.folder import CrawlFolder, FolderError
+from sanderling.pages.folder import CrawlFolder
 from sanderling.pages.verify import verify
+from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 
 

@@ -23,7 +23,7 @@ SEEN = 0x80  # set in the end of an item whose row was seen; no end is as large
 
 
 @dataclass(slots=True)
-class Proof:
+class CrawlProof:
     """What was found: how many items there are in each end, how many rows and files, and what is wrong."""
 
     counts: dict[End, int] = field(default_factory=lambda: dict.fromkeys(End, 0))
@@ -64,13 +64,13 @@ class RowSaid(msgspec.Struct):
 
 
 @dataclass(slots=True)
-class Inspection:
+class LedgerInspection:
     """One state of a ledger, whatever a crawl does meanwhile, and what was found by it."""
 
     db: sqlite3.Connection
     ledger: Path
     meta: FrontierMeta
-    proof: Proof
+    proof: CrawlProof
     ends: bytearray = field(default_factory=bytearray)
 
     def is_consistent(self) -> bool:
@@ -162,12 +162,12 @@ class Inspection:
         return None
 
 
-def inspect(ledger: Path, proof: Proof, look: Callable[[Inspection], object]) -> Proof:
+def inspect(ledger: Path, proof: CrawlProof, look: Callable[[LedgerInspection], object]) -> CrawlProof:
     """Have the ledger inspected, and the rest by it if it agrees with itself."""
     try:
         with plainly(ledger), closing(frontier_file.connect_to_read(ledger)) as db:
             db.execute("BEGIN")
-            inspection = Inspection(db, ledger, frontier_file.read_meta(db, ledger), proof)
+            inspection = LedgerInspection(db, ledger, frontier_file.read_meta(db, ledger), proof)
             if inspection.is_consistent():
                 look(inspection)
     except FolderError as error:

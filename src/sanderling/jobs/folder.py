@@ -31,7 +31,7 @@ class JobFile(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT
 
 
-class Plan(msgspec.Struct, frozen=True):
+class JobPlan(msgspec.Struct, frozen=True):
     """Whose folder it is."""
 
     name: str
@@ -44,7 +44,7 @@ class JobFolder(LedgerFolder[RequestFrontier]):
     def __init__(self, path: Path, lock: Lock, ledger: RequestFrontier, job: Job) -> None:
         super().__init__(path, lock, ledger)
         self.job = job
-        self.arguments = plan_of(ledger.meta, path / FRONTIER, Plan).arguments
+        self.arguments = plan_of(ledger.meta, path / FRONTIER, JobPlan).arguments
         watermark = ledger.meta.watermark
         if not reaches(path / RECORDS, watermark):
             size = (path / RECORDS).stat().st_size if (path / RECORDS).exists() else 0
@@ -57,13 +57,13 @@ class JobFolder(LedgerFolder[RequestFrontier]):
     @classmethod
     def open(cls, path: Path, job: Job, arguments: Mapping[str, Any], hosts: Sequence[str], wall: float) -> Self:
         """Begin a run of `job`, or go on with it. FolderError says why not."""
-        plan = Plan(job.name, dict(arguments))
+        plan = JobPlan(job.name, dict(arguments))
 
         def open_ledger() -> RequestFrontier:
             _make(path, plan, wall)
             ledger = RequestFrontier(path / FRONTIER, job.readers)
             try:
-                _check_plan(path, plan_of(ledger.meta, path / FRONTIER, Plan), plan)
+                _check_plan(path, plan_of(ledger.meta, path / FRONTIER, JobPlan), plan)
                 said = JobFile(name=job.name, arguments=plan.arguments, readers=tuple(job.readers), hosts=tuple(hosts))
                 write_new(path / JOB, [msgspec.json.encode(said), b"\n"])
             except BaseException:
@@ -100,7 +100,7 @@ class JobFolder(LedgerFolder[RequestFrontier]):
             self.ledger.note(closed=True, finished=complete, ended=wall)
 
 
-def _make(path: Path, plan: Plan, wall: float) -> None:
+def _make(path: Path, plan: JobPlan, wall: float) -> None:
     """Make the frontier, unless it is there: under another name first, so that it is there whole or not at all."""
     if (path / FRONTIER).exists():
         return
@@ -112,7 +112,7 @@ def _make(path: Path, plan: Plan, wall: float) -> None:
     sync_folder(path)
 
 
-def _check_plan(path: Path, found: Plan, plan: Plan) -> None:
+def _check_plan(path: Path, found: JobPlan, plan: JobPlan) -> None:
     """Raise FolderError if the folder is another job's, or that of the same job with other arguments."""
     if found.name != plan.name:
         raise FolderError(f"{path} holds the job {found.name}, not {plan.name}. Choose another folder.")

@@ -15,7 +15,7 @@ from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.fetch.cache import CachingFetcher
 from sanderling.fetch.transport import Transport
 from sanderling.ids import host_of
-from sanderling.jobs.calls import Mistake, Unwatched, UserFunction, Watches
+from sanderling.jobs.calls import CallWatch, Mistake, Unwatched, UserFunction
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.functions import JobFunctions
 from sanderling.jobs.handler import JobHandler, ScopedSender
@@ -46,7 +46,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         *,
         rules: EngineRules,
         clock: Clock,
-        watch: Watches | None = None,
+        watch: CallWatch | None = None,
     ) -> None:
         """The executor does blocking work in order and one at a time."""
         self.job = job = folder.job
@@ -160,7 +160,7 @@ def make_credentials(
         raise JobError(f"auth of {job.name}: {error}") from None
 
 
-def start_function(job: Job, watch: Watches) -> UserFunction:
+def start_function(job: Job, watch: CallWatch) -> UserFunction:
     """What the job starts with, as a function of its arguments."""
     start = job.start
     if callable(start):

@@ -5,19 +5,19 @@ from pathlib import Path
 
 import msgspec
 
-from sanderling.crawls.verify import Inspection, Proof, inspect, numbered
+from sanderling.crawls.verify import CrawlProof, LedgerInspection, inspect, numbered
 from sanderling.jobs.folder import FRONTIER, RECORDS
 from sanderling.stores.durable import FolderError
 
 
-def verify_job(folder: Path) -> Proof:
+def verify_job(folder: Path) -> CrawlProof:
     """Compare all that the folder of a job holds with its ledger. FolderError if there is no such folder."""
     if not (folder / FRONTIER).exists():
         raise FolderError(f"there is no job in {folder}: it holds no {FRONTIER}")
-    return inspect(folder / FRONTIER, Proof(), _look)
+    return inspect(folder / FRONTIER, CrawlProof(), _look)
 
 
-def _look(found: Inspection) -> None:
+def _look(found: LedgerInspection) -> None:
     path, meta, proof = found.ledger.with_name(RECORDS), found.meta, found.proof
     length = checksum = 0
     for where, line in numbered(path, meta.watermark):

@@ -14,8 +14,8 @@ from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.fetch.transport import Transport
 from sanderling.ids import host_of
-from sanderling.pages.discovery import Discovery
-from sanderling.pages.folder import CrawlFolder, State
+from sanderling.pages.discovery import LinkDiscovery
+from sanderling.pages.folder import CrawlFolder, FolderState
 from sanderling.pages.handler import PageHandler, Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
 from sanderling.pages.permissions import Permissions
@@ -50,7 +50,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         self._hand_over = hand_over
         self._sink = LedgerSink(folder, executor, hand_over, _row)
         writer: LedgerWriter = Writer(self._sink, lambda: None, clock, None if hand_over is None else GATHER)
-        self._discovery = Discovery(folder, executor, writer.find)
+        self._discovery = LinkDiscovery(folder, executor, writer.find)
         # Each try is one request: when the next is due, the engine says.
         follower = Fetcher(http, limiter, clock=clock, retry=False)
         self.permissions = Permissions(follower, ledger, executor, memory, clock, rules.robots_held)
@@ -66,7 +66,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
     async def run(self) -> bool:
         """Crawl until nothing waits, the page limit is reached, or it was stopped; whether it is complete."""
         ledger, source = self.folder.ledger, self.source
-        if self.folder.state is not State.RESUMED:
+        if self.folder.state is not FolderState.RESUMED:
             for url in self.folder.plan.seeds:
                 self._discovery.offer(url, host_of(url), 0)
         if self.rules.leave_out is not None:

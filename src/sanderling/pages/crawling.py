@@ -11,7 +11,7 @@ from sanderling.executor import Executor
 from sanderling.fetch.transport import connections_for, make_transport
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.crawl import Crawl
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.output import PAGES
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.status import status
@@ -24,7 +24,7 @@ MOST_RAW, MOST_DECODED = 16 * 2**20, 32 * 2**20  # bytes of a document
 BODIES = 8 * MOST_DECODED
 
 
-class Crawled(NamedTuple):
+class CrawlResult(NamedTuple):
     """What came of a crawl. `rows` is a file with a line of JSON for each page."""
 
     complete: bool  # whether every URL that was found has its end
@@ -43,7 +43,7 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     contact: str | None = None,
     private: bool = False,
     hand_over: HandOver[bytes] | None = None,
-) -> Crawled:
+) -> CrawlResult:
     """Crawl all of each host from these addresses on, into a folder, with a row for each page.
 
     Whoever is cancelled or killed loses nothing: called again, it goes on where it was, and, once all is done, fetches
@@ -51,7 +51,7 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     `hand_to_events`. Raises ValueError for what is no address, FolderError if the folder is not to be had.
     """
     clock, path = SystemClock(), Path(folder)
-    plan = Plan(tuple(dict.fromkeys(normalise(url) for url in urls)), (), depth)
+    plan = CrawlPlan(tuple(dict.fromkeys(normalise(url) for url in urls)), (), depth)
     if not plan.seeds:
         raise ValueError("no addresses; expected one to begin with")
     limiter = Limiter(LimiterRules(pace=PaceRules.up_to(rps)))
@@ -65,4 +65,4 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
     crawl, complete = await run_to_end(held, transport, clock, make, status)
     counts = crawl.counts
     fetched = counts[End.FETCHED] + counts[End.UNCHANGED]
-    return Crawled(complete, fetched, counts[End.FAILED], path / PAGES)
+    return CrawlResult(complete, fetched, counts[End.FAILED], path / PAGES)

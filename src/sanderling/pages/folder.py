@@ -22,10 +22,8 @@ from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_rows import KEPT, End, Ended, FoundUrl, RetryUrl
 from sanderling.stores.rows_file import reaches
 
-__all__ = ["CrawlFolder", "FolderError", "Plan", "State"]
 
-
-class Plan(msgspec.Struct, frozen=True):
+class CrawlPlan(msgspec.Struct, frozen=True):
     """What to crawl: where to begin, which hosts to follow links to, and how far."""
 
     seeds: tuple[str, ...]
@@ -33,7 +31,7 @@ class Plan(msgspec.Struct, frozen=True):
     depth: int
 
 
-class State(Enum):
+class FolderState(Enum):
     """How a run finds its folder."""
 
     NEW = "new"
@@ -46,16 +44,16 @@ class CrawlFolder(LedgerFolder[Frontier]):
 
     def __init__(self, path: Path, lock: Lock, ledger: Frontier) -> None:
         super().__init__(path, lock, ledger)
-        self.plan = plan_of(ledger.meta, path / LEDGER, Plan)
+        self.plan = plan_of(ledger.meta, path / LEDGER, CrawlPlan)
         if ledger.known:
-            self.state = State.RESUMED
+            self.state = FolderState.RESUMED
         else:
-            self.state = State.NEW if ledger.meta.crawl == 1 else State.AGAIN
+            self.state = FolderState.NEW if ledger.meta.crawl == 1 else FolderState.AGAIN
         self.put_back = 0  # URLs to be asked for once more, because their rows were lost
         self.rows: PageRows = self._reconciled()
 
     @classmethod
-    def open(cls, path: Path, plan: Plan | None, *, resume: bool, wall: float) -> Self:
+    def open(cls, path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float) -> Self:
         """Begin a run of `plan`, or with `resume` of whatever the folder holds. FolderError says why not."""
         if plan is None and not resume:
             raise ValueError("neither a plan nor anything to resume")
@@ -127,7 +125,7 @@ def _check_place(path: Path, *, resume: bool) -> None:
     check_empty(path, LEDGER, NEXT)
 
 
-def _open_ledger(path: Path, plan: Plan | None, *, resume: bool, wall: float) -> Frontier:
+def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float) -> Frontier:
     """The ledger of this run: the one that is there, if it is to be gone on with, or a new one."""
     _take(earlier.go_on(path))
     if not (path / LEDGER).exists():
@@ -148,9 +146,9 @@ def _open_ledger(path: Path, plan: Plan | None, *, resume: bool, wall: float) ->
     return Frontier(path / LEDGER)
 
 
-def _goes_on(ledger: Frontier, path: Path, plan: Plan | None, *, resume: bool) -> bool:
+def _goes_on(ledger: Frontier, path: Path, plan: CrawlPlan | None, *, resume: bool) -> bool:
     """Whether the crawl that is there is gone on with; False if it is finished and a new one is due."""
-    found = plan_of(ledger.meta, path / LEDGER, Plan)
+    found = plan_of(ledger.meta, path / LEDGER, CrawlPlan)
     if plan is not None and (differences := _differences(plan, found)):
         which = "a finished" if ledger.meta.finished else "an unfinished"
         advice = "" if ledger.meta.finished else ", or resume without a plan"
@@ -165,7 +163,7 @@ def _goes_on(ledger: Frontier, path: Path, plan: Plan | None, *, resume: bool) -
     return resume
 
 
-def _differences(asked: Plan, found: Plan) -> str:
+def _differences(asked: CrawlPlan, found: CrawlPlan) -> str:
     said = []
     for name in ("seeds", "allow"):
         ours, theirs = set(getattr(asked, name)), set(getattr(found, name))

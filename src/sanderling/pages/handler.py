@@ -8,10 +8,10 @@ from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
-from sanderling.pages.discovery import Discovery, Moved
+from sanderling.pages.discovery import LinkDiscovery, MovedUrl
 from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Learned, Permissions
-from sanderling.pages.record import Read
+from sanderling.pages.record import ReadPage
 from sanderling.pages.urls import origin_of
 from sanderling.stores.frontier_rows import Ended, QueuedUrl
 from sanderling.task import Blame, Reply, Task
@@ -19,7 +19,7 @@ from sanderling.task import Blame, Reply, Task
 BIG = 2**20  # bytes of a body that is read in a thread
 
 # What a reply is understood as: rules of robots.txt, a page, one that is unchanged, a redirect, or a reason why not.
-Understood = Learned | Read | Ended | Moved | Outcome
+Understood = Learned | ReadPage | Ended | MovedUrl | Outcome
 
 
 class PageHandler:
@@ -29,7 +29,7 @@ class PageHandler:
         self,
         fetcher: Fetcher,
         permissions: Permissions,
-        discovery: Discovery,
+        discovery: LinkDiscovery,
         memory: Memory,
         executor: Executor,
         clock: Clock,

@@ -11,7 +11,7 @@ from sanderling.crawls.records import explain_end, nearest_urls, open_ledger, ro
 from sanderling.ids import HostError, host_of
 from sanderling.pages.earlier import LEDGER, NEXT, place
 from sanderling.pages.output import PAGES
-from sanderling.pages.record import Row
+from sanderling.pages.record import PageRow
 from sanderling.pages.urls import UrlError, normalise
 from sanderling.stores import frontier_reading
 from sanderling.stores.frontier_file import FrontierMeta, key_of
@@ -40,7 +40,7 @@ class PageRecords:
         self._folder = folder
         with self._ledger() as (_, meta):
             first = self._first(meta.crawl)
-            self.about = SourceDescription("pages", f"pages {meta.plan}", ("crawl", *Row.__struct_fields__))
+            self.about = SourceDescription("pages", f"pages {meta.plan}", ("crawl", *PageRow.__struct_fields__))
         if first > 1:
             self.about.notes.append(f"crawls 1 to {first - 1} were removed from {folder / 'earlier'} and are left out")
 

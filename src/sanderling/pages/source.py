@@ -11,11 +11,11 @@ from sanderling.engine.ports import Settled
 from sanderling.limit import Limiter
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
-from sanderling.pages.discovery import Discovery, Moved
+from sanderling.pages.discovery import LinkDiscovery, MovedUrl
 from sanderling.pages.handler import Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
 from sanderling.pages.permissions import Learned, Permissions
-from sanderling.pages.record import Read
+from sanderling.pages.record import ReadPage
 from sanderling.pages.robots import Robots
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.urls import origin_of
@@ -28,7 +28,7 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
     def __init__(
         self,
         writer: LedgerWriter,
-        discovery: Discovery,
+        discovery: LinkDiscovery,
         permissions: Permissions,
         loader: Loader[PageHost],
         limiter: Limiter,
@@ -93,10 +93,10 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
         result = settled.result
         if isinstance(work, RobotsWork):
             self._learned(host, work.key, settled.outcome, result if isinstance(result, Learned) else None, now)
-        elif isinstance(result, Read | Ended):
+        elif isinstance(result, ReadPage | Ended):
             self.bytes += settled.size
             self.add(host, result if isinstance(result, Ended) else self._follow(work, result))
-        elif isinstance(result, Moved):
+        elif isinstance(result, MovedUrl):
             self._discovery.move(work, result)
             self.add(host, record.moved(work, result.reply, result.target, result.detail, self._clock.wall()))
         else:
@@ -120,7 +120,7 @@ class PageSource(FrontierSource[PageHost, QueuedUrl, QueuedUrl | RobotsWork]):
         else:
             super().failed(host, work, outcome, failures, due)
 
-    def _follow(self, queued: QueuedUrl, result: Read) -> Ended:
+    def _follow(self, queued: QueuedUrl, result: ReadPage) -> Ended:
         """Offer where a page or a sitemap leads; its end, with the links that the next crawl will want to know."""
         if result.sitemap is not None:
             self._discovery.follow_sitemap(result.sitemap, queued.url, queued.depth)

@@ -4,7 +4,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from sanderling.crawls.verify import Inspection, Proof, RowSaid, inspect
+from sanderling.crawls.verify import CrawlProof, LedgerInspection, RowSaid, inspect
 from sanderling.extras import load
 from sanderling.pages import parquet
 from sanderling.pages.earlier import LEDGER, NEXT
@@ -15,11 +15,11 @@ from sanderling.stores.frontier_rows import KEPT
 _BODY = re.compile(r"bodies/([0-9a-f]{2})/\1[0-9a-f]{62}(\.[\w+-]{1,16})?", re.ASCII)
 
 
-def verify(folder: Path) -> Proof:
+def verify(folder: Path) -> CrawlProof:
     """Compare all that the folder of a crawl holds with its ledger. FolderError if there is no such folder."""
     if not folder.is_dir():
         raise FolderError(f"there is no folder {folder}")
-    proof = Proof()
+    proof = CrawlProof()
     if (folder / NEXT).exists():
         proof.say(f"{NEXT}: the move of a finished crawl to earlier/ was cut short; crawl again to end it")
     # The bodies of an earlier crawl are where they were.
@@ -32,7 +32,7 @@ def verify(folder: Path) -> Proof:
         elif path is not None and not (root / path).is_file():
             proof.say(f"{where}: {path} is not there")
 
-    def look(found: Inspection) -> None:
+    def look(found: LedgerInspection) -> None:
         proof.rows = found.check_rows(folder / PAGES, found.meta.watermark, KEPT, found.differs, check_path)
         _check_bodies(root, proof)
         if found.meta.closed:
@@ -43,7 +43,7 @@ def verify(folder: Path) -> Proof:
     return inspect(folder / LEDGER, proof, look)
 
 
-def _check_bodies(root: Path, proof: Proof) -> None:
+def _check_bodies(root: Path, proof: CrawlProof) -> None:
     """Each file holds what its name says, whoever speaks of it."""
     for path in (root / "bodies").glob("[0-9a-f][0-9a-f]/[0-9a-f]*"):
         proof.bodies += 1
@@ -53,7 +53,7 @@ def _check_bodies(root: Path, proof: Proof) -> None:
             proof.say(f"{path.relative_to(root)}: its content has sha256 {digest}, expected its name")
 
 
-def _check_parquet(folder: Path, failed: int, proof: Proof) -> None:
+def _check_parquet(folder: Path, failed: int, proof: CrawlProof) -> None:
     """As many rows in Parquet as in the files it was made from."""
     files = parquet.files(folder)
     if files and not parquet.have_parquet():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sanderling.cli.command_error import CommandError
-from sanderling.crawls.verify import Proof
+from sanderling.crawls.verify import CrawlProof
 from sanderling.jobs.verify import verify_job
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
@@ -31,7 +31,7 @@ def prove_job(folder: Path, *, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _as_json(folder: Path, proof: Proof) -> dict[str, object]:
+def _as_json(folder: Path, proof: CrawlProof) -> dict[str, object]:
     return {
         "ok": proof.ok,
         "out": str(folder),
@@ -43,7 +43,7 @@ def _as_json(folder: Path, proof: Proof) -> dict[str, object]:
     }
 
 
-def _words(folder: Path, proof: Proof) -> Iterator[str]:
+def _words(folder: Path, proof: CrawlProof) -> Iterator[str]:
     known = sum(proof.counts.values())
     yield f"{folder}: {count(known, 'request')}, {count(proof.rows, 'record')}"
     yield ""
