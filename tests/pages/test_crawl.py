@@ -331,7 +331,7 @@ def test_a_throttled_host_idles_nobody(tmp_path: Path) -> None:
     quick = {f"{B}/{n}": page() for n in range(100)}
     site = web(**{f"{A}/": page(*slow, *quick), **slow, **quick})
 
-    done = crawl(tmp_path / "out", site, f"{A}/", allow=["b.example"], rules=CrawlRules(together=4))
+    done = crawl(tmp_path / "out", site, f"{A}/", allow=["b.example"], rules=CrawlRules(slots=4))
 
     assert max(when for when, url in site.asked if url.startswith(B)) < 20
     assert len(done.fetched) == 106
@@ -355,7 +355,7 @@ def test_no_more_than_allowed_are_in_flight(tmp_path: Path) -> None:
                 for name in (task.host, "all"):
                     busy[name] -= 1
 
-    rules = CrawlRules(together=8, per_host=2)
+    rules = CrawlRules(slots=8, per_host=2)
     crawl(tmp_path / "out", Counting(), f"{A}/", allow=[f"h{h}.example" for h in range(5)], rules=rules)
 
     assert most.pop("all") == 8

@@ -211,7 +211,7 @@ def test_while_nobody_takes_anything_nothing_more_is_asked(tmp_path: Path, monke
 
     hands_ = type("Slow", (), {"hand": staticmethod(hand)})()
     done = crawl(
-        tmp_path / "out", site, f"{A}/", hand_over=hands_, rules=CrawlRules(together=10, per_host=10), limits=QUICK
+        tmp_path / "out", site, f"{A}/", hand_over=hands_, rules=CrawlRules(slots=10, per_host=10), limits=QUICK
     )
 
     assert (done.complete, hands.urls) == (True, known(done))

@@ -22,7 +22,7 @@ from sanderling.jobs.handler import JobHandler, ScopedSender
 from sanderling.jobs.hosts import JobHost
 from sanderling.jobs.job import Job, JobError
 from sanderling.jobs.request import Request
-from sanderling.jobs.source import Bounds, JobSource, Spent, ended
+from sanderling.jobs.source import JobSource, Spent, ended
 from sanderling.jobs.watchdog import read_stuck, write_stuck
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
@@ -59,8 +59,7 @@ class JobRun(FrontierRun[JobFolder, JobSource]):
         self._functions = JobFunctions(job, folder.arguments, self._credentials, self._watch)
         writer: LedgerWriter = Writer(LedgerSink(folder, executor), lambda: self._spent.requests, clock)
         loader: Loader[JobHost] = Loader(ledger.take_requests, executor, clock, rules.again[-1])
-        bounds = Bounds(frozenset(job.readers), scope, job.max_requests, job.max_records, rules.patience)
-        source = JobSource(writer, loader, bounds, self._spent)
+        source = JobSource(writer, loader, job, scope, self._spent, rules.patience)
         tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login) else set()
         within = ScopedSender(transport.http, scope | tokens, self._spent)
         # Each try is one request: when the next is due, the engine says.

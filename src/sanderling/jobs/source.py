@@ -9,6 +9,7 @@ from sanderling.crawls.source import FrontierSource, LedgerWriter
 from sanderling.engine.backlog import Loader
 from sanderling.engine.ports import Settled
 from sanderling.jobs.hosts import JobHost
+from sanderling.jobs.job import Job
 from sanderling.outcome import Code, Outcome
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, QueuedRequest
 from sanderling.stores.frontier_rows import End
@@ -31,17 +32,6 @@ class Spent:
     records: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What a job may ask, and how much of it. Counts are those of all runs."""
-
-    readers: Collection[str]
-    hosts: Collection[str]
-    max_requests: int | None = None
-    max_records: int | None = None
-    patience: float = 600.0
-
-
 def out_of_scope(host: str, hosts: Collection[str]) -> str:
     """Why a request is left out. The first word is the host, by which `RequestFrontier.reopen_at` finds it again."""
     return f"{host} is out of scope; hosts of the job: {', '.join(sorted(hosts)[:5])}"
@@ -50,33 +40,42 @@ def out_of_scope(host: str, hosts: Collection[str]) -> str:
 class JobSource(FrontierSource[JobHost, QueuedRequest, QueuedRequest]):
     """Hosts with the requests that wait for them, and how many came to which end."""
 
-    def __init__(self, writer: LedgerWriter, loader: Loader[JobHost], bounds: Bounds, spent: Spent) -> None:
-        super().__init__(writer, loader, JobHost, bounds.patience)
+    def __init__(
+        self,
+        writer: LedgerWriter,
+        loader: Loader[JobHost],
+        job: Job,
+        scope: Collection[str],
+        spent: Spent,
+        patience: float,
+    ) -> None:
+        super().__init__(writer, loader, JobHost, patience)
         self.spent = spent
         self.gone: Counter[str] = Counter()  # requests that wait for a reader that the job has not any more
-        self._bounds = bounds
+        self._job = job
+        self._scope = scope  # the hosts that may be asked
 
     # What is next.
 
     def enough(self, inflight: int) -> bool:
         """Whether the budget is spent, once those in flight are answered."""
-        most = self._bounds.max_requests
+        most = self._job.max_requests
         return self.is_full or (most is not None and self.spent.requests + inflight >= most)
 
     @property
     def is_full(self) -> bool:
         """Whether there are as many records as were wanted."""
-        return self._bounds.max_records is not None and self.spent.records >= self._bounds.max_records
+        return self._job.max_records is not None and self.spent.records >= self._job.max_records
 
     def check(self, host: JobHost, queued: QueuedRequest, now: float) -> QueuedRequest | None:
         """The request if it may be sent; if not, it waits or has its end."""
         del now
-        if queued.reader not in self._bounds.readers:
+        if queued.reader not in self._job.readers:
             self.gone[queued.reader] += 1
             self.withhold(host)
             return None
-        if host.name not in self._bounds.hosts:
-            why = out_of_scope(host.name, self._bounds.hosts)
+        if host.name not in self._scope:
+            why = out_of_scope(host.name, self._scope)
             self.end(host, queued, Outcome(Code.REFUSED, detail=why), End.LEFT_OUT, requests=0)
             return None
         return queued

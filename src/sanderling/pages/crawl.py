@@ -8,7 +8,6 @@ from sanderling.crawls.source import LedgerWriter
 from sanderling.engine.backlog import Loader
 from sanderling.engine.handover import HandOver
 from sanderling.engine.loop import Engine
-from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer, WriterRules
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
@@ -19,7 +18,6 @@ from sanderling.pages.folder import CrawlFolder, FolderState
 from sanderling.pages.handler import PageHandler, Understood
 from sanderling.pages.hosts import PageHost, RobotsWork
 from sanderling.pages.permissions import Permissions
-from sanderling.pages.robots import LONGEST_DELAY
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.source import PageSource
 from sanderling.stores.control_file import Control
@@ -59,7 +57,7 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
         once = Fetcher(http, limiter, clock=clock, follow=False, retry=False)
         handler = PageHandler(once, self.permissions, self._discovery, memory, executor, clock)
         engine: Engine[PageHost, QueuedUrl | RobotsWork, Understood] = Engine(
-            source, handler, writer, limiter, clock, engine_rules(rules)
+            source, handler, writer, limiter, clock, rules
         )
         super().__init__(folder, source, engine, loader, limiter, clock)
 
@@ -98,15 +96,3 @@ class Crawl(FrontierRun[CrawlFolder, PageSource]):
 def _row(ended: Ended) -> bytes:
     """The row of what ended, also of what has none in pages.jsonl."""
     return failed_line(failed_as(ended, host_of(ended.url))) if ended.row is None else ended.row
-
-
-def engine_rules(rules: CrawlRules) -> EngineRules:
-    """The engine's part of the rules."""
-    return EngineRules(
-        slots=rules.together,
-        per_host=rules.per_host,
-        again=rules.again,
-        patience=rules.patience,
-        first_patience=rules.first_patience,
-        longest_pace=LONGEST_DELAY,
-    )

@@ -35,11 +35,11 @@ class MovedUrl(NamedTuple):
 class LinkDiscovery:
     """Knows which URLs belong to the crawl."""
 
-    def __init__(self, folder: CrawlFolder, desk: Executor, find: Callable[[FoundUrl], object]) -> None:
+    def __init__(self, folder: CrawlFolder, executor: Executor, find: Callable[[FoundUrl], object]) -> None:
         plan = folder.plan
         self.scope = CrawlScope.of(plan.seeds, (*plan.allow, *folder.moved_hosts), plan.depth)
         self._folder = folder
-        self._desk = desk
+        self._executor = executor
         self._find = find
         self._recent: set[str] = set()
         self._older: set[str] = set()
@@ -102,7 +102,7 @@ class LinkDiscovery:
         if queued.depth == 0 and not self.scope.allows(host):
             # Who asks for example.org means www.example.org too, if that is where it lives.
             self.scope = self.scope.with_host(host)
-            await self._desk(self._folder.allow_moved, host)
+            await self._executor(self._folder.allow_moved, host)
         return MovedUrl(target, reply, "moved" if self.scope.allows(host) else "moved out of the crawl")
 
     def move(self, queued: QueuedUrl, moved: MovedUrl) -> None:
@@ -126,7 +126,7 @@ class LinkDiscovery:
         for _ in range(MOST_HOPS):
             if at == goal:
                 return True
-            following = self._moves.get(at) or await self._desk(self._folder.ledger.moved_to, at)
+            following = self._moves.get(at) or await self._executor(self._folder.ledger.moved_to, at)
             if following is None:
                 return False
             at = following
