@@ -24,7 +24,8 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_rows import End, Ended
 
-ABOVE = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}  # where a script finds what tests share
+# Where a script finds what tests share.
+ABOVE = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
 
 
 @pytest.fixture
