@@ -1,17 +1,15 @@
 """From the bytes of a page to what is worth keeping of it. Any bytes will do: pages come from strangers."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from sanderling.pages import language as languages
 from sanderling.pages.charset import decode, named
-from sanderling.pages.content import readable
 from sanderling.pages.kinds import ContentKind, kind_of
 from sanderling.pages.links import Links, found_links
-from sanderling.pages.markdown import render
-from sanderling.pages.markup import Markup, names, parse
+from sanderling.pages.markup import attributes, names
+from sanderling.pages.reader import Reading, read
 
 # Of HTML no more than this is read; text and JSON, which are kept as they are, are not cut.
 LONGEST_HTML = 4 * 2**20
@@ -64,42 +62,29 @@ def _extract_html(body: bytes, charset: str | None, url: str, language: str | No
     if len(body) > LONGEST_HTML:
         body = _LAST_CHARACTER.sub(b"", body[:LONGEST_HTML])
     html, charset = decode(body, charset)
-    markup = parse(html.replace("\0", "") if "\0" in html else html)
-    links = Links.of(markup, url)
-    metadata = _metadata(markup, links)
-    text = render(readable(markup), links.absolute)
+    links = Links(url)
+    page = Reading._make(read(html.replace("\0", "") if "\0" in html else html, links.starting_at))
+    said = [(tag, attributes(raw)) for tag, raw in page.heads]
+    metadata = _metadata(said, links)
     nofollow = "robots" in metadata and _NOFOLLOW.search(metadata["robots"])
     return ExtractedPage(
-        title=_title(markup) or metadata.get("og:title", "")[:LONGEST_TITLE] or None,
+        title=(page.title or metadata.get("og:title", ""))[:LONGEST_TITLE].rstrip() or None,
         description=metadata.get("description") or metadata.get("og:description"),
         metadata=metadata,
-        language=_language(markup, metadata, language) or languages.detect(text),
-        text=text,
-        links=() if nofollow else found_links(markup, links),
+        language=_language(said, metadata, language) or languages.detect(page.text),
+        text=page.text,
+        links=() if nofollow else found_links(page.links, links),
         charset=charset,
     )
 
 
-def _title(markup: Markup) -> str | None:
-    """What `<title>` says, else the first heading."""
-    for tag in ("title", "h1"):
-        for at in islice(markup.outside("svg", (tag,)), 1):
-            text = _text(markup, at)
-            if text:
-                return text[:LONGEST_TITLE].rstrip()
-    return None
+_Said = list[tuple[str, Mapping[str, str]]]  # tags and their attributes
 
 
-def _text(markup: Markup, at: int) -> str:
-    """The text of the element that opens at `at`."""
-    inside = markup.events[at + 1 : markup.ends[at]]
-    return " ".join("".join(event for event in inside if isinstance(event, str)).split())
-
-
-def _metadata(markup: Markup, links: Links) -> dict[str, str]:
+def _metadata(said: _Said, links: Links) -> dict[str, str]:
     """What the page says about itself; of two values the first counts."""
     found: dict[str, str] = {}
-    for name, value in _said(markup, links):
+    for name, value in _named_values(said, links):
         if len(found) == MOST_METADATA:
             break
         if value and len(name) <= LONGEST_NAME:
@@ -107,26 +92,22 @@ def _metadata(markup: Markup, links: Links) -> dict[str, str]:
     return found
 
 
-def _said(markup: Markup, links: Links) -> Iterator[tuple[str, str]]:
-    for at in markup.opens.get("link", ()):
-        if "canonical" in markup.events[at][1]:
-            link = markup.attributes(at)
-            if "canonical" in link.get("rel", "").lower().split():
-                yield "canonical", links.absolute(link.get("href", "")) or ""
-    for at in markup.opens.get("meta", ()):
-        meta = markup.attributes(at)
-        name = (
-            meta.get("name") or meta.get("property") or meta.get("itemprop") or meta.get("http-equiv") or ""
-        ).lower()
-        if name in _KEPT or name.startswith(_KEPT_PREFIXES):
-            yield name, " ".join(meta.get("content", "").split())
+def _named_values(said: _Said, links: Links) -> Iterator[tuple[str, str]]:
+    for tag, link in said:
+        if tag == "link" and "canonical" in link.get("rel", "").lower().split():
+            yield "canonical", links.absolute(link.get("href", "")) or ""
+    for tag, meta in said:
+        if tag == "meta":
+            name = meta.get("name") or meta.get("property") or meta.get("itemprop") or meta.get("http-equiv") or ""
+            if (name := name.lower()) in _KEPT or name.startswith(_KEPT_PREFIXES):
+                yield name, " ".join(meta.get("content", "").split())
 
 
-def _language(markup: Markup, metadata: dict[str, str], header: str | None) -> str | None:
+def _language(said: _Said, metadata: dict[str, str], header: str | None) -> str | None:
     """What the page says its language is, else the server."""
-    said = [markup.attributes(at) for at in markup.opens.get("html", ())[:1]]
+    page = next((found for tag, found in said if tag == "html"), {})
     for value in (
-        *(found.get("lang") or found.get("xml:lang") for found in said),
+        page.get("lang") or page.get("xml:lang"),
         header,
         metadata.get("content-language"),
         metadata.get("language"),

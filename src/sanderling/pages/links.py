@@ -1,10 +1,11 @@
 """Where a page leads: its links as whole URLs."""
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from urllib.parse import urljoin, urlsplit
 
-from sanderling.pages.markup import Markup, attributes
+from sanderling.pages.markup import attributes
+from sanderling.pages.reader_python import Heads
 
 MOST_LINKS = 10_000
 # Browsers and servers stop at 2,000 to 8,000 characters.
@@ -13,30 +14,32 @@ LONGEST_URL = 8_192
 # What may be put behind the base as it is, without looking for dots to resolve.
 _PLAIN = re.compile(r"[\w%~-][\w%~./?&=+,;@!-]*", re.ASCII)
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):")
-_ATTRIBUTE = {"a": "href", "area": "href", "link": "href", "iframe": "src", "frame": "src"}
 _LED_TO = frozenset(("next", "prev", "canonical"))
 _NOISE, _NOISE_INSIDE = re.compile(r"[\0-\x20]"), re.compile(r"[\t\n\r]")
 _CONTROLS = "".join(map(chr, range(33)))
 
 
-@dataclass(slots=True)
 class Links:
     """What `href` means on one page."""
 
-    base: str
-    _origin: str
-    _folder: str
-    _known: dict[str, str | None] = field(default_factory=dict)
+    def __init__(self, url: str) -> None:
+        self._known: dict[str, str | None] = {}
+        self._start_at(url)
 
-    @classmethod
-    def of(cls, markup: Markup, url: str) -> "Links":
-        """The links of a page that was fetched from `url`, and may say that they start elsewhere."""
-        for at in markup.opens.get("base", ())[:1]:
-            url = _joined(url, markup.attributes(at).get("href", "").strip(_CONTROLS)) or url
-        url = url.partition("#")[0]
-        path = url.partition("?")[0]
-        origin = "/".join(path.split("/", 3)[:3])
-        return cls(url, origin, path[: path.rfind("/") + 1] if path.count("/") > 2 else origin + "/")
+    def _start_at(self, url: str) -> None:
+        self.base = url.partition("#")[0]
+        path = self.base.partition("?")[0]
+        self._origin = "/".join(path.split("/", 3)[:3])
+        self._folder = path[: path.rfind("/") + 1] if path.count("/") > 2 else self._origin + "/"
+
+    def starting_at(self, heads: Heads) -> Callable[[str], str | None]:
+        """`absolute`, once the page has been asked whether its links start elsewhere."""
+        for tag, raw in heads:
+            if tag == "base":
+                href = attributes(raw).get("href", "").strip(_CONTROLS)
+                self._start_at(_joined(self.base, href) or self.base)
+                break
+        return self.absolute
 
     def absolute(self, href: str) -> str | None:
         """`href` as a URL that can be asked for; None for mail, scripts, data and what is no URL."""
@@ -61,16 +64,17 @@ class Links:
         return _joined(self.base, href)
 
 
-def found_links(markup: Markup, links: Links) -> tuple[str, ...]:
-    """Every link of the page that it does not ask us to leave alone, once, in order."""
+def found_links(said: Iterable[tuple[str, str, str]], links: Links) -> tuple[str, ...]:
+    """Every link of a page (tag, address and rel) that it does not ask us to leave alone, once, in order."""
     found: dict[str, None] = {}
-    for at in markup.outside("template", _ATTRIBUTE):
-        tag, said = markup.events[at][0], attributes(markup.events[at][1])
-        rel = said["rel"].lower() if "rel" in said else ""
-        if (rel and "nofollow" in rel) or (tag == "link" and _LED_TO.isdisjoint(rel.split())):
+    for tag, href, rel in said:
+        if rel:
+            rel = rel.lower()
+            if "nofollow" in rel or (tag == "link" and _LED_TO.isdisjoint(rel.split())):
+                continue
+        elif tag == "link":
             continue
-        url = links.absolute(said.get(_ATTRIBUTE[tag], ""))
-        if url:
+        if url := links.absolute(href):
             found[url] = None
             if len(found) == MOST_LINKS:
                 break

@@ -14,7 +14,7 @@ from sanderling.pages.prose import BREAK, DELETED, EMPHASIS, LINK, STRONG, Prose
 # Cells past this go into the last column: padding every row to the longest must not multiply the page.
 WIDEST = 50
 
-_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight-source)-([\w+#.-]{1,32})")
+_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight-source)-([\w+#.-]{1,32})", re.ASCII)
 _MARKS = {
     **dict.fromkeys(("strong", "b"), STRONG),
     **dict.fromkeys(("em", "i", "cite"), EMPHASIS),
@@ -236,7 +236,7 @@ def _break_in_code(page: _Page, _: str) -> None:
 
 
 def _language(raw: str) -> str:
-    found = _LANGUAGE.search(attributes(raw).get("class", "")) if "lang" in raw or "highlight" in raw else None
+    found = _LANGUAGE.search(attributes(raw).get("class", "")) if raw else None
     return found[1] if found else ""
 
 

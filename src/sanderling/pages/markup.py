@@ -15,6 +15,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import unescape
+from string import ascii_uppercase
 
 # Larger than any page meant to be read; what follows is not looked at.
 MOST_TAGS = 200_000
@@ -94,6 +95,8 @@ _WALLS = dict.fromkeys(BLOCKS, _FENCES) | dict.fromkeys(_PARTS[0] | _FENCES, nam
 # A text, an opening tag with its attributes unread, or `/` and the name of what closes.
 Event = str | tuple[str, str]
 
+# As the standard does: no other letters become small ones.
+_LOWER = {ord(letter): letter.lower() for letter in ascii_uppercase}
 # One string for each usual name, and one event for its end: looking things up by them is quicker than by copies.
 _INLINE = names(
     "a abbr b bdi bdo big button cite code data del dfn em font i iframe img input ins kbd label mark noscript object"
@@ -111,6 +114,7 @@ class Markup:
     opens: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     ends: dict[int, int] = field(default_factory=dict)
     veiled: list[int] = field(default_factory=list)  # where something opens that may be hidden
+    cut: bool = False  # whether the page has more tags than are read
     around: list[str] = field(default_factory=list)  # what is open, outermost first,
     _since: list[int] = field(default_factory=list)  # and where it opened
 
@@ -196,7 +200,10 @@ def parse(html: str) -> Markup:
     events, around, open_ = markup.events, markup.around, markup.open
     pieces = _TAG.split(html, MOST_TAGS)
     # Behind the last tag there is a text and no tag; after too many tags it is the rest of the page, unread.
-    last = pieces.pop() if len(pieces) < 4 * MOST_TAGS else ""
+    if len(pieces) < 4 * MOST_TAGS:
+        pieces += [None, None, None]
+    else:
+        markup.cut = bool(pieces[-1])
     for text, name, raw, closed in zip(*[iter(pieces)] * 4, strict=False):
         if text:
             # The space between tags is one space, unless every space counts.
@@ -205,11 +212,9 @@ def parse(html: str) -> Markup:
             else:
                 events.append(plain(text) if "&" in text else text)
         if name:
-            open_(_NAMES.get(name) or name.lower(), raw)
+            open_(_NAMES.get(name) or name.translate(_LOWER), raw)
         elif closed:
-            markup.close(_NAMES.get(closed) or closed.lower())
-    if last:
-        events.append(plain(last))
+            markup.close(_NAMES.get(closed) or closed.translate(_LOWER))
     markup.finish()
     return markup
 
@@ -220,14 +225,15 @@ def attributes(raw: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for name, double, single, bare in _ATTRIBUTE.findall(raw[:LONGEST_ATTRIBUTES]):
         value = double or single or bare
-        found.setdefault(name.lower(), _REFERENCE.sub(_referred, value) if "&" in value else value)
+        found.setdefault(name.translate(_LOWER), dereference(value) if "&" in value else value)
     return found
+
+
+def dereference(value: str) -> str:
+    """The value of an attribute with its character references read."""
+    return _REFERENCE.sub(lambda match: unescape(match[0]), value)
 
 
 def plain(text: str) -> str:
     """`text` with its character references read."""
     return unescape(_ENDLESS.sub("\ufffd", text) if "&#" in text else text)
-
-
-def _referred(match: re.Match[str]) -> str:
-    return unescape(match[0])

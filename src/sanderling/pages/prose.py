@@ -25,7 +25,7 @@ _SPECIAL = re.compile(
     r"|&(?=#?[a-zA-Z0-9]{1,32};)|~(?=~|$)|(?<=~)~|^~"
 )
 # What would begin a heading, an item, a quote or a rule, or underline the line before.
-_LINE_START = re.compile(r"(?:#{1,6}|[-+*])(?= |$)|>|\d{1,9}(?=[.)](?: |$))|[-=]+$|:?-+[-|: ]*$|\|")
+_LINE_START = re.compile(r"(?:#{1,6}|[-+*])(?= |$)|>|[0-9]{1,9}(?=[.)](?: |$))|[-=]+$|:?-+[-|: ]*$|\|")
 _PARAGRAPH = re.compile(rf"(?: ?{BREAK} ?){{2,}}")
 _SPELLED = {" ": "%20", "\\": "%5C", "<": "%3C", ">": "%3E", "(": "\\(", ")": "\\)"}
 _AWKWARD = re.compile(r"[ \\<>()]")
@@ -172,8 +172,8 @@ class Prose:
             self.write([f"{'#' * self.level} {text}"])
         elif BREAK not in text:
             self.write([_line(text)])
-        else:
-            self._write_broken(text.strip(_EDGE))
+        elif broken := text.strip(_EDGE):
+            self._write_broken(broken)
 
     def write(self, lines: list[str]) -> None:
         """Add a block of finished lines, each behind what its boxes begin with."""

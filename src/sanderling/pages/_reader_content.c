@@ -1,0 +1,842 @@
+/* Which part of a page is its main text: content.py again, in C. That is the reference, and says why. */
+#include "_reader.h"
+
+#include <stdlib.h>
+
+#define ENOUGH 500
+#define SHORTEST_VOTER 25
+#define FARTHEST 5
+#define SIBLING 0.2
+#define LEAST_SIBLING 10.0
+#define LONG_PARAGRAPH 80
+#define FEW_LINKS 0.25
+#define CROWDED 0.2
+#define CROWDED_WELL_NAMED 0.5
+#define CROWDED_LIST 0.6
+#define MANY_COMMAS 10
+#define SHARED 500
+#define NAME_WORTH 25
+#define MOST_FURNITURE 0.5
+#define INSIDE_PAGE 0.3
+#define RANKED 5
+
+typedef struct {
+    int tag;
+    Slice raw;
+    Py_ssize_t start, end, around; /* -1 for the page */
+    Py_ssize_t size, listed, headed, direct;
+    Py_ssize_t commas, direct_commas, paragraphs, images, items, children;
+    double linked, votes;
+    bool holds_blocks, has_votes, is_cut, is_data;
+} Block;
+
+typedef struct {
+    bool by_likelihood, by_name, by_links;
+} Rules;
+
+typedef struct {
+    const Page *page;
+    Rules rules;
+    const Range *hidden; /* in order */
+    Py_ssize_t hidden_count;
+    const Py_ssize_t *sizes; /* of the text before each event */
+    Block *blocks;
+    Py_ssize_t count, room;
+    Ranges cuts;
+    Buffer one, other; /* values of attributes */
+    bool failed;       /* an exception is set, or memory is short */
+} Reading;
+
+/* --- names ------------------------------------------------------------------------------------------------------ */
+
+static const char *const UNLIKELY[] = {
+    "-ad-", "ad-break", "advert", "agegate", "ai2html", "banner", "breadcrumb", "byline", "comment", "community",
+    "cookie", "cover-wrap", "disqus", "extra", "footer", "gdpr", "header", "legends", "menu", "modal", "mostpopular",
+    "most-popular", "mostread", "most-read", "newsletter", "outbrain", "pager", "pagination", "paywall", "popup", "promo",
+    "readnext", "read-next", "recirc", "related", "remark", "replies", "rss", "share", "shoutbox", "sidebar", "signup",
+    "sign-up", "skyscraper", "social", "sponsor", "subscribe", "supplemental", "taboola", "toolbar", "tooltip",
+    "trending", "widget", NULL,
+};
+static const char *const LIKELY[] = {
+    "and", "article", "body", "column", "content", "entry", "main", "post", "shadow", "story", NULL,
+};
+static const char *const GOOD_NAME[] = {
+    "article", "blog", "body", "content", "entry", "main", "page", "post", "story", "text", NULL,
+};
+static const char *const BAD_NAME[] = {
+    "-ad-", "banner", "byline", "caption", "com-", "comment", "contact", "credit", "footer", "gdpr", "hidden", "masthead",
+    "media", "meta", "newsletter", "outbrain", "promo", "recommend", "related", "scroll", "share", "shopping",
+    "shoutbox", "sidebar", "skyscraper", "sponsor", "subscribe", "tags", "widget", NULL,
+};
+static const char *const ROLES[] = {
+    "navigation", "banner", "contentinfo", "complementary", "search", "menu", "menubar", "alert", "alertdialog", "dialog",
+    NULL,
+};
+
+static bool
+begins(Slice text, Py_ssize_t at, const char *word)
+{
+    for (; *word; word++, at++) {
+        if (at >= text.n || lower(text.p[at]) != *word) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+has_any(Slice text, const char *const *words)
+{
+    for (Py_ssize_t at = 0; at < text.n; at++) {
+        char first = lower(text.p[at]);
+        for (const char *const *word = words; *word; word++) {
+            if ((*word)[0] == first && begins(text, at, *word)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The value of an attribute, empty if there is none. */
+static Slice
+value_of(Reading *reading, Slice raw, const char *name, Buffer *into)
+{
+    Slice value = {"", 0};
+    if (attribute(reading->page, raw, name, into, &value) < 0) {
+        reading->failed = true;
+    }
+    return value;
+}
+
+static bool
+has_role(Reading *reading, Slice raw)
+{
+    Slice role = value_of(reading, raw, "role", &reading->one);
+    for (const char *const *each = ROLES; *each; each++) {
+        if (slice_is(role, *each)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_unlikely(Reading *reading, Slice raw, bool fenced)
+{
+    if (has_role(reading, raw)) {
+        return true;
+    }
+    if (fenced) {
+        return false;
+    }
+    Slice class = value_of(reading, raw, "class", &reading->one), id = value_of(reading, raw, "id", &reading->other);
+    return (has_any(class, UNLIKELY) || has_any(id, UNLIKELY)) && !has_any(class, LIKELY) && !has_any(id, LIKELY);
+}
+
+static int
+worth_of_name(Slice name)
+{
+    bool bad = has_any(name, BAD_NAME) || (name.n == 3 && begins(name, 0, "hid"));
+    return name.n ? has_any(name, GOOD_NAME) - bad : 0;
+}
+
+static int
+weight(Reading *reading, const Block *block)
+{
+    if (!reading->rules.by_name || !block->raw.n) {
+        return 0;
+    }
+    int worth = worth_of_name(value_of(reading, block->raw, "class", &reading->one));
+    worth += worth_of_name(value_of(reading, block->raw, "id", &reading->one));
+    return NAME_WORTH * (worth + worth_of_name(value_of(reading, block->raw, "itemprop", &reading->one)));
+}
+
+static bool
+is_word(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* Whether it is called `share` or `sharedaddy`, by itself or between underscores. */
+static bool
+is_sharing(Slice name)
+{
+    for (Py_ssize_t at = 0; at < name.n; at++) {
+        if (!begins(name, at, "share") || (at && is_word(name.p[at - 1]) && name.p[at - 1] != '_')) {
+            continue;
+        }
+        Py_ssize_t end = at + (begins(name, at, "sharedaddy") ? 10 : 5);
+        if (end >= name.n || !is_word(name.p[end]) || name.p[end] == '_') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static Py_ssize_t
+behind_spaces(Slice text, Py_ssize_t at)
+{
+    while (at < text.n && (is_html_space(text.p[at]) || text.p[at] == '\v')) {
+        at++;
+    }
+    return at;
+}
+
+static bool
+is_styled_away(Slice style)
+{
+    static const char *const away[][2] = {{"display", "none"}, {"visibility", "hidden"}};
+    for (Py_ssize_t start = 0; start < style.n; start++) {
+        for (int each = 0; each < 2; each++) {
+            if (begins(style, start, away[each][0])) {
+                Py_ssize_t at = behind_spaces(style, start + (Py_ssize_t)strlen(away[each][0]));
+                if (at < style.n && style.p[at] == ':' && begins(style, behind_spaces(style, at + 1), away[each][1])) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+/* --- sums ------------------------------------------------------------------------------------------------------- */
+
+static int
+add_range(Ranges *to, Py_ssize_t start, Py_ssize_t end)
+{
+    if (!grow((void **)&to->ranges, to->count, &to->room, sizeof(Range))) {
+        return 0;
+    }
+    to->ranges[to->count++] = (Range){start, end};
+    return 1;
+}
+
+static Py_ssize_t
+commas_in(Slice text)
+{
+    Py_ssize_t n = 0;
+    const unsigned char *p = (const unsigned char *)text.p;
+    for (Py_ssize_t at = 0; at < text.n; at++) {
+        if (p[at] == ',') {
+            n++;
+        } else if (p[at] >= 0xd8 && at + 1 < text.n) {
+            Py_ssize_t here = at;
+            switch (next_character(text, &here)) {
+            case 0x60c: case 0x2e32: case 0x2e34: case 0x2e41: case 0x3001: case 0xfe10: case 0xfe50: case 0xff0c: n++;
+            }
+            at = here - 1;
+        }
+    }
+    return n;
+}
+
+static double
+density(const Block *block)
+{
+    return block->size ? block->linked / (double)block->size : 0.0;
+}
+
+static bool
+is_list(int tag)
+{
+    return tag == UL || tag == OL;
+}
+
+static uint16_t
+traits(const Block *block)
+{
+    return tag_traits[block->tag];
+}
+
+static void
+close_block(Reading *reading, Block *block)
+{
+    if (block->around < 0) {
+        return;
+    }
+    Block *around = &reading->blocks[block->around];
+    if (block->tag == A) {
+        Slice href = value_of(reading, block->raw, "href", &reading->one);
+        block->linked = (double)block->size * (href.n && href.p[0] == '#' ? INSIDE_PAGE : 1.0);
+    }
+    around->paragraphs += block->paragraphs + (block->tag == P);
+    around->items += block->items + (block->tag == LI);
+    around->headed += traits(block) & HEADING ? block->size : block->headed;
+    around->listed += is_list(block->tag) ? block->size : block->listed;
+    around->images += block->images;
+    around->size += block->size;
+    around->linked += block->linked;
+    around->commas += block->commas;
+    if (traits(block) & BLOCK) {
+        around->holds_blocks = true;
+    } else {
+        around->direct += block->direct;
+        around->direct_commas += block->direct_commas;
+        around->holds_blocks = around->holds_blocks || block->holds_blocks;
+    }
+}
+
+static bool
+is_furniture(Reading *reading, const Event *event, bool fenced)
+{
+    if (!reading->rules.by_likelihood) {
+        return false;
+    }
+    if (event->tag == NAV || event->tag == MENU) {
+        return true;
+    }
+    return event->length && !(tag_traits[event->tag] & KEEPS_NAME) &&
+           is_unlikely(reading, event_attributes(reading->page, event), fenced);
+}
+
+static int
+add_block(Reading *reading, Block block)
+{
+    if (!grow((void **)&reading->blocks, reading->count, &reading->room, sizeof(Block))) {
+        return 0;
+    }
+    reading->blocks[reading->count++] = block;
+    return 1;
+}
+
+static bool
+is_node(int tag)
+{
+    return tag < OTHERS && (tag_traits[tag] & BLOCK || tag == A || tag == IMG || tag == CODE);
+}
+
+static int
+measure(Reading *reading)
+{
+    const Page *page = reading->page;
+    Py_ssize_t inside = 0, tables = -1, next = 0, whole = reading->sizes[page->count];
+    if (!add_block(reading, (Block){.tag = HTML, .raw = {"", 0}, .end = page->count - 1, .around = -1})) {
+        return 0;
+    }
+    for (Py_ssize_t at = 0; at < page->count; at++) {
+        const Event *event = &page->events[at];
+        Block *block = &reading->blocks[inside];
+        while (next < reading->hidden_count && reading->hidden[next].start < at) {
+            next++;
+        }
+        if (next < reading->hidden_count && reading->hidden[next].start == at) {
+            Range hidden = reading->hidden[next];
+            if (!add_range(&reading->cuts, hidden.start, hidden.end)) {
+                return 0;
+            }
+            at = hidden.end;
+        } else if (event->tag == TEXT) {
+            if (!event->space) {
+                Slice text = event_text(page, event);
+                Py_ssize_t size = reading->sizes[at + 1] - reading->sizes[at];
+                Py_ssize_t commas = size > 10 ? commas_in(text) : 0;
+                block->size += size;
+                block->direct += size;
+                block->commas += commas;
+                block->direct_commas += commas;
+            }
+        } else if (event->closes) {
+            if (block->end == at) {
+                close_block(reading, block);
+                inside = block->around < 0 ? 0 : block->around;
+            }
+        } else if (is_node(event->tag)) {
+            if (is_furniture(reading, event, at < tables) &&
+                (double)(reading->sizes[event->end] - reading->sizes[at]) <= MOST_FURNITURE * (double)whole) {
+                if (!add_range(&reading->cuts, at, event->end)) {
+                    return 0;
+                }
+                at = event->end;
+            } else if (event->tag == IMG) {
+                block->images++;
+            } else if (event->end > at) {
+                block->children += event->tag != A;
+                Slice raw = event_attributes(page, event);
+                Block new = {.tag = event->tag, .raw = raw, .start = at, .end = event->end, .around = inside};
+                inside = reading->count;
+                if (!add_block(reading, new)) {
+                    return 0;
+                }
+                if ((event->tag == TABLE || event->tag == LAYOUT || event->tag == CODE) && event->end > tables) {
+                    tables = event->end;
+                }
+            }
+        }
+        if (reading->failed) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* --- votes ------------------------------------------------------------------------------------------------------ */
+
+static int
+worth_of_tag(int tag)
+{
+    switch (tag) {
+    case DIV: case ARTICLE: case MAIN: return 5;
+    case PRE: case TD: case BLOCKQUOTE: return 3;
+    case ADDRESS: case OL: case UL: case DL: case DD: case DT: case LI: case FORM: return -3;
+    case H1: case H2: case H3: case H4: case H5: case H6: case TH: return -5;
+    default: return 0;
+    }
+}
+
+static void
+cast(Reading *reading, Py_ssize_t at, Py_ssize_t size, Py_ssize_t commas)
+{
+    if (size < SHORTEST_VOTER) {
+        return;
+    }
+    double vote = (double)(2 + commas + (size / 100 < 3 ? size / 100 : 3));
+    for (int level = 0; level < FARTHEST && at >= 0; at = reading->blocks[at].around) {
+        Block *block = &reading->blocks[at];
+        if (block->tag == A) {
+            continue;
+        }
+        if (!block->has_votes) {
+            block->has_votes = true;
+            block->votes = worth_of_tag(block->tag) + weight(reading, block);
+        }
+        block->votes += vote / (level > 1 ? level * 3 : level + 1);
+        level++;
+    }
+}
+
+static void
+vote(Reading *reading)
+{
+    for (Py_ssize_t at = 0; at < reading->count; at++) {
+        Block *block = &reading->blocks[at];
+        if (traits(block) & VOTES || (block->tag == DIV && !block->holds_blocks)) {
+            cast(reading, block->around, block->size, block->commas);
+        } else if (traits(block) & HOLDS && block->holds_blocks) {
+            cast(reading, at, block->direct, block->direct_commas);
+        }
+    }
+    for (Py_ssize_t at = 0; at < reading->count; at++) {
+        Block *block = &reading->blocks[at];
+        double share = density(block);
+        block->votes *= 1 - (share < 1.0 ? share : 1.0);
+    }
+}
+
+static bool
+is_page(const Block *block)
+{
+    return block->tag == HTML || block->tag == BODY;
+}
+
+/* The best, or what is around it and three more that are nearly as good. */
+static Py_ssize_t
+around_several(const Reading *reading, const Py_ssize_t *ranked, int count)
+{
+    const Block *blocks = reading->blocks;
+    int rivals = 0;
+    for (int each = 1; each < count; each++) {
+        rivals += blocks[ranked[each]].votes >= 0.75 * blocks[ranked[0]].votes;
+    }
+    Py_ssize_t around = rivals >= 3 ? blocks[ranked[0]].around : -1;
+    for (; around >= 0 && !is_page(&blocks[around]); around = blocks[around].around) {
+        int inside = 0;
+        for (int each = 1; each <= rivals; each++) { /* they are ranked: rivals come first */
+            const Block *rival = &blocks[ranked[each]];
+            inside += blocks[around].start < rival->start && rival->start <= blocks[around].end;
+        }
+        if (inside >= 3) {
+            return around;
+        }
+    }
+    return ranked[0];
+}
+
+/* What is around the best block, if it has more votes: text that stands in several blocks. */
+static Py_ssize_t
+higher(const Reading *reading, Py_ssize_t best)
+{
+    const Block *blocks = reading->blocks;
+    double last = blocks[best].votes, least = last / 3;
+    for (Py_ssize_t around = blocks[best].around; around >= 0 && !is_page(&blocks[around]);
+         around = blocks[around].around) {
+        if (blocks[around].has_votes) {
+            if (blocks[around].votes < least) {
+                break;
+            }
+            if (blocks[around].votes > last) {
+                return around;
+            }
+            last = blocks[around].votes;
+        }
+    }
+    return best;
+}
+
+static bool
+ends_sentence(const Page *page, const Block *block)
+{
+    bool point = false;
+    for (Py_ssize_t at = block->start; at < block->end; at++) {
+        const Event *event = &page->events[at];
+        if (event->tag != TEXT) {
+            continue;
+        }
+        Slice text = event->space ? (Slice){" ", 1} : event_text(page, event);
+        for (Py_ssize_t next = 0; next < text.n;) {
+            Py_UCS4 c = next_character(text, &next);
+            if (point && is_space(c)) {
+                return true;
+            }
+            point = c == '.';
+        }
+    }
+    return point;
+}
+
+static bool
+goes_with(const Reading *reading, const Block *block, const Block *best, double needed)
+{
+    bool alike = best->raw.n && best->raw.n == block->raw.n && memcmp(best->raw.p, block->raw.p, (size_t)best->raw.n) == 0;
+    if (block->has_votes && block->votes + (alike ? SIBLING * best->votes : 0) >= needed) {
+        return true;
+    }
+    if (block->tag != P || !block->size) {
+        return false;
+    }
+    if (block->size > LONG_PARAGRAPH) {
+        return density(block) < FEW_LINKS;
+    }
+    return block->linked <= 0 && ends_sentence(reading->page, block);
+}
+
+/* The blocks that have the main text, in `parts`. */
+static int
+choose(Reading *reading, Ranges *parts)
+{
+    Block *blocks = reading->blocks;
+    Py_ssize_t ranked[RANKED];
+    int count = 0;
+    for (Py_ssize_t at = 0; at < reading->count; at++) {
+        if (!blocks[at].has_votes) {
+            continue;
+        }
+        int place = count < RANKED ? count++ : RANKED;
+        while (place > 0 && blocks[ranked[place - 1]].votes < blocks[at].votes) {
+            if (place < RANKED) {
+                ranked[place] = ranked[place - 1];
+            }
+            place--;
+        }
+        if (place < RANKED) {
+            ranked[place] = at;
+        }
+    }
+    if (!count || is_page(&blocks[ranked[0]])) {
+        return add_range(parts, 0, 0);
+    }
+    Py_ssize_t best = higher(reading, around_several(reading, ranked, count)), around = blocks[best].around;
+    while (around >= 0 && !is_page(&blocks[around]) && blocks[around].tag != A && blocks[around].children == 1) {
+        best = around;
+        around = blocks[around].around;
+    }
+    if (around < 0) {
+        return add_range(parts, best, best);
+    }
+    double needed = SIBLING * blocks[best].votes > LEAST_SIBLING ? SIBLING * blocks[best].votes : LEAST_SIBLING;
+    for (Py_ssize_t at = around + 1; at < reading->count && blocks[at].start <= blocks[around].end; at++) {
+        if (blocks[at].around == around && blocks[at].tag != A &&
+            (at == best || goes_with(reading, &blocks[at], &blocks[best], needed)) && !add_range(parts, at, at)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* --- cleaning --------------------------------------------------------------------------------------------------- */
+
+static bool
+is_gone(const Reading *reading, Py_ssize_t at)
+{
+    for (; at >= 0; at = reading->blocks[at].around) {
+        if (reading->blocks[at].is_cut) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int
+cut(Reading *reading, Block *block)
+{
+    block->is_cut = true;
+    for (Py_ssize_t at = block->around; at >= 0; at = reading->blocks[at].around) {
+        Block *around = &reading->blocks[at];
+        around->size -= block->size;
+        around->linked -= block->linked;
+        around->commas -= block->commas;
+        around->paragraphs -= block->paragraphs + (block->tag == P);
+        around->images -= block->images;
+        around->items -= block->items + (block->tag == LI);
+        around->headed -= traits(block) & HEADING ? block->size : block->headed;
+        around->listed -= is_list(block->tag) ? block->size : block->listed;
+    }
+    return add_range(&reading->cuts, block->start, block->end);
+}
+
+static bool
+is_aside(Reading *reading, const Block *block)
+{
+    if (block->tag == FOOTER || block->tag == ASIDE) {
+        return true;
+    }
+    if ((block->tag == H1 || block->tag == H2) && weight(reading, block) < 0) {
+        return true;
+    }
+    return block->raw.n && block->size < SHARED &&
+           (is_sharing(value_of(reading, block->raw, "class", &reading->one)) ||
+            is_sharing(value_of(reading, block->raw, "id", &reading->one)));
+}
+
+static bool
+shows_data(Reading *reading, const Block *table)
+{
+    if (slice_is(value_of(reading, table->raw, "role", &reading->one), "presentation")) {
+        return false;
+    }
+    Py_ssize_t rows = 0, columns = 0, cells = 0;
+    for (Py_ssize_t at = table->start + 1; at < table->end; at++) {
+        const Event *event = &reading->page->events[at];
+        if (event->tag == TEXT || event->closes) {
+            continue;
+        }
+        if (event->tag < OTHERS && tag_traits[event->tag] & HEADS_TABLE) {
+            return true;
+        }
+        if (event->tag == TABLE || event->tag == LAYOUT) {
+            return false;
+        }
+        if (event->tag == TR) {
+            rows++;
+            cells = 0;
+        } else if (event->tag == TD && ++cells > columns) {
+            columns = cells;
+        }
+    }
+    return rows > 1 && columns > 1 && (rows >= 10 || columns > 4 || rows * columns > 10);
+}
+
+/* Whether it is a box of links, pictures or controls. `data` says whether a table of data is inside. */
+static bool
+is_box(Reading *reading, Py_ssize_t at, bool data)
+{
+    const Block *block = &reading->blocks[at];
+    bool in_figure = false;
+    for (Py_ssize_t around = at; around >= 0; around = reading->blocks[around].around) {
+        const Block *each = &reading->blocks[around];
+        if (each->is_data || each->tag == CODE || each->tag == PRE) {
+            return false;
+        }
+        in_figure = in_figure || each->tag == FIGURE;
+    }
+    if (data) {
+        return false;
+    }
+    int worth = weight(reading, block);
+    if (worth < 0) {
+        return true;
+    }
+    if (block->commas >= MANY_COMMAS) {
+        return false;
+    }
+    Py_ssize_t size = block->size;
+    if (!size && !block->images) {
+        return true;
+    }
+    if (!in_figure && block->images > 1 && (double)block->paragraphs < (double)block->images / 2) {
+        return true;
+    }
+    if (is_list(block->tag) || (double)block->listed > 0.9 * (double)size) {
+        return is_list(block->tag) && density(block) > CROWDED_LIST && block->items > 2;
+    }
+    if (block->items - 100 > block->paragraphs) {
+        return true;
+    }
+    if (!in_figure && size < SHORTEST_VOTER && density(block) > 0 && (double)block->headed < 0.9 * (double)size) {
+        return block->images == 0 || block->images > 2;
+    }
+    return density(block) > (worth < NAME_WORTH ? CROWDED : CROWDED_WELL_NAMED);
+}
+
+static int
+clean(Reading *reading, Py_ssize_t part)
+{
+    Block *blocks = reading->blocks;
+    Py_ssize_t behind = part + 1;
+    while (behind < reading->count && blocks[behind].start <= blocks[part].end) {
+        Block *block = &blocks[behind++];
+        block->is_data = block->tag == TABLE && shows_data(reading, block);
+    }
+    for (Py_ssize_t at = part + 1; at < behind; at++) {
+        if (!is_gone(reading, at) && is_aside(reading, &blocks[at]) && !cut(reading, &blocks[at])) {
+            return 0;
+        }
+    }
+    Py_ssize_t data = -1; /* where the nearest table of data behind opens */
+    for (Py_ssize_t at = behind - 1; at > part && reading->rules.by_links; at--) {
+        if (traits(&blocks[at]) & BOX && !is_gone(reading, at) && is_box(reading, at, data >= 0 && data <= blocks[at].end) &&
+            !cut(reading, &blocks[at])) {
+            return 0;
+        }
+        if (blocks[at].is_data) {
+            data = blocks[at].start;
+        }
+    }
+    return !reading->failed;
+}
+
+static int
+by_start(const void *one, const void *other)
+{
+    Py_ssize_t a = ((const Range *)one)->start, b = ((const Range *)other)->start;
+    return (a > b) - (a < b);
+}
+
+/* Add the events of a part without what was cut inside of it; how much text that is, or -1. */
+static Py_ssize_t
+keep(const Reading *reading, const Block *part, Ranges *kept)
+{
+    Py_ssize_t at = part->start, size = 0, first = 0, behind = reading->cuts.count;
+    while (first < behind) {
+        Py_ssize_t middle = (first + behind) / 2;
+        if (reading->cuts.ranges[middle].start < at) {
+            first = middle + 1;
+        } else {
+            behind = middle;
+        }
+    }
+    for (Py_ssize_t each = first; each <= reading->cuts.count; each++) {
+        Range next = {part->end + 1, part->end};
+        if (each < reading->cuts.count && reading->cuts.ranges[each].start <= part->end) {
+            next = reading->cuts.ranges[each];
+        } else {
+            each = reading->cuts.count;
+        }
+        if (next.start >= at) {
+            if (next.start > at && !add_range(kept, at, next.start - 1)) {
+                return -1;
+            }
+            size += reading->sizes[next.start] - reading->sizes[at];
+            at = next.end + 1;
+        }
+    }
+    return size;
+}
+
+/* The main text by these rules; how much it is, or -1. */
+static Py_ssize_t
+read_by(Reading *reading, Ranges *kept)
+{
+    Ranges parts = {0};
+    Py_ssize_t size = 0;
+    bool done = measure(reading);
+    if (done) {
+        vote(reading);
+        done = !reading->failed && choose(reading, &parts);
+    }
+    for (Py_ssize_t at = 0; done && at < parts.count; at++) {
+        done = clean(reading, parts.ranges[at].start);
+    }
+    if (done && reading->cuts.count) {
+        qsort(reading->cuts.ranges, (size_t)reading->cuts.count, sizeof(Range), by_start);
+    }
+    for (Py_ssize_t at = 0; done && at < parts.count; at++) {
+        Py_ssize_t more = keep(reading, &reading->blocks[parts.ranges[at].start], kept);
+        done = more >= 0;
+        size += more;
+    }
+    free(parts.ranges);
+    return done ? size : -1;
+}
+
+/* --- the page --------------------------------------------------------------------------------------------------- */
+
+static int
+find_hidden(const Page *page, Ranges *hidden)
+{
+    Reading reading = {.page = page};
+    Py_ssize_t next = 0;
+    bool done = true;
+    for (Py_ssize_t at = 0; done && at < page->count; at++) {
+        const Event *event = &page->events[at];
+        bool veiled = next < page->veils && page->veiled[next] == at, is_hidden = false;
+        next += veiled;
+        if (event->tag == TEXT || event->closes) {
+            continue;
+        }
+        if (veiled) {
+            Slice raw = event_attributes(page, event), found;
+            int has = attribute(page, raw, "hidden", &reading.one, &found);
+            is_hidden = has > 0 || slice_is(value_of(&reading, raw, "aria-hidden", &reading.one), "true") ||
+                        is_styled_away(value_of(&reading, raw, "style", &reading.one));
+            done = has >= 0 && !reading.failed;
+        }
+        if (done && (is_hidden || (event->tag < OTHERS && tag_traits[event->tag] & NEVER))) {
+            done = add_range(hidden, at, event->end);
+        }
+    }
+    buffer_free(&reading.one);
+    return done;
+}
+
+static Py_ssize_t *
+sum_sizes(const Page *page)
+{
+    Py_ssize_t *sizes = malloc(((size_t)page->count + 1) * sizeof(Py_ssize_t));
+    if (sizes != NULL) {
+        sizes[0] = 0;
+        for (Py_ssize_t at = 0; at < page->count; at++) {
+            const Event *event = &page->events[at];
+            bool counts = event->tag == TEXT && !event->space;
+            sizes[at + 1] = sizes[at] + (counts ? characters(event_text(page, event)) : 0);
+        }
+    }
+    return sizes;
+}
+
+int
+readable(const Page *page, Ranges *found)
+{
+    static const Rules strict_first[] = {{true, true, true}, {false, true, true}, {false, false, true}, {false}};
+    Ranges hidden = {0};
+    Py_ssize_t *sizes = sum_sizes(page), most = 0;
+    bool done = sizes != NULL && find_hidden(page, &hidden);
+    for (int each = 0; done && each < 4 && most < ENOUGH; each++) {
+        Reading reading = {.page = page, .rules = strict_first[each], .hidden = hidden.ranges, .sizes = sizes};
+        Ranges kept = {0};
+        reading.hidden_count = hidden.count;
+        Py_ssize_t size = read_by(&reading, &kept);
+        done = size >= 0;
+        if (size > most) {
+            Ranges less = *found;
+            *found = kept;
+            kept = less;
+            most = size;
+        }
+        free(kept.ranges);
+        free(reading.blocks);
+        free(reading.cuts.ranges);
+        buffer_free(&reading.one);
+        buffer_free(&reading.other);
+    }
+    if (done && !most && page->count) {
+        found->count = 0;
+        done = add_range(found, 0, page->count - 1);
+    }
+    free(sizes);
+    free(hidden.ranges);
+    if (!done && !PyErr_Occurred()) {
+        PyErr_NoMemory();
+    }
+    return done;
+}
