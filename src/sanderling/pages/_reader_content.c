@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #define ENOUGH 500
+#define LEAST_SHARE 0.5
+#define LEAST_DECLARED (1.0 / 3)
 #define SHORTEST_VOTER 25
 #define FARTHEST 5
 #define SIBLING 0.2
@@ -16,7 +18,7 @@
 #define MANY_COMMAS 10
 #define SHARED 500
 #define NAME_WORTH 25
-#define MOST_FURNITURE 0.5
+#define MOST_FURNITURE 0.35
 #define INSIDE_PAGE 0.3
 #define RANKED 5
 
@@ -278,12 +280,13 @@ close_block(Reading *reading, Block *block)
 }
 
 static bool
-is_furniture(Reading *reading, const Event *event, bool fenced)
+is_furniture(Reading *reading, const Event *event, bool fenced, bool in_part)
 {
     if (!reading->rules.by_likelihood) {
         return false;
     }
-    if (event->tag == NAV || event->tag == MENU) {
+    if (event->tag == NAV || event->tag == MENU || event->tag == ASIDE ||
+        (!in_part && (event->tag == HEADER || event->tag == FOOTER))) {
         return true;
     }
     return event->length && !(tag_traits[event->tag] & KEEPS_NAME) &&
@@ -310,7 +313,7 @@ static int
 measure(Reading *reading)
 {
     const Page *page = reading->page;
-    Py_ssize_t inside = 0, tables = -1, next = 0, whole = reading->sizes[page->count];
+    Py_ssize_t inside = 0, tables = -1, part = -1, next = 0, whole = reading->sizes[page->count];
     if (!add_block(reading, (Block){.tag = HTML, .raw = {"", 0}, .end = page->count - 1, .around = -1})) {
         return 0;
     }
@@ -342,7 +345,7 @@ measure(Reading *reading)
                 inside = block->around < 0 ? 0 : block->around;
             }
         } else if (is_node(event->tag)) {
-            if (is_furniture(reading, event, at < tables) &&
+            if (is_furniture(reading, event, at < tables, at < part) &&
                 (double)(reading->sizes[event->end] - reading->sizes[at]) <= MOST_FURNITURE * (double)whole) {
                 if (!add_range(&reading->cuts, at, event->end)) {
                     return 0;
@@ -360,6 +363,9 @@ measure(Reading *reading)
                 }
                 if ((event->tag == TABLE || event->tag == LAYOUT || event->tag == CODE) && event->end > tables) {
                     tables = event->end;
+                }
+                if ((event->tag == ARTICLE || event->tag == MAIN || event->tag == SECTION) && event->end > part) {
+                    part = event->end;
                 }
             }
         }
@@ -510,6 +516,62 @@ goes_with(const Reading *reading, const Block *block, const Block *best, double 
     return block->linked <= 0 && ends_sentence(reading->page, block);
 }
 
+static const char *const MAIN_NAMES[] = {
+    "content", "main", "main-content", "maincontent", "page-content", "site-content", "post-content", "entry-content",
+    "article-content", "article-body", "articlebody", "post-body", "story-body", "post", "entry", "article", "hentry",
+    "body-content", "markdown-body", "mw-content-text", "bodycontent", "blog-post", NULL,
+};
+
+/* Whether one of the words is a name for the main part. */
+static bool
+names_main(Slice words)
+{
+    for (Py_ssize_t at = 0; at < words.n;) {
+        Py_ssize_t start = at, end = at;
+        while (at < words.n) {
+            end = at;
+            if (is_space(next_character(words, &at))) {
+                break;
+            }
+            end = at;
+        }
+        for (const char *const *name = MAIN_NAMES; *name; name++) {
+            if ((Py_ssize_t)strlen(*name) == end - start && begins(words, start, *name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool
+is_main(Reading *reading, const Block *block)
+{
+    if (block->tag == MAIN || block->tag == ARTICLE) {
+        return true;
+    }
+    if (block->tag == A || !block->raw.n) {
+        return false;
+    }
+    return slice_is(value_of(reading, block->raw, "role", &reading->one), "main") ||
+           names_main(value_of(reading, block->raw, "id", &reading->one)) ||
+           names_main(value_of(reading, block->raw, "class", &reading->one));
+}
+
+/* The largest part that calls itself the main one; the page, if there is none that has enough. */
+static Py_ssize_t
+declared(Reading *reading)
+{
+    Py_ssize_t best = 0, most = -1;
+    for (Py_ssize_t at = 1; at < reading->count; at++) {
+        if (reading->blocks[at].size > most && is_main(reading, &reading->blocks[at])) {
+            best = at;
+            most = reading->blocks[at].size;
+        }
+    }
+    return (double)most > LEAST_DECLARED * (double)reading->blocks[0].size ? best : 0;
+}
+
 /* The blocks that have the main text, in `parts`. */
 static int
 choose(Reading *reading, Ranges *parts)
@@ -533,7 +595,8 @@ choose(Reading *reading, Ranges *parts)
         }
     }
     if (!count || is_page(&blocks[ranked[0]])) {
-        return add_range(parts, 0, 0);
+        Py_ssize_t part = declared(reading);
+        return add_range(parts, part, part);
     }
     Py_ssize_t best = higher(reading, around_several(reading, ranked, count)), around = blocks[best].around;
     while (around >= 0 && !is_page(&blocks[around]) && blocks[around].tag != A && blocks[around].children == 1) {
@@ -808,30 +871,32 @@ int
 readable(const Page *page, Ranges *found)
 {
     static const Rules strict_first[] = {{true, true, true}, {false, true, true}, {false, false, true}, {false}};
-    Ranges hidden = {0};
-    Py_ssize_t *sizes = sum_sizes(page), most = 0;
+    Ranges hidden = {0}, kept[4] = {{0}};
+    Py_ssize_t *sizes = sum_sizes(page), read[4] = {0}, most = 0;
     bool done = sizes != NULL && find_hidden(page, &hidden);
     for (int each = 0; done && each < 4 && most < ENOUGH; each++) {
         Reading reading = {.page = page, .rules = strict_first[each], .hidden = hidden.ranges, .sizes = sizes};
-        Ranges kept = {0};
         reading.hidden_count = hidden.count;
-        Py_ssize_t size = read_by(&reading, &kept);
-        done = size >= 0;
-        if (size > most) {
-            Ranges less = *found;
-            *found = kept;
-            kept = less;
-            most = size;
-        }
-        free(kept.ranges);
+        read[each] = read_by(&reading, &kept[each]);
+        done = read[each] >= 0;
+        most = read[each] > most ? read[each] : most;
         free(reading.blocks);
         free(reading.cuts.ranges);
         buffer_free(&reading.one);
         buffer_free(&reading.other);
     }
-    if (done && !most && page->count) {
-        found->count = 0;
+    if (done && most) {
+        int best = 0;
+        while ((double)read[best] < LEAST_SHARE * (double)most) {
+            best++;
+        }
+        *found = kept[best];
+        kept[best] = (Ranges){0};
+    } else if (done && page->count) {
         done = add_range(found, 0, page->count - 1);
+    }
+    for (int each = 0; each < 4; each++) {
+        free(kept[each].ranges);
     }
     free(sizes);
     free(hidden.ranges);

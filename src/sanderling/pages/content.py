@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from functools import lru_cache
 
-from sanderling.pages.markup import BLOCKS, HEADINGS, Event, Markup, attributes, names
+from sanderling.pages.markup import BLOCKS, HEADINGS, LOWER, Event, Markup, attributes, names
 
 ENOUGH = 500  # characters of main text; with less the page is read again by fewer rules
+LEAST_SHARE = 0.5  # of what fewer rules would leave: a stricter reading with less is not believed
+LEAST_DECLARED = 1 / 3  # of the text of a page, to believe a part that calls itself the main one
 SHORTEST_VOTER = 25  # characters of a paragraph that counts
 FARTHEST = 5  # levels that a paragraph votes for
 SIBLING = 0.2  # share of the best block's score that a block beside it needs
@@ -30,14 +32,16 @@ CROWDED_LIST = 0.6  # the same for a list, which may well be of references
 MANY_COMMAS = 10  # a block with so many is text, whatever else it is
 SHARED = 500  # characters of a box for sharing
 NAME = 25  # what a good name is worth, and what a bad one costs
-MOST_FURNITURE = 0.5  # of the text of a page: what has more is no furniture, whatever it is called
+MOST_FURNITURE = 0.35  # of the text of a page: what has more is no furniture, whatever it is called
 INSIDE_PAGE = 0.3  # how much of a link to the page itself counts as a link
 
 _NEVER = names(
     "template noscript svg video audio canvas select button datalist iframe title rt rp annotation annotation-xml"
     " progress meter map dialog textarea object"
 )
-_FURNITURE = names("nav menu")
+_FURNITURE = names("nav menu aside")
+_EDGES = names("header footer")  # of the page, if they are not those of a part of it
+_PARTS = names("article main section")
 _ROLES = names("navigation banner contentinfo complementary search menu menubar alert alertdialog dialog")
 _UNLIKELY = re.compile(
     "-ad-|ad-break|advert|agegate|ai2html|banner|breadcrumb|byline|comment|community|cookie|cover-wrap|disqus|"
@@ -53,6 +57,11 @@ _BAD_NAME = re.compile(
     "outbrain|promo|recommend|related|scroll|share|shopping|shoutbox|sidebar|skyscraper|sponsor|subscribe|tags|"
     "widget|^hid$",
     re.IGNORECASE | re.ASCII,
+)
+_MAIN_NAMES = names(
+    "content main main-content maincontent page-content site-content post-content entry-content article-content"
+    " article-body articlebody post-body story-body post entry article hentry body-content markdown-body"
+    " mw-content-text bodycontent blog-post"
 )
 _SHARING = re.compile(r"(?:\b|_)share(?:daddy)?(?:\b|_)", re.IGNORECASE | re.ASCII)
 _STYLED_AWAY = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE | re.ASCII)
@@ -129,16 +138,14 @@ def readable(markup: Markup) -> list[Event]:
     """The events of the part that people came to read."""
     hidden = _hidden(markup)
     sizes = [0, *accumulate(len(event) if isinstance(event, str) and event != " " else 0 for event in markup.events)]
-    best: list[Event] = []
-    most = 0
+    readings: list[tuple[int, list[Event]]] = []
     for rules in _STRICT_FIRST:
         found = _Reading(markup, hidden, sizes, rules).main_text()
-        size = _size(found)
-        if size >= ENOUGH:
-            return found
-        if size > most:
-            best, most = found, size
-    return best or markup.events
+        readings.append((_size(found), found))
+        if readings[-1][0] >= ENOUGH:
+            break
+    most = max(size for size, _ in readings)
+    return next(found for size, found in readings if size >= LEAST_SHARE * most) if most else markup.events
 
 
 def _size(events: list[Event]) -> int:
@@ -198,7 +205,7 @@ class _Reading:
         skip = next(hidden, (len(events), 0))
         page = _Block("html", "", 0, len(events) - 1, None)
         blocks.append(page)
-        inside, at, count, tables = page, 0, len(events), -1
+        inside, at, count, tables, part = page, 0, len(events), -1, -1
         while at < count:
             while skip[0] < at:
                 skip = next(hidden, (count, 0))
@@ -224,7 +231,7 @@ class _Reading:
                         inside = inside.around or page
                 elif tag in _NODES:
                     end = ends[at]
-                    if self._is_furniture(tag, raw, fenced=at < tables) and (
+                    if self._is_furniture(tag, raw, fenced=at < tables, in_part=at < part) and (
                         self._sizes[end] - self._sizes[at] <= MOST_FURNITURE * self._sizes[-1]
                     ):
                         self._cuts.append((at, end))
@@ -238,6 +245,8 @@ class _Reading:
                         blocks.append(inside)
                         if tag in ("table", "layout", "code"):
                             tables = max(tables, end)
+                        elif tag in _PARTS:
+                            part = max(part, end)
             at += 1
 
     def _close(self, block: _Block) -> None:
@@ -273,10 +282,12 @@ class _Reading:
             around.direct_commas += block.direct_commas
             around.holds_blocks = around.holds_blocks or block.holds_blocks
 
-    def _is_furniture(self, tag: str, raw: str, *, fenced: bool) -> bool:
+    def _is_furniture(self, tag: str, raw: str, *, fenced: bool, in_part: bool) -> bool:
         if not self._rules.by_likelihood:
             return False
-        return tag in _FURNITURE or bool(raw) and tag not in _KEPT_NAMES and _is_unlikely(raw, fenced=fenced)
+        if tag in _FURNITURE or (tag in _EDGES and not in_part):
+            return True
+        return bool(raw) and tag not in _KEPT_NAMES and _is_unlikely(raw, fenced=fenced)
 
     def _vote(self) -> None:
         for block in self._blocks:
@@ -309,7 +320,7 @@ class _Reading:
         """The block that has the main text, and those beside it that go with it."""
         ranked = sorted((each for each in self._blocks if each.votes is not None), key=_votes, reverse=True)[:5]
         if not ranked or ranked[0].tag in ("html", "body"):
-            return self._blocks[:1]
+            return [self._declared()]
         best = _around_several(ranked)
         best = _higher(best)
         around = best.around
@@ -320,6 +331,13 @@ class _Reading:
         needed = max(LEAST_SIBLING, SIBLING * _votes(best))
         beside = [each for each in self._blocks if each.around is around and each.tag != "a"]
         return [each for each in beside if each is best or _goes_with(each, best, needed, self._said)]
+
+    def _declared(self) -> _Block:
+        """The largest part that calls itself the main one; the page, if there is none that has enough."""
+        page = self._blocks[0]
+        found = [each for each in self._blocks[1:] if _is_main(each.tag, each.raw)]
+        best = max(found, key=lambda each: each.size, default=page)
+        return best if best.size > LEAST_DECLARED * page.size else page
 
     def _said(self, block: _Block) -> str:
         return "".join(event for event in self._events[block.start : block.end] if isinstance(event, str))
@@ -463,6 +481,14 @@ def _is_gone(block: _Block) -> bool:
             return True
         around = around.around
     return False
+
+
+def _is_main(tag: str, raw: str) -> bool:
+    if tag in ("main", "article"):
+        return True
+    found = attributes(raw) if raw and tag != "a" else {}
+    called = f"{found.get('id', '')} {found.get('class', '')}".split()
+    return found.get("role") == "main" or any(each.translate(LOWER) in _MAIN_NAMES for each in called)
 
 
 @lru_cache(maxsize=4096)  # the pages of a site have the same names

@@ -96,7 +96,7 @@ _WALLS = dict.fromkeys(BLOCKS, _FENCES) | dict.fromkeys(_PARTS[0] | _FENCES, nam
 Event = str | tuple[str, str]
 
 # As the standard does: no other letters become small ones.
-_LOWER = {ord(letter): letter.lower() for letter in ascii_uppercase}
+LOWER = {ord(letter): letter.lower() for letter in ascii_uppercase}
 # One string for each usual name, and one event for its end: looking things up by them is quicker than by copies.
 _INLINE = names(
     "a abbr b bdi bdo big button cite code data del dfn em font i iframe img input ins kbd label mark noscript object"
@@ -212,9 +212,9 @@ def parse(html: str) -> Markup:
             else:
                 events.append(plain(text) if "&" in text else text)
         if name:
-            open_(_NAMES.get(name) or name.translate(_LOWER), raw)
+            open_(_NAMES.get(name) or name.translate(LOWER), raw)
         elif closed:
-            markup.close(_NAMES.get(closed) or closed.translate(_LOWER))
+            markup.close(_NAMES.get(closed) or closed.translate(LOWER))
     markup.finish()
     return markup
 
@@ -225,7 +225,7 @@ def attributes(raw: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for name, double, single, bare in _ATTRIBUTE.findall(raw[:LONGEST_ATTRIBUTES]):
         value = double or single or bare
-        found.setdefault(name.translate(_LOWER), dereference(value) if "&" in value else value)
+        found.setdefault(name.translate(LOWER), dereference(value) if "&" in value else value)
     return found
 
 
