@@ -1,9 +1,9 @@
 """The C modules against their Python twins, on input drawn at random, always the same from one seed.
 
-    python fuzz/sanitized.py build/fuzz fuzz/twins.py {repo,scan} [--seconds 60] [--seed 1] [--first 0] [--runs N]
+    python fuzz/sanitized.py build/fuzz fuzz/twins.py {reader,repo,scan} [--seconds 60] [--seed 1] [--first 0] [--runs N]
 
 They must say the same. With hostile objects, or when there is no memory, the C may only refuse. Before each run its
-number is written to `crash-repo` or `crash-scan` in the current folder, which is deleted if nothing broke.
+number is written to `crash-` and the target in the current folder, which is deleted if nothing broke.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from typing import Any
 from sanderling.events.analysis import _scan, scan_python
 from sanderling.formats import _repo, repo_python
 from sanderling.formats.parsed import Limits, RepoError
+from sanderling.pages import _reader, reader_python
 
 testcapi: Any
 try:  # of CPython's own tests; not every installation has them
@@ -257,9 +258,73 @@ def scan_run(rng: Random, _: Sequence[bytes]) -> None:
         spoil(rng, words, tree)
 
 
-# --- Both -----------------------------------------------------------------------------------------------------------
+# --- The reader of pages --------------------------------------------------------------------------------------------
 
-RUNS: dict[str, Callable[[Random, Sequence[bytes]], None]] = {"repo": repo_run, "scan": scan_run}
+TAGS = tuple(
+    "a abbr article aside b base blockquote body br button caption cite code col colgroup dd del div dl dt em figure"
+    " footer form h1 h2 h3 head header hr html i iframe img kbd li link main menu meta nav noscript object ol option p"
+    " pre rp rt ruby s script section select span strong style svg table tbody td template textarea th thead title tr tt"
+    " ul video x-Odd é xmp".split()
+)
+VALUES = (
+    *("", "x", "content", "sidebar", "post-body share", "article", "comment", "#top", "/a?b=1&copy=2&amp;c", "none"),
+    *("display:none", "true", "main", "navigation", "presentation", "3", "03", "99999", "language-c++", "it's", "a b"),
+    *("&lt;", "&notit;", "&#x27;", "&#99999999999;", "nofollow", "canonical", "hid", "é&eacute;", "lang-é", "_share_"),
+)
+NAMES = tuple("class id href src rel role style hidden aria-hidden colspan start alt data-src itemprop name =".split())
+SAID = (
+    *("words, and more of them. ", " ", "\n", "*", "_a_", "`", "``x", "~~", "[x]", "<", "&amp;", "&", "&nbsp;", "é"),
+    *("1. ", "# ", "- ", "---", "|", ">", "\\", "日本、語", "x" * 90, ", " * 12, "\x1c", "\u3000", "&copy", "\r\n", "!"),
+    *("Some prose that goes on, as prose does, for long enough to be a paragraph of its own.", "<!--", "-->", "</", "<?"),
+)
+
+
+def draw_page(rng: Random) -> str:
+    """Tags that are opened, closed and crossed at random, and texts with signs between them."""
+    parts: list[str] = []
+    few = rng.sample(TAGS, rng.randrange(1, 9)) if rng.randrange(2) else TAGS
+    for _ in range(rng.randrange(400 if not rng.randrange(9) else 60)):
+        match rng.randrange(5):
+            case 0 | 1:
+                tag = rng.choice(few)
+                quote = rng.choice(("'", '"', ""))
+                said = (f" {rng.choice(NAMES)}={quote}{rng.choice(VALUES)}{quote}" for _ in range(rng.randrange(3)))
+                parts.append(f"<{tag.upper() if not rng.randrange(9) else tag}{''.join(said)}{rng.choice(('>', '/>', ''))}")
+            case 2:
+                parts.append(f"</{rng.choice(few)}>")
+            case _:
+                parts.append(rng.choice(SAID))
+    return "".join(parts)
+
+
+def resolver(heads: reader_python.Heads) -> reader_python.Absolute:
+    """Some links lead nowhere."""
+    start = f"http://e.example/{len(heads)}/"
+    return lambda href: start + href if href and href[0] != "j" else None
+
+
+def failing(_: object) -> Callable[[str], str]:
+    """What makes a URL of a link fails."""
+    return lambda href: str(1 // (len(href) % 2))
+
+
+def reader_run(rng: Random, _: Sequence[bytes]) -> None:
+    """A page that nobody wrote."""
+    html = draw_page(rng)
+    expect("read", tuple(_reader.read(html, resolver)), tuple(reader_python.read(html, resolver)))
+    if not rng.randrange(8):
+        for arguments in ((None, resolver), (html, None), (html,), ("\ud800", resolver), (html, lambda heads: len)):
+            refused(_reader.read, *arguments)
+        try:
+            _reader.read(html, failing)
+        except ZeroDivisionError:
+            pass
+        starved(rng, _reader.read, html, resolver)
+
+
+# --- All -----------------------------------------------------------------------------------------------------------
+
+RUNS: dict[str, Callable[[Random, Sequence[bytes]], None]] = {"reader": reader_run, "repo": repo_run, "scan": scan_run}
 
 
 def run(target: str, seed: int, number: int, cars: Sequence[bytes]) -> None:
@@ -295,7 +360,7 @@ def main() -> None:
         runs = run_until(time.monotonic() + options.seconds, options, cars, note)
     path.unlink()
     memory = "" if testcapi else ", with all the memory it wants: there is no _testcapi"
-    module = {"repo": _repo, "scan": _scan}[options.target]
+    module = {"reader": _reader, "repo": _repo, "scan": _scan}[options.target]
     print(f"{runs} runs of {module.__file__} and its twin, nothing broke{memory}")
 
 

@@ -8,7 +8,6 @@
  */
 #include "_reader.h"
 
-#include <stdlib.h>
 
 #define LONGEST_TITLE 500
 
@@ -148,7 +147,7 @@ read_parsed(const Page *page, PyObject *resolver)
         (text = render(page, &parts, absolute)) != NULL) {
         all = PyTuple_Pack(5, text, title, heads, links, page->cut ? Py_True : Py_False);
     }
-    free(parts.ranges);
+    PyMem_RawFree(parts.ranges);
     Py_XDECREF(heads);
     Py_XDECREF(links);
     Py_XDECREF(title);

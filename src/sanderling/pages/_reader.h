@@ -6,6 +6,7 @@
 #include <Python.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEEPEST 128          /* as in markup.py */

@@ -1,7 +1,6 @@
 /* Which part of a page is its main text: content.py again, in C. That is the reference, and says why. */
 #include "_reader.h"
 
-#include <stdlib.h>
 
 #define ENOUGH 500
 #define LEAST_SHARE 0.5
@@ -818,7 +817,7 @@ read_by(Reading *reading, Ranges *kept)
         done = more >= 0;
         size += more;
     }
-    free(parts.ranges);
+    PyMem_RawFree(parts.ranges);
     return done ? size : -1;
 }
 
@@ -855,7 +854,7 @@ find_hidden(const Page *page, Ranges *hidden)
 static Py_ssize_t *
 sum_sizes(const Page *page)
 {
-    Py_ssize_t *sizes = malloc(((size_t)page->count + 1) * sizeof(Py_ssize_t));
+    Py_ssize_t *sizes = PyMem_RawMalloc(((size_t)page->count + 1) * sizeof(Py_ssize_t));
     if (sizes != NULL) {
         sizes[0] = 0;
         for (Py_ssize_t at = 0; at < page->count; at++) {
@@ -880,8 +879,8 @@ readable(const Page *page, Ranges *found)
         read[each] = read_by(&reading, &kept[each]);
         done = read[each] >= 0;
         most = read[each] > most ? read[each] : most;
-        free(reading.blocks);
-        free(reading.cuts.ranges);
+        PyMem_RawFree(reading.blocks);
+        PyMem_RawFree(reading.cuts.ranges);
         buffer_free(&reading.one);
         buffer_free(&reading.other);
     }
@@ -896,10 +895,10 @@ readable(const Page *page, Ranges *found)
         done = add_range(found, 0, page->count - 1);
     }
     for (int each = 0; each < 4; each++) {
-        free(kept[each].ranges);
+        PyMem_RawFree(kept[each].ranges);
     }
-    free(sizes);
-    free(hidden.ranges);
+    PyMem_RawFree(sizes);
+    PyMem_RawFree(hidden.ranges);
     if (!done && !PyErr_Occurred()) {
         PyErr_NoMemory();
     }

@@ -3,7 +3,6 @@
  * A line is made of pieces, of which only the last ones ever change: they lie one behind the other in `line`. */
 #include "_reader.h"
 
-#include <stdlib.h>
 
 #define DEEPEST_BOX 16
 #define WIDEST 50
@@ -1441,16 +1440,16 @@ writer_free(Writer *writer)
     for (int each = 0; each < DEEPEST; each++) {
         buffer_free(&writer->tables[each].caption);
         buffer_free(&writer->tables[each].texts);
-        free(writer->tables[each].cells);
+        PyMem_RawFree(writer->tables[each].cells);
     }
-    free(writer->pieces);
-    free(writer);
+    PyMem_RawFree(writer->pieces);
+    PyMem_RawFree(writer);
 }
 
 PyObject *
 render(const Page *page, const Ranges *parts, PyObject *absolute)
 {
-    Writer *writer = calloc(1, sizeof(Writer));
+    Writer *writer = PyMem_RawCalloc(1, sizeof(Writer));
     if (writer == NULL) {
         return PyErr_NoMemory();
     }

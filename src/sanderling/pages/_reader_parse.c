@@ -2,7 +2,6 @@
  * there is no tree; the tests run both against each other. Everything is linear in the page. */
 #include "_reader.h"
 
-#include <stdlib.h>
 
 /* --- growing memory --------------------------------------------------------------------------------------------- */
 
@@ -16,7 +15,7 @@ grow(void **array, Py_ssize_t n, Py_ssize_t *room, size_t size)
     if (wanted > PY_SSIZE_T_MAX / (Py_ssize_t)size) {
         return 0;
     }
-    void *larger = realloc(*array, (size_t)wanted * size);
+    void *larger = PyMem_RawRealloc(*array, (size_t)wanted * size);
     if (larger == NULL) {
         return 0;
     }
@@ -40,7 +39,7 @@ buffer_add(Buffer *to, const char *p, Py_ssize_t n)
             }
             wanted *= 2;
         }
-        char *larger = realloc(to->p, (size_t)wanted);
+        char *larger = PyMem_RawRealloc(to->p, (size_t)wanted);
         if (larger == NULL) {
             to->failed = true;
             return;
@@ -67,15 +66,15 @@ buffer_text(Buffer *to, const char *text)
 void
 buffer_free(Buffer *buffer)
 {
-    free(buffer->p);
+    PyMem_RawFree(buffer->p);
     *buffer = (Buffer){0};
 }
 
 void
 page_free(Page *page)
 {
-    free(page->events);
-    free(page->veiled);
+    PyMem_RawFree(page->events);
+    PyMem_RawFree(page->veiled);
     buffer_free(&page->texts);
     page->events = NULL;
     page->veiled = NULL;
@@ -305,7 +304,7 @@ static int
 more_names(Parser *parser)
 {
     Py_ssize_t room = parser->name_room ? parser->name_room * 2 : 64;
-    Name *names = calloc((size_t)room, sizeof(Name));
+    Name *names = PyMem_RawCalloc((size_t)room, sizeof(Name));
     if (names == NULL) {
         return 0;
     }
@@ -314,7 +313,7 @@ more_names(Parser *parser)
             *name_place(names, room, parser->names[at].name) = parser->names[at];
         }
     }
-    free(parser->names);
+    PyMem_RawFree(parser->names);
     parser->names = names;
     parser->name_room = room;
     return 1;
@@ -593,7 +592,7 @@ add_text(Parser *parser, Slice text)
         return 1;
     }
     bool blank = is_blank(text);
-    if (blank && !parser->open_ours[PRE]) {
+    if (blank && (!parser->open_ours[PRE] || slice_is(text, " "))) {
         event.space = true;
     } else if (!blank && memchr(text.p, '&', (size_t)text.n) != NULL) {
         event.own = true;
@@ -912,7 +911,7 @@ parse_page(Page *page)
 {
     Parser parser = {.page = page};
     int done = parse_all(&parser);
-    free(parser.names);
+    PyMem_RawFree(parser.names);
     if (!done && !PyErr_Occurred()) {
         PyErr_NoMemory();
     }

@@ -68,11 +68,8 @@ def found_links(said: Iterable[tuple[str, str, str]], links: Links) -> tuple[str
     """Every link of a page (tag, address and rel) that it does not ask us to leave alone, once, in order."""
     found: dict[str, None] = {}
     for tag, href, rel in said:
-        if rel:
-            rel = rel.lower()
-            if "nofollow" in rel or (tag == "link" and _LED_TO.isdisjoint(rel.split())):
-                continue
-        elif tag == "link":
+        said_of_it = rel.lower()
+        if "nofollow" in said_of_it or (tag == "link" and _LED_TO.isdisjoint(said_of_it.split())):
             continue
         if url := links.absolute(href):
             found[url] = None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sanderling.pages.content import readable
 from sanderling.pages.markdown import render
-from sanderling.pages.markup import Markup, attributes, parse
+from sanderling.pages.markup import Markup, parse
 
 HEADS = ("html", "base", "meta", "link")
 LEADS = {"a": "href", "area": "href", "link": "href", "iframe": "src", "frame": "src"}
@@ -45,8 +45,7 @@ def _title(markup: Markup) -> str:
 def _links(markup: Markup) -> list[tuple[str, str, str]]:
     found = []
     for at in markup.outside("template", LEADS):
-        tag, raw = markup.events[at]
-        said = attributes(raw)
+        tag, said = markup.events[at][0], markup.attributes(at)
         if href := said.get(LEADS[tag]):
             found.append((tag, href, said.get("rel", "")))
     return found

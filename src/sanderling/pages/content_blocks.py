@@ -1,0 +1,178 @@
+"""The blocks of a page with their sums: how much text, how much of it in links, how many commas, lists, images.
+
+Furniture is cut while they are summed: what is hidden, and by strict rules what its tag or name gives away.
+"""
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+
+from sanderling.pages.block_names import is_unlikely
+from sanderling.pages.markup import BLOCKS, HEADINGS, Event, Markup, attributes, names
+
+MOST_FURNITURE = 0.35  # of the text of a page: what has more is no furniture, whatever it is called
+INSIDE_PAGE = 0.3  # how much of a link to the page itself counts as a link
+LISTS = names("ul ol")
+
+_FURNITURE = names("nav menu aside")
+_EDGES = names("header footer")  # of the page, if they are not those of a part of it
+_PARTS = names("article main section")
+_NODES = BLOCKS | names("layout a img code")
+_KEPT_NAMES = names("html body main article a")
+_COMMA = re.compile("[,\u060c\u2e32\u2e34\u2e41\u3001\ufe10\ufe50\uff0c]")
+
+Range = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Block:
+    """An element with the sums of all that is inside of it, without what was cut."""
+
+    tag: str
+    raw: str
+    start: int
+    end: int
+    around: "Block | None"
+    size: int = 0  # characters
+    linked: float = 0  # of those, inside links
+    commas: int = 0
+    paragraphs: int = 0
+    images: int = 0
+    items: int = 0
+    listed: int = 0  # characters in lists
+    headed: int = 0  # characters in headings
+    direct: int = 0  # characters that are in no block inside of it
+    direct_commas: int = 0
+    children: int = 0  # elements right inside of it, but for links
+    holds_blocks: bool = False
+    votes: float | None = None
+    is_cut: bool = False
+    is_data: bool = False  # a table that shows data
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was cut, or something around it was."""
+        around: Block | None = self
+        while around is not None and not around.is_cut:
+            around = around.around
+        return around is not None
+
+    @property
+    def density(self) -> float:
+        """Which share of its text is links."""
+        return self.linked / self.size if self.size else 0.0
+
+    def add(self, inner: "Block", times: int = 1) -> None:
+        """Add the sums of a block inside of it, or take them away."""
+        self.size += times * inner.size
+        self.linked += times * inner.linked
+        self.commas += times * inner.commas
+        self.paragraphs += times * (inner.paragraphs + (inner.tag == "p"))
+        self.images += times * inner.images
+        self.items += times * (inner.items + (inner.tag == "li"))
+        self.headed += times * (inner.size if inner.tag in HEADINGS else inner.headed)
+        self.listed += times * (inner.size if inner.tag in LISTS else inner.listed)
+
+
+class Blocks:
+    """The blocks of a page, and what is cut from it, in the order of their starts."""
+
+    def __init__(self, markup: Markup, hidden: list[Range], sizes: list[int], *, strict: bool) -> None:
+        self.cuts: list[Range] = []
+        self._events = markup.events
+        self._ends = markup.ends
+        self._sizes = sizes
+        self._strict = strict
+        self._inside = Block("html", "", 0, len(markup.events) - 1, None)
+        self.all = [self._inside]
+        self._fence = self._part = -1  # where what is around us ends: a table or code, and a part of the page
+        self._measure(hidden)
+
+    def _measure(self, hidden_parts: list[Range]) -> None:
+        events, count = self._events, len(self._events)
+        hidden = iter(hidden_parts)
+        skip = next(hidden, (count, 0))
+        at = 0
+        while at < count:
+            while skip[0] < at:
+                skip = next(hidden, (count, 0))
+            if at == skip[0]:
+                self.cuts.append(skip)
+                at = skip[1]
+            elif isinstance(event := events[at], str):
+                self._say(event)
+            elif event[0][0] != "/":
+                at = self._open(at, *event) if event[0] in _NODES else at
+            elif self._inside.end == at:
+                self._close(self._inside)
+                self._inside = self._inside.around or self.all[0]
+            at += 1
+
+    def _say(self, text: str) -> None:
+        if text != " ":
+            inside, size = self._inside, len(text)
+            commas = len(_COMMA.findall(text)) if size > 10 else 0
+            inside.size += size
+            inside.direct += size
+            inside.commas += commas
+            inside.direct_commas += commas
+
+    def _open(self, at: int, tag: str, raw: str) -> int:
+        """Begin a block, or cut it as furniture; the last event that needs no more looking at."""
+        end = self._ends[at]
+        size = self._sizes[end] - self._sizes[at]
+        if self._strict and size <= MOST_FURNITURE * self._sizes[-1] and self._is_furniture(at, tag, raw):
+            self.cuts.append((at, end))
+            return end
+        if tag == "img":
+            self._inside.images += 1
+        elif end > at:
+            self._inside.children += tag != "a"
+            self._inside = Block(tag, raw, at, end, self._inside)
+            self.all.append(self._inside)
+            if tag in ("table", "layout", "code"):
+                self._fence = max(self._fence, end)
+            elif tag in _PARTS:
+                self._part = max(self._part, end)
+        return at
+
+    def _close(self, block: Block) -> None:
+        around = block.around
+        if around is None:
+            return
+        if block.tag == "a":
+            href = attributes(block.raw).get("href", "")
+            block.linked = block.size * (INSIDE_PAGE if href[:1] == "#" else 1)
+        around.add(block)
+        if block.tag in BLOCKS or block.tag == "layout":
+            around.holds_blocks = True
+        else:
+            around.direct += block.direct
+            around.direct_commas += block.direct_commas
+            around.holds_blocks = around.holds_blocks or block.holds_blocks
+
+    def _is_furniture(self, at: int, tag: str, raw: str) -> bool:
+        if tag in _FURNITURE or (tag in _EDGES and at >= self._part):
+            return True
+        return bool(raw) and tag not in _KEPT_NAMES and is_unlikely(raw, fenced=at < self._fence)
+
+    def cut(self, block: Block) -> None:
+        """Cut a block, and its sums from those around it."""
+        block.is_cut = True
+        self.cuts.append((block.start, block.end))
+        around = block.around
+        while around is not None:
+            around.add(block, -1)
+            around = around.around
+
+    def kept(self, part: Block) -> list[Event]:
+        """The events of a block without what was cut inside of it."""
+        kept: list[Event] = []
+        at = part.start
+        for start, end in self.cuts[bisect_left(self.cuts, (at, 0)) :]:
+            if start > part.end:
+                break
+            if start >= at:
+                kept += self._events[at:start]
+                at = end + 1
+        return kept + self._events[at : part.end + 1]
