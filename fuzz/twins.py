@@ -274,8 +274,30 @@ VALUES = (
 NAMES = tuple("class id href src rel role style hidden aria-hidden colspan start alt data-src itemprop name =".split())
 SAID = (
     *("words, and more of them. ", " ", "\n", "*", "_a_", "`", "``x", "~~", "[x]", "<", "&amp;", "&", "&nbsp;", "é"),
-    *("1. ", "# ", "- ", "---", "|", ">", "\\", "日本、語", "x" * 90, ", " * 12, "\x1c", "\u3000", "&copy", "\r\n", "!"),
-    *("Some prose that goes on, as prose does, for long enough to be a paragraph of its own.", "<!--", "-->", "</", "<?"),
+    *(
+        "1. ",
+        "# ",
+        "- ",
+        "---",
+        "|",
+        ">",
+        "\\",
+        "日本、語",
+        "x" * 90,
+        ", " * 12,
+        "\x1c",
+        "\u3000",
+        "&copy",
+        "\r\n",
+        "!",
+    ),
+    *(
+        "Some prose that goes on, as prose does, for long enough to be a paragraph of its own.",
+        "<!--",
+        "-->",
+        "</",
+        "<?",
+    ),
 )
 
 
@@ -289,7 +311,9 @@ def draw_page(rng: Random) -> str:
                 tag = rng.choice(few)
                 quote = rng.choice(("'", '"', ""))
                 said = (f" {rng.choice(NAMES)}={quote}{rng.choice(VALUES)}{quote}" for _ in range(rng.randrange(3)))
-                parts.append(f"<{tag.upper() if not rng.randrange(9) else tag}{''.join(said)}{rng.choice(('>', '/>', ''))}")
+                parts.append(
+                    f"<{tag.upper() if not rng.randrange(9) else tag}{''.join(said)}{rng.choice(('>', '/>', ''))}"
+                )
             case 2:
                 parts.append(f"</{rng.choice(few)}>")
             case _:

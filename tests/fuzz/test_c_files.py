@@ -58,7 +58,11 @@ def test_every_file_is_in_lint_c() -> None:
 
 
 def test_all_that_does_not_need_python_is_fuzzed_without_it() -> None:
-    without = {path for path in c_files(ROOT) if path.startswith("fuzz/") or ("_repo" in path and "Python.h" not in (ROOT / path).read_text())}
+    without = {
+        path
+        for path in c_files(ROOT)
+        if path.startswith("fuzz/") or ("_repo" in path and "Python.h" not in (ROOT / path).read_text())
+    }
 
     assert in_recipe(ROOT, "fuzz-parser") == without
 

@@ -20,6 +20,7 @@ from sanderling.formats import parsed
 from sanderling.formats.parsed import Limits, RepoError
 
 _repo = pytest.importorskip("sanderling.formats._repo", reason="the C part was not built")
+_reader = pytest.importorskip("sanderling.pages._reader", reason="the C part was not built")
 _scan = pytest.importorskip("sanderling.events.analysis._scan", reason="the C part was not built")
 
 CALLS = 100_000
@@ -40,6 +41,7 @@ BROKEN = {"a": (SAID, {"b": None}), "b": ((0, "1", 0.0), {}), "c": ((), {}), "d"
 WORDS = ["a", "b", "x", "a", "c", "d", "no", "a", "!", "no"]
 ASKING = frozenset("a")
 TEXT = "Không tốt, a b 'c' 日 😍😍😍 www.a.b"
+PAGE = "<title>t</title><p><a href=x class='&notit;'>A &copy link</a><pre>code</pre><table><tr><td>1</table>é, 日"
 PLACES = [(3, 5), (10, 12)]
 
 
@@ -68,6 +70,12 @@ CASES: list[Case] = [
     (_repo.float_text, (0.1,), None),
     (_repo.float_text, (float("inf"),), ValueError),
     (_repo.float_text, ("a",), TypeError),
+    (_reader.read, (PAGE, lambda _: str.upper), None),
+    (_reader.read, (PAGE, lambda _: len), None),
+    (_reader.read, (PAGE, lambda _: int), ValueError),
+    (_reader.read, (PAGE, len), TypeError),
+    (_reader.read, (b"", len), TypeError),
+    (_reader.read, ("\ud800", len), UnicodeEncodeError),
     (_scan.words_of, (TEXT,), None),
     (_scan.words_of, (b"a",), TypeError),
     (_scan.plain_words, ("Đẹp, a b.",), None),

@@ -22,13 +22,18 @@
 #define RANKED 5
 
 typedef struct {
+    Py_ssize_t size, listed, headed, commas, paragraphs, images, items;
+    double linked;
+} Sums;
+
+typedef struct {
     int tag;
     Slice raw;
     Py_ssize_t start, end, around; /* -1 for the page */
-    Py_ssize_t size, listed, headed, direct;
-    Py_ssize_t commas, direct_commas, paragraphs, images, items, children;
-    double linked, votes;
-    bool holds_blocks, has_votes, is_cut, is_data;
+    Sums in, lost; /* of what is inside, and of what was cut there */
+    Py_ssize_t direct, direct_commas, children;
+    double votes;
+    bool holds_blocks, has_votes, is_cut, is_aside, is_data, in_figure, in_code, has_lost;
 } Block;
 
 typedef struct {
@@ -235,7 +240,7 @@ commas_in(Slice text)
 static double
 density(const Block *block)
 {
-    return block->size ? block->linked / (double)block->size : 0.0;
+    return block->in.size ? block->in.linked / (double)block->in.size : 0.0;
 }
 
 static bool
@@ -251,6 +256,29 @@ traits(const Block *block)
 }
 
 static void
+add_sums(Sums *to, const Sums *more, int times)
+{
+    to->size += times * more->size;
+    to->linked += times * more->linked;
+    to->commas += times * more->commas;
+    to->paragraphs += times * more->paragraphs;
+    to->images += times * more->images;
+    to->items += times * more->items;
+    to->headed += times * more->headed;
+    to->listed += times * more->listed;
+}
+
+static void
+add_inner(Sums *to, const Block *block)
+{
+    add_sums(to, &block->in, 1);
+    to->paragraphs += block->tag == P;
+    to->items += block->tag == LI;
+    to->headed += traits(block) & HEADING ? block->in.size - block->in.headed : 0;
+    to->listed += is_list(block->tag) ? block->in.size - block->in.listed : 0;
+}
+
+static void
 close_block(Reading *reading, Block *block)
 {
     if (block->around < 0) {
@@ -259,16 +287,9 @@ close_block(Reading *reading, Block *block)
     Block *around = &reading->blocks[block->around];
     if (block->tag == A) {
         Slice href = value_of(reading, block->raw, "href", &reading->one);
-        block->linked = (double)block->size * (href.n && href.p[0] == '#' ? INSIDE_PAGE : 1.0);
+        block->in.linked = (double)block->in.size * (href.n && href.p[0] == '#' ? INSIDE_PAGE : 1.0);
     }
-    around->paragraphs += block->paragraphs + (block->tag == P);
-    around->items += block->items + (block->tag == LI);
-    around->headed += traits(block) & HEADING ? block->size : block->headed;
-    around->listed += is_list(block->tag) ? block->size : block->listed;
-    around->images += block->images;
-    around->size += block->size;
-    around->linked += block->linked;
-    around->commas += block->commas;
+    add_inner(&around->in, block);
     if (traits(block) & BLOCK) {
         around->holds_blocks = true;
     } else {
@@ -333,9 +354,9 @@ measure(Reading *reading)
                 Slice text = event_text(page, event);
                 Py_ssize_t size = reading->sizes[at + 1] - reading->sizes[at];
                 Py_ssize_t commas = size > 10 ? commas_in(text) : 0;
-                block->size += size;
+                block->in.size += size;
                 block->direct += size;
-                block->commas += commas;
+                block->in.commas += commas;
                 block->direct_commas += commas;
             }
         } else if (event->closes) {
@@ -351,7 +372,7 @@ measure(Reading *reading)
                 }
                 at = event->end;
             } else if (event->tag == IMG) {
-                block->images++;
+                block->in.images++;
             } else if (event->end > at) {
                 block->children += event->tag != A;
                 Slice raw = event_attributes(page, event);
@@ -416,7 +437,7 @@ vote(Reading *reading)
     for (Py_ssize_t at = 0; at < reading->count; at++) {
         Block *block = &reading->blocks[at];
         if (traits(block) & VOTES || (block->tag == DIV && !block->holds_blocks)) {
-            cast(reading, block->around, block->size, block->commas);
+            cast(reading, block->around, block->in.size, block->in.commas);
         } else if (traits(block) & HOLDS && block->holds_blocks) {
             cast(reading, at, block->direct, block->direct_commas);
         }
@@ -506,13 +527,13 @@ goes_with(const Reading *reading, const Block *block, const Block *best, double 
     if (block->has_votes && block->votes + (alike ? SIBLING * best->votes : 0) >= needed) {
         return true;
     }
-    if (block->tag != P || !block->size) {
+    if (block->tag != P || !block->in.size) {
         return false;
     }
-    if (block->size > LONG_PARAGRAPH) {
+    if (block->in.size > LONG_PARAGRAPH) {
         return density(block) < FEW_LINKS;
     }
-    return block->linked <= 0 && ends_sentence(reading->page, block);
+    return block->in.linked <= 0 && ends_sentence(reading->page, block);
 }
 
 static const char *const MAIN_NAMES[] = {
@@ -563,12 +584,12 @@ declared(Reading *reading)
 {
     Py_ssize_t best = 0, most = -1;
     for (Py_ssize_t at = 1; at < reading->count; at++) {
-        if (reading->blocks[at].size > most && is_main(reading, &reading->blocks[at])) {
+        if (reading->blocks[at].in.size > most && is_main(reading, &reading->blocks[at])) {
             best = at;
-            most = reading->blocks[at].size;
+            most = reading->blocks[at].in.size;
         }
     }
-    return (double)most > LEAST_DECLARED * (double)reading->blocks[0].size ? best : 0;
+    return (double)most > LEAST_DECLARED * (double)reading->blocks[0].in.size ? best : 0;
 }
 
 /* The blocks that have the main text, in `parts`. */
@@ -618,35 +639,6 @@ choose(Reading *reading, Ranges *parts)
 /* --- cleaning --------------------------------------------------------------------------------------------------- */
 
 static bool
-is_gone(const Reading *reading, Py_ssize_t at)
-{
-    for (; at >= 0; at = reading->blocks[at].around) {
-        if (reading->blocks[at].is_cut) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int
-cut(Reading *reading, Block *block)
-{
-    block->is_cut = true;
-    for (Py_ssize_t at = block->around; at >= 0; at = reading->blocks[at].around) {
-        Block *around = &reading->blocks[at];
-        around->size -= block->size;
-        around->linked -= block->linked;
-        around->commas -= block->commas;
-        around->paragraphs -= block->paragraphs + (block->tag == P);
-        around->images -= block->images;
-        around->items -= block->items + (block->tag == LI);
-        around->headed -= traits(block) & HEADING ? block->size : block->headed;
-        around->listed -= is_list(block->tag) ? block->size : block->listed;
-    }
-    return add_range(&reading->cuts, block->start, block->end);
-}
-
-static bool
 is_aside(Reading *reading, const Block *block)
 {
     if (block->tag == FOOTER || block->tag == ASIDE) {
@@ -655,7 +647,7 @@ is_aside(Reading *reading, const Block *block)
     if ((block->tag == H1 || block->tag == H2) && weight(reading, block) < 0) {
         return true;
     }
-    return block->raw.n && block->size < SHARED &&
+    return block->raw.n && block->in.size < SHARED &&
            (is_sharing(value_of(reading, block->raw, "class", &reading->one)) ||
             is_sharing(value_of(reading, block->raw, "id", &reading->one)));
 }
@@ -688,73 +680,105 @@ shows_data(Reading *reading, const Block *table)
     return rows > 1 && columns > 1 && (rows >= 10 || columns > 4 || rows * columns > 10);
 }
 
-/* Whether it is a box of links, pictures or controls. `data` says whether a table of data is inside. */
 static bool
-is_box(Reading *reading, Py_ssize_t at, bool data)
+is_box_of_pictures(const Block *block)
 {
-    const Block *block = &reading->blocks[at];
-    bool in_figure = false;
-    for (Py_ssize_t around = at; around >= 0; around = reading->blocks[around].around) {
-        const Block *each = &reading->blocks[around];
-        if (each->is_data || each->tag == CODE || each->tag == PRE) {
-            return false;
-        }
-        in_figure = in_figure || each->tag == FIGURE;
+    const Sums *in = &block->in;
+    if (!in->size && !in->images) {
+        return true;
     }
-    if (data) {
+    return !block->in_figure && in->images > 1 && (double)in->paragraphs < (double)in->images / 2;
+}
+
+/* Whether it is a box of links, pictures or controls. `holds_data` says whether a table of data is inside. */
+static bool
+is_box(Reading *reading, const Block *block, bool holds_data)
+{
+    const Sums *in = &block->in;
+    if (holds_data || block->in_code) {
         return false;
     }
     int worth = weight(reading, block);
-    if (worth < 0) {
+    if (worth < 0 || in->commas >= MANY_COMMAS) {
+        return worth < 0;
+    }
+    if (is_list(block->tag) || ((double)in->listed > 0.9 * (double)in->size && in->size)) {
+        return is_box_of_pictures(block) || (is_list(block->tag) && density(block) > CROWDED_LIST && in->items > 2);
+    }
+    if (is_box_of_pictures(block) || in->items - 100 > in->paragraphs) {
         return true;
     }
-    if (block->commas >= MANY_COMMAS) {
-        return false;
-    }
-    Py_ssize_t size = block->size;
-    if (!size && !block->images) {
-        return true;
-    }
-    if (!in_figure && block->images > 1 && (double)block->paragraphs < (double)block->images / 2) {
-        return true;
-    }
-    if (is_list(block->tag) || (double)block->listed > 0.9 * (double)size) {
-        return is_list(block->tag) && density(block) > CROWDED_LIST && block->items > 2;
-    }
-    if (block->items - 100 > block->paragraphs) {
-        return true;
-    }
-    if (!in_figure && size < SHORTEST_VOTER && density(block) > 0 && (double)block->headed < 0.9 * (double)size) {
-        return block->images == 0 || block->images > 2;
+    if (!block->in_figure && in->size < SHORTEST_VOTER && density(block) > 0 &&
+        (double)in->headed < 0.9 * (double)in->size) {
+        return in->images == 0 || in->images > 2;
     }
     return density(block) > (worth < NAME_WORTH ? CROWDED : CROWDED_WELL_NAMED);
 }
 
+static void
+inherit(Block *block, const Block *around)
+{
+    block->in_figure = block->in_figure || around->in_figure || around->tag == FIGURE;
+    block->in_code = block->in_code || around->in_code || around->is_data || around->tag == CODE || around->tag == PRE;
+}
+
+/* From the inside out: what was cut is no part of the sums around it, and boxes are judged by what remains. */
+static int
+sum_and_cut(Reading *reading, Py_ssize_t part, Py_ssize_t behind)
+{
+    Py_ssize_t data = reading->page->count; /* where the nearest table of data behind opens */
+    for (Py_ssize_t at = behind - 1; at > part; at--) {
+        Block *block = &reading->blocks[at], *around = &reading->blocks[block->around];
+        if (block->is_cut && !block->is_aside) {
+            continue;
+        }
+        if (block->has_lost) {
+            add_sums(&block->in, &block->lost, -1);
+        }
+        if (traits(block) & BOX && !block->is_cut && is_box(reading, block, data <= block->end)) {
+            block->is_cut = true;
+            if (!add_range(&reading->cuts, block->start, block->end)) {
+                return 0;
+            }
+        }
+        if (block->has_lost) {
+            add_sums(&around->lost, &block->lost, 1);
+        }
+        if (block->is_cut) {
+            add_inner(&around->lost, block);
+        }
+        around->has_lost = around->has_lost || block->has_lost || block->is_cut;
+        if (block->is_data) {
+            data = block->start;
+        }
+    }
+    return !reading->failed;
+}
+
+/* Cut what does not belong to the main text from inside a part of it: asides, and boxes, the inner ones first. */
 static int
 clean(Reading *reading, Py_ssize_t part)
 {
     Block *blocks = reading->blocks;
-    Py_ssize_t behind = part + 1;
-    while (behind < reading->count && blocks[behind].start <= blocks[part].end) {
-        Block *block = &blocks[behind++];
+    Py_ssize_t behind = part + 1, gone = -1; /* where the last aside ends */
+    for (Py_ssize_t around = part; around >= 0; around = blocks[around].around) {
+        inherit(&blocks[part], &blocks[around]);
+    }
+    for (; behind < reading->count && blocks[behind].start <= blocks[part].end; behind++) {
+        Block *block = &blocks[behind];
         block->is_data = block->tag == TABLE && shows_data(reading, block);
-    }
-    for (Py_ssize_t at = part + 1; at < behind; at++) {
-        if (!is_gone(reading, at) && is_aside(reading, &blocks[at]) && !cut(reading, &blocks[at])) {
-            return 0;
+        inherit(block, block);
+        inherit(block, &blocks[block->around]);
+        block->is_cut = block->start <= gone;
+        if (!block->is_cut && is_aside(reading, block)) {
+            block->is_cut = block->is_aside = true;
+            gone = block->end;
+            if (!add_range(&reading->cuts, block->start, block->end)) {
+                return 0;
+            }
         }
     }
-    Py_ssize_t data = -1; /* where the nearest table of data behind opens */
-    for (Py_ssize_t at = behind - 1; at > part && reading->rules.by_links; at--) {
-        if (traits(&blocks[at]) & BOX && !is_gone(reading, at) && is_box(reading, at, data >= 0 && data <= blocks[at].end) &&
-            !cut(reading, &blocks[at])) {
-            return 0;
-        }
-        if (blocks[at].is_data) {
-            data = blocks[at].start;
-        }
-    }
-    return !reading->failed;
+    return reading->rules.by_links ? sum_and_cut(reading, part, behind) : !reading->failed;
 }
 
 static int

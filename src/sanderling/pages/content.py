@@ -164,21 +164,40 @@ class _Reading:
         return "".join(event for event in self._events[block.start : block.end] if isinstance(event, str))
 
     def _clean(self, part: Block) -> None:
-        """Cut what does not belong to the main text from inside a part of it."""
+        """Cut what is inside a part of the main text and does not belong to it: asides, and boxes, the inner first."""
+        around: Block | None = part
+        while around is not None:
+            _inherit(part, around)
+            around = around.around
         inside = [each for each in self._blocks.all[1:] if part.start <= each.start <= part.end and each is not part]
+        asides: set[int] = set()
+        gone = -1  # where the last of them ends
         for block in inside:
-            if block.tag == "table":
-                block.is_data = self._is_data(block)
-        for block in inside:
-            if not block.is_gone and self._is_aside(block):
-                self._blocks.cut(block)
+            block.is_data = block.tag == "table" and self._is_data(block)
+            _inherit(block, block)
+            _inherit(block, block.around or part)
+            block.is_cut = block.start <= gone
+            if not block.is_cut and self._is_aside(block):
+                block.is_cut = True
+                gone = block.end
+                asides.add(block.start)
+                self._blocks.cuts.append((block.start, block.end))
         if self._rules.by_links:
-            data = len(self._events)  # where the nearest table of data behind opens
-            for block in reversed(inside):
-                if block.tag in _BOXES and not block.is_gone and self._is_box(block, holds_data=data <= block.end):
-                    self._blocks.cut(block)
-                if block.is_data:
-                    data = block.start
+            self._sum_and_cut(inside, asides)
+
+    def _sum_and_cut(self, inside: list[Block], asides: set[int]) -> None:
+        """From the inside out: what was cut is no part of the sums around it, and boxes are judged by what remains."""
+        data = len(self._events)  # where the nearest table of data behind opens
+        for block in reversed(inside):
+            if block.is_cut and block.start not in asides:
+                continue
+            block.forget_cuts()
+            if block.tag in _BOXES and not block.is_cut and self._is_box(block, holds_data=data <= block.end):
+                block.is_cut = True
+                self._blocks.cuts.append((block.start, block.end))
+            block.tell_cuts()
+            if block.is_data:
+                data = block.start
 
     def _is_aside(self, block: Block) -> bool:
         if block.tag in ("footer", "aside"):
@@ -208,20 +227,19 @@ class _Reading:
 
     def _is_box(self, block: Block, *, holds_data: bool) -> bool:
         """Whether it is a box of links, pictures or controls."""
-        tags, data = _around(block)
-        if data or holds_data or not tags.isdisjoint(("code", "pre")):
+        if holds_data or block.in_code:
             return False
         weight = self._weight(block)
         if weight < 0 or block.commas >= MANY_COMMAS:
             return weight < 0
         if block.tag in LISTS or block.listed > 0.9 * block.size > 0:
-            return _is_box_of_pictures(block, tags) or (
+            return _is_box_of_pictures(block) or (
                 block.tag in LISTS and block.density > CROWDED_LIST and block.items > 2
             )
-        if _is_box_of_pictures(block, tags) or block.items - 100 > block.paragraphs:
+        if _is_box_of_pictures(block) or block.items - 100 > block.paragraphs:
             return True
         if (
-            "figure" not in tags
+            not block.in_figure
             and block.size < SHORTEST_VOTER
             and block.density > 0
             and block.headed < 0.9 * block.size
@@ -230,21 +248,16 @@ class _Reading:
         return block.density > (CROWDED if weight < NAME else CROWDED_WELL_NAMED)
 
 
-def _is_box_of_pictures(block: Block, tags: set[str]) -> bool:
+def _is_box_of_pictures(block: Block) -> bool:
     """Whether it holds nothing, or pictures with less than a paragraph for two of them, and is no figure."""
     if not block.size and not block.images:
         return True
-    return "figure" not in tags and block.images > 1 and block.paragraphs < block.images / 2
+    return not block.in_figure and block.images > 1 and block.paragraphs < block.images / 2
 
 
-def _around(block: Block) -> tuple[set[str], bool]:
-    """The tags of a block and of what is around it, and whether one of them is a table of data."""
-    tags, data = {block.tag}, block.is_data
-    while block.around is not None:
-        block = block.around
-        tags.add(block.tag)
-        data = data or block.is_data
-    return tags, data
+def _inherit(block: Block, around: Block) -> None:
+    block.in_figure = block.in_figure or around.in_figure or around.tag == "figure"
+    block.in_code = block.in_code or around.in_code or around.is_data or around.tag in ("code", "pre")
 
 
 def _votes(block: Block) -> float:

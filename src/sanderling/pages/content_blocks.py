@@ -48,30 +48,47 @@ class Block:
     votes: float | None = None
     is_cut: bool = False
     is_data: bool = False  # a table that shows data
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether it was cut, or something around it was."""
-        around: Block | None = self
-        while around is not None and not around.is_cut:
-            around = around.around
-        return around is not None
+    in_figure: bool = False
+    in_code: bool = False  # or in a table that shows data: nothing is cut there
+    lost: "Block | None" = None  # the sums of what was cut inside of it
 
     @property
     def density(self) -> float:
         """Which share of its text is links."""
         return self.linked / self.size if self.size else 0.0
 
-    def add(self, inner: "Block", times: int = 1) -> None:
-        """Add the sums of a block inside of it, or take them away."""
-        self.size += times * inner.size
-        self.linked += times * inner.linked
-        self.commas += times * inner.commas
-        self.paragraphs += times * (inner.paragraphs + (inner.tag == "p"))
-        self.images += times * inner.images
-        self.items += times * (inner.items + (inner.tag == "li"))
-        self.headed += times * (inner.size if inner.tag in HEADINGS else inner.headed)
-        self.listed += times * (inner.size if inner.tag in LISTS else inner.listed)
+    def add(self, inner: "Block") -> None:
+        """Add the sums of a block inside of it."""
+        self.add_sums(inner)
+        self.paragraphs += inner.tag == "p"
+        self.items += inner.tag == "li"
+        self.headed += inner.size - inner.headed if inner.tag in HEADINGS else 0
+        self.listed += inner.size - inner.listed if inner.tag in LISTS else 0
+
+    def add_sums(self, sums: "Block", times: int = 1) -> None:
+        """Add sums as they are, or take them away."""
+        self.size += times * sums.size
+        self.linked += times * sums.linked
+        self.commas += times * sums.commas
+        self.paragraphs += times * sums.paragraphs
+        self.images += times * sums.images
+        self.items += times * sums.items
+        self.headed += times * sums.headed
+        self.listed += times * sums.listed
+
+    def forget_cuts(self) -> None:
+        """Take what was cut inside of it from its sums."""
+        if self.lost is not None:
+            self.add_sums(self.lost, -1)
+
+    def tell_cuts(self) -> None:
+        """Note what was cut, itself or inside of it, for what is around it."""
+        if self.around is not None and (self.is_cut or self.lost is not None):
+            lost = self.around.lost = self.around.lost or Block("", "", 0, 0, None)
+            if self.lost is not None:
+                lost.add_sums(self.lost)
+            if self.is_cut:
+                lost.add(self)
 
 
 class Blocks:
@@ -155,15 +172,6 @@ class Blocks:
         if tag in _FURNITURE or (tag in _EDGES and at >= self._part):
             return True
         return bool(raw) and tag not in _KEPT_NAMES and is_unlikely(raw, fenced=at < self._fence)
-
-    def cut(self, block: Block) -> None:
-        """Cut a block, and its sums from those around it."""
-        block.is_cut = True
-        self.cuts.append((block.start, block.end))
-        around = block.around
-        while around is not None:
-            around.add(block, -1)
-            around = around.around
 
     def kept(self, part: Block) -> list[Event]:
         """The events of a block without what was cut inside of it."""
