@@ -22,7 +22,6 @@ from sanderling.events.status import EventsStatus
 from sanderling.executor import in_threads
 from sanderling.stores.analytics import (
     AnalyticsBatch,
-    AnalyticsStore,
     CommentRow,
     ErrorFilter,
     ErrorRow,
@@ -30,6 +29,7 @@ from sanderling.stores.analytics import (
     KeywordCount,
     PostFilter,
     PostPage,
+    PostReader,
     PostRow,
     PostSummary,
     Sort,
@@ -38,13 +38,13 @@ from sanderling.stores.analytics import (
     Trend,
 )
 from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.queue import Dead, DeadLetters, QueueError
 from sanderling.stores.sqlite_queue import SqliteQueue
 from sanderling.web.access import Token
 from sanderling.web.app import AppRules
 from sanderling.web.events_admin import Controlled
 from sanderling.web.events_api import Behind, events_app
-from sanderling.web.events_posts import Rows
 from sanderling.web.serve import Address, ServeRules, serving
 
 ANALYTICS, EVENTS = "/api/v1/analytics", "/api/v1/events"
@@ -317,7 +317,7 @@ class EventsHouse:
 @asynccontextmanager
 async def events_house(
     *,
-    rows: Rows | None = None,
+    rows: PostReader | None = None,
     letters: DeadLetters | None = None,
     control: Controlled | None = None,
     token: str | None = TOKEN,

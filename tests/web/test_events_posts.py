@@ -19,20 +19,20 @@ from looping import in_loop
 
 from sanderling.stores.analytics import (
     AnalyticsError,
-    AnalyticsStore,
     ErrorFilter,
     KeywordCount,
     PostFilter,
+    PostReader,
     PostRow,
     StoredError,
     Trend,
 )
-from sanderling.web.events_posts import Rows
+from sanderling.stores.analytics_store import AnalyticsStore
 
 TIMES = {"published_at", "analyzed_at", "crawled_at"}
 
 
-def what_stores_offer_is_what_the_web_asks_for(store: AnalyticsStore) -> Rows:
+def what_stores_offer_is_what_the_web_asks_for(store: AnalyticsStore) -> PostReader:
     """Never called: the type checker reads it."""
     return store
 

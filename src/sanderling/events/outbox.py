@@ -26,7 +26,7 @@ from sanderling.clock import Clock
 from sanderling.events.rows import RESULT_KEY
 from sanderling.limit.backoff import BackoffRules, delay
 from sanderling.observe import logs
-from sanderling.stores.analytics import AnalyticsError, Outbox, OutboxMessage
+from sanderling.stores.analytics import AnalyticsError, MessageOutbox, OutboxMessage
 from sanderling.stores.queue import QueueError
 from sanderling.stores.topic import Topic, unfit
 
@@ -73,7 +73,7 @@ class OutboxSender:
 
     def __init__(
         self,
-        outbox: Outbox,
+        outbox: MessageOutbox,
         topic: Topic,
         clock: Clock,
         rng: random.Random,

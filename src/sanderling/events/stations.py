@@ -19,7 +19,7 @@ from sanderling.events.analysis.analyse import Analyser
 from sanderling.events.message import Message
 from sanderling.events.modes import LiveModes
 from sanderling.executor import Executor
-from sanderling.stores.analytics import AnalyticsStore
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.objects import Objects
 from sanderling.stores.queue import Queue
 

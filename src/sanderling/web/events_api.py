@@ -10,14 +10,14 @@ from random import Random
 from aiohttp import web
 
 from sanderling.clock import Clock
-from sanderling.stores.analytics import AnalyticsError
+from sanderling.stores.analytics import AnalyticsError, PostReader
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import DeadLetters, QueueError
 from sanderling.web import events_examples as examples
 from sanderling.web.app import DESCRIPTION, ROUTES, AppRules, application
 from sanderling.web.events_admin import AdminRoutes, Controlled, DeadRoutes, HealthRoutes
 from sanderling.web.events_envelope import VERSION, EventsDescription, enveloping
-from sanderling.web.events_posts import ErrorRoutes, PostRoutes, Rows, SumRoutes
+from sanderling.web.events_posts import ErrorRoutes, PostRoutes, SumRoutes
 from sanderling.web.openapi import About
 from sanderling.web.problems import ProblemError, problem
 from sanderling.web.routes import Route
@@ -37,7 +37,7 @@ SOON, LATER = {"Retry-After": "5"}, {"Retry-After": "60"}
 class Behind:
     """What there must be behind all of it."""
 
-    rows: Rows
+    rows: PostReader
     letters: DeadLetters
     control: Controlled
 

@@ -1,11 +1,9 @@
 """The routes about what was found: posts, what they amount to, what somebody should look at, and what went wrong."""
 
-from typing import Protocol
-
 from msgspec.structs import replace
 
 from sanderling.events.analysis.impact import Risk
-from sanderling.stores.analytics import PostFilter, PostPage, PostSummary, Reading, Summing
+from sanderling.stores.analytics import PostFilter, PostPage, PostReader, PostSummary
 from sanderling.web.events_envelope import Answer, Listed, Paged, answer, listed, paged
 from sanderling.web.events_types import (
     AlertsQuery,
@@ -49,14 +47,10 @@ CRISIS = "CRISIS"
 PIECE = 1_000
 
 
-class Rows(Reading, Summing, Protocol):
-    """What there must be behind these routes: `stores.analytics.AnalyticsStore` is one."""
-
-
 class PostRoutes:
     """They answer."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: PostReader) -> None:
         self._rows = rows
 
     async def posts(self, asked: Asked[Nothing, PostsQuery, Nothing]) -> Paged[PostItem]:
@@ -96,7 +90,7 @@ class PostRoutes:
 class SumRoutes:
     """They answer."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: PostReader) -> None:
         self._rows = rows
 
     async def summary(self, asked: Asked[Nothing, Chosen, Nothing]) -> Answer[PostSummary]:
@@ -137,7 +131,7 @@ class SumRoutes:
 class ErrorRoutes:
     """They answer."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: PostReader) -> None:
         self._rows = rows
 
     async def errors(self, asked: Asked[Nothing, ErrorsQuery, Nothing]) -> Paged[ErrorView]:
