@@ -86,7 +86,7 @@ class JsonLinesFile:
             return read_mark(self._mark_path.read_bytes(), self._mark_path)
         if self._path.exists() and self._path.stat().st_size:
             raise TargetError(
-                f"{self._path} is there, and no export of ours: it has no {self._mark_path.name}. Choose another --out."
+                f"{self._path} is there, and no export of ours: it has no {self._mark_path.name}. Choose another."
             )
         return None
 
@@ -214,7 +214,7 @@ class StreamTarget:
             names = ",".join(each.name for each in added)
             raise TargetError(
                 f"the header of the CSV is printed, and a record has other fields: {names}."
-                " Write to a file with --out FILE, which gets them, or say which you want with --fields."
+                " Write to a file with --to FILE, which gets them, or say which you want with --fields."
             )
         if not self._begun:
             yield csv_line(each.name for each in columns.stored)

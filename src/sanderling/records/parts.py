@@ -164,14 +164,14 @@ class FolderOfParts:
         """The mark of the folder, which is made."""
         with target_errors(self._folder):
             if self._folder.exists() and not self._folder.is_dir():
-                raise TargetError(f"{self._folder} is a file, expected a folder. Choose another --out.")
+                raise TargetError(f"{self._folder} is a file, expected a folder. Choose another with --to.")
             self._folder.mkdir(parents=True, exist_ok=True)
             self._lock = take_lock(self._folder / ".lock", f"to {self._folder}")
             if (self._folder / MARK).exists():
                 return (self._folder / MARK).read_bytes()
             others = sorted(each.name for each in self._folder.iterdir() if not each.name.startswith((".", "part-")))
             if others:
-                raise TargetError(f"{self._folder} holds {others[0]}, and no export of ours. Choose another --out.")
+                raise TargetError(f"{self._folder} holds {others[0]}, and no export of ours. Choose another with --to.")
         return None
 
     def draft(self) -> IO[bytes]:
