@@ -22,19 +22,12 @@ from sanderling.stores.analytics import (
     ErrorFilter,
     KeywordCount,
     PostFilter,
-    PostReader,
     PostRow,
     StoredError,
     Trend,
 )
-from sanderling.stores.analytics_store import AnalyticsStore
 
 TIMES = {"published_at", "analyzed_at", "crawled_at"}
-
-
-def what_stores_offer_is_what_the_web_asks_for(store: AnalyticsStore) -> PostReader:
-    """Never called: the type checker reads it."""
-    return store
 
 
 @in_loop
