@@ -150,8 +150,6 @@ async def test_progress_in_redis_is_listed_by_who_holds_it_open(tmp_path: Path, 
     try:
         gone = [Unfinished(f"did:plc:gone{n}", "NOT_FOUND", permanent=True) for n in range(7)]
         late = [Unfinished(f"did:plc:late{n}", "TIMEOUT", False, n + 1, 100 + n) for n in range(5)]  # noqa: FBT003
-            Unfinished(f"did:plc:late{n}", "TIMEOUT", permanent=False, due=100 + n, failures=n + 1) for n in range(5)
-        ]
         progress.record([], [*gone, *late], cursor=None, segment=1)
         async with dashboard(tmp_path, reach=Reach(progress={tmp_path / "repos": progress})) as house:
             failed = [await walk(house, system="repos", state="failed", limit=limit) for limit in (1, 3, 200)]
