@@ -200,7 +200,9 @@ def _loaded(*_: object) -> None:
 
 
 def _exit(code: int, message: str) -> NoReturn:
-    print(f"sanderling: {message}", file=sys.stderr)
+    from sanderling.cli.command_line import as_called  # noqa: PLC0415 - most commands need not say anything
+
+    print(f"sanderling: {as_called(message)}", file=sys.stderr)
     if code == INTERRUPTED:
         _leave()
     sys.exit(code)
