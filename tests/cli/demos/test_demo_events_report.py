@@ -84,7 +84,6 @@ def test_hours_failures_and_projects_are_lines_with_a_bar_and_numbers() -> None:
     ]
     assert seen[10] == "       May Say #############.........++++     13  50%      5"
     assert lines(DAY, 80)[12].endswith("x errors 4, 1 not judged")
-    assert seen[12] == "               + positive 2 . neutral 4 # negative 6 x errors 4"
     assert any(line.startswith("       Mây Sậy █████████") for line in lines(DAY, plain=False))
 
 

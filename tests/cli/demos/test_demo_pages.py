@@ -11,7 +11,7 @@ from forked import Command
 from terminals import interrupted
 
 from sanderling.cli.demos.pages import ODD_HOSTS, ORDINARY_HOSTS, small_web
-from sanderling.cli.demos.shell import MARK, make_room
+from sanderling.cli.demos.shell import MARK, mark_folder
 
 PAGES = sum(ORDINARY_HOSTS.values()) + sum(pages for pages, _ in ODD_HOSTS.values())
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -96,7 +96,7 @@ def test_a_folder_that_the_demo_did_not_make_is_left_alone(name: str, tmp_path: 
 
 def test_a_folder_in_which_a_demo_is_running_is_left_alone(tmp_path: Path) -> None:
     home = tmp_path / "demo"
-    make_room(home, "sanderling demo pages")
+    mark_folder(home, "pages")
     lock = home / "lock"
 
     with lock.open("w") as held:

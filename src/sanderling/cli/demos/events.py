@@ -27,7 +27,7 @@ from sanderling.cli.events.place import OWN_LETTERS, Folder
 from sanderling.cli.options import Options
 from sanderling.cli.report_screen import fitting
 from sanderling.cli.screen import Drawing
-from sanderling.cli.worlds.social import Crawler
+from sanderling.cli.worlds.social import SimulatedCrawler
 from sanderling.clock import SystemClock
 from sanderling.events.outlet import DATABASE
 from sanderling.events.status import EventsStatus
@@ -108,13 +108,13 @@ class DayPublisher:
 
     social: Social
     clock: DayClock
-    crawler: Crawler | None = None
+    crawler: SimulatedCrawler | None = None
     over: bool = False
 
     async def run(self, system: EventsSystem) -> None:
         """Publish the day bit by bit, and return when all of it is consumed."""
         at, letters = system.stations, OWN_LETTERS
-        self.crawler = Crawler(self.social, at.objects, QueueTopic({letters.routing_key: at.queue}), letters)
+        self.crawler = SimulatedCrawler(self.social, at.objects, QueueTopic({letters.routing_key: at.queue}), letters)
         real = SystemClock()
         began = real.now()
         for delivery in self.social.deliveries(BATCHES):

@@ -29,7 +29,7 @@ from sanderling.cli.dashboard import dashboard_beside
 from sanderling.cli.demos.house_children import Child, Children, children_in
 from sanderling.cli.demos.house_report import HouseReport, has_said, prove, waiting
 from sanderling.cli.demos.house_worlds import EVENTS, JOBS, ORDER, HousePublisher, HouseWorlds, serve_worlds
-from sanderling.cli.demos.shell import WRONG, make_room
+from sanderling.cli.demos.shell import WRONG, make_room, mark_folder
 from sanderling.cli.events.place import KNOWN
 from sanderling.cli.loop import explain_end, stop_on_signals
 from sanderling.cli.loop import run as run_loop
@@ -49,7 +49,8 @@ DRAIN, LOOK = 10.0, 0.2  # seconds for events to take what is left, and between 
 
 def run(out: Path, *, as_json: bool, seconds: float = 28.0, port: int | None = None, keep_open: bool = False) -> None:
     """Run all five systems together for a while, show them, and prove what came of it."""
-    make_room(out, COMMAND)
+    make_room(out, "house")
+    mark_folder(out, "house")
     logs.configure(None, "error")  # what goes wrong is in the picture
     house = House(out, seconds, port, SystemClock(), as_json, keep_open)
     with explain_end(COMMAND, KNOWN):

@@ -10,7 +10,7 @@ from pathlib import Path
 from sanderling.cli.demos.events import SEED, small_day
 from sanderling.cli.demos.pages import failing, make_web, throttling
 from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, Folder
-from sanderling.cli.worlds.social import Crawler
+from sanderling.cli.worlds.social import SimulatedCrawler
 from sanderling.clock import Clock
 from sanderling.worlds.game import Game, GameRules
 from sanderling.worlds.game_schedule import Piece, ScheduleRules
@@ -129,7 +129,7 @@ class HousePublisher:
             OWN_BODIES.opened(folder) as objects,
             OWN_LETTERS.topic(folder, clock, queue) as topic,
         ):
-            crawler, began = Crawler(self.social, objects, topic), clock.now()
+            crawler, began = SimulatedCrawler(self.social, objects, topic), clock.now()
             for delivery in self.social.deliveries(MOST_BATCHES):
                 if self._stopped:
                     return

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from sanderling.cli.demos.shell import DemoEnd, next_steps
+from sanderling.cli.demos.shell import DemoEnd, mark_folder, next_steps
 from sanderling.cli.options import Options
 from sanderling.cli.pages.crawl import RPS, CrawlFlags, Network, crawl_folder, open_folder
 from sanderling.cli.pages.ledger import ENDS
@@ -107,6 +107,7 @@ async def run(out: Path, options: Options, *, as_json: bool, speed: float = 1.0)
         first, *others = hosts
         plan, flags = Plan((f"http://{first}/",), tuple(others), 16), CrawlFlags(network=NETWORK, options=options)
         with open_folder(out, plan, resume=False, clock=clock) as folder:
+            mark_folder(out, "pages")
             ran = await crawl_folder(folder, NETWORK.transport(clock), flags.rules(), flags, clock, screen)
             summary = summarise(folder, ran.last, complete=ran.complete)
     views = {hosts[host.view.host]: host.view for host in ran.last.hosts}

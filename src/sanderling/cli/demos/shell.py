@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sanderling.cli.command_error import CommandError
-from sanderling.cli.command_line import as_called
+from sanderling.cli.command_line import again, as_called
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.reach import KNOWN
 from sanderling.cli.report_screen import Screen
@@ -31,9 +31,10 @@ class DemoEnd(NamedTuple):
 
 def run_demo(name: str, out: Path, work: Callable[[], Coroutine[Any, Any, DemoEnd]]) -> None:
     """Run a demo in its folder, and say what came of it. Raises CommandError, and KeyboardInterrupt after Ctrl-C."""
-    command = f"sanderling demo {name}"
-    make_room(out, command)
-    with explain_end(command, (*KNOWN, ProgressError, DirectoryError)):
+    make_room(out, name)
+    if name != "pages":  # whose crawl begins in a folder that is empty
+        mark_folder(out, name)
+    with explain_end(again("demo", name), (*KNOWN, ProgressError, DirectoryError)):
         end = run(work())
     tell_end(end)
     if not end.ok:
@@ -47,20 +48,28 @@ def tell_end(end: DemoEnd) -> None:
     end.screen.end((as_called(each) if isinstance(each, str) else each for each in end.lines), end.document)
 
 
-def make_room(out: Path, command: str) -> None:
-    """Make the folder anew. What this demo made before is removed, and nothing else. Raises CommandError."""
-    mark = f"Made by `{command}`, which removes this folder when it is run again.\n"
-    if out.exists():
-        if not (out / MARK).is_file() or (out / MARK).read_text() != mark:
-            raise CommandError(f"{out} was not made by this demo, so it is left alone; choose another --out", code=2)
-        try:
-            lock = Lock(out / "lock")
-        except FolderError as error:
-            raise CommandError(str(error), code=2) from None
-        shutil.rmtree(out)
-        lock.release()
-    out.mkdir(parents=True)
-    (out / MARK).write_text(mark)
+def make_room(out: Path, name: str) -> None:
+    """Remove what an earlier run of this demo left, and nothing else. Raises CommandError."""
+    if not out.exists():
+        return
+    if not (out / MARK).is_file() or (out / MARK).read_text() != _mark(name):
+        raise CommandError(f"{out} was not made by this demo, so it is left alone; choose another --out", code=2)
+    try:
+        lock = Lock(out / "lock")
+    except FolderError as error:
+        raise CommandError(str(error), code=2) from None
+    shutil.rmtree(out)
+    lock.release()
+
+
+def mark_folder(out: Path, name: str) -> None:
+    """Make the folder, and say whose it is."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MARK).write_text(_mark(name))
+
+
+def _mark(name: str) -> str:
+    return f"Made by the demo {name}, which removes this folder when it is run again.\n"
 
 
 def next_steps(heading: str, commands: Mapping[str, str]) -> Iterator[str]:
