@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cyclopts import App, Argument
+from settings_write import settings
 
 from sanderling.cli import app
 from sanderling.cli.config.settings import Setting, Table, known, variable
-from sanderling.cli.settings_write import settings
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 GENERATED = "<!-- Written by tools/reference.py (`make reference`); not to be edited. -->\n"

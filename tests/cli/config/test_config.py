@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import settings_write
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from sanderling.cli import app, settings_write
+from sanderling.cli import app
 from sanderling.cli.config.file import (
     LARGEST,
     NAME,
@@ -500,7 +501,7 @@ def test_a_crawl_that_hands_on_finds_events_where_the_file_says(monkeypatch: pyt
 
 def test_what_is_known_is_what_the_commands_have() -> None:
     assert settings_write.FILE.read_text() == settings_write.written(), (
-        "a flag has changed; run: python -m sanderling.cli.settings_write"
+        "a flag has changed; run: python tools/settings_write.py"
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import pytest
 from command_line import called, commands, finish, run, running
 
-from sanderling.cli.config.settings_known import COMMANDS
+from sanderling.cli.config.settings import known
 from sanderling.cli.demos.house_children import environment
 from sanderling.cli.demos.house_report import HouseProof, HouseReport, prove
 from sanderling.cli.demos.house_worlds import ORDER, PROJECT, HousePublisher
@@ -195,11 +195,12 @@ def test_the_commands_to_try_next_are_ours() -> None:
     for words in asked:
         names = [word for word in words if not word.startswith("-")]
         # Some are groups of commands, and after the command comes what it is about.
-        command = next(name for n in (3, 2, 1) if (name := ".".join(names[:n])) in {*COMMANDS, *ABOUT})
-        known = [name.partition("/")[0] for name in COMMANDS.get(command, "").split()] + [
-            "relay",
-            "seconds",
-        ]  # no settings
-        assert {word.removeprefix("--") for word in words if word.startswith("--")} <= {*known, "home"}
+        tables = {*known().commands, *((name,) for name in ABOUT)}
+        command = next(name for n in (3, 2, 1) if (name := tuple(names[:n])) in tables)
+        settings = known().commands.get(command, {})
+        assert {word.removeprefix("--") for word in words if word.startswith("--")} <= {
+            *settings,
+            *("home", "relay", "seconds"),  # no settings
+        }
     assert max(map(len, shown)) <= 110
     assert PROJECT not in "\n".join(said)

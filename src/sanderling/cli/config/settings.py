@@ -3,17 +3,22 @@
     [events]            what commands of `events` share
     [events.consume]    what only this one has, or has otherwise
 
-Which there are is in `settings_known.py`, so that a file can be checked without importing every command.
+Which there are is in `settings_known.json`, so that a file can be checked without importing every command;
+`tools/settings_write.py` writes it.
 """
 
+import json
 import os
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 Table = tuple[str, ...]
 
+FILE = Path(__file__).with_name("settings_known.json")
 TOP: Table = ()
 PREFIX = "SANDERLING"
 # What the top of a file has besides `home`: what every command that runs for a while shares.
@@ -213,13 +218,25 @@ class Known:
 @cache
 def known() -> Known:
     """All settings that there are."""
-    # Here and not at the top: without a file nobody asks.
-    from sanderling.cli.config.settings_known import COMMANDS, SETTINGS  # noqa: PLC0415
-
-    made = {name: Setting(name.partition("/")[0], *rest) for name, rest in SETTINGS.items()}
+    document = json.loads(FILE.read_bytes())
+    made = {name: _read_setting(name, fields) for name, fields in document["settings"].items()}
     return Known(
         {
             tuple(command.split(".")): {made[name].name: made[name] for name in names.split()}
-            for command, names in COMMANDS.items()
+            for command, names in document["commands"].items()
         }
+    )
+
+
+def _read_setting(name: str, fields: Mapping[str, Any]) -> Setting:
+    default = fields.get("default", ...)
+    return Setting(
+        name=name.partition("/")[0],
+        kind=fields["kind"],
+        default=tuple(default) if isinstance(default, list) else default,
+        bounds=tuple((sign, bound) for sign, bound in fields.get("bounds", ())),
+        choices=tuple(fields.get("choices", ())),
+        many=fields.get("many", False),
+        variables=tuple(fields.get("variables", ())),
+        help=fields["help"],
     )
