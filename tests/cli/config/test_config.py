@@ -28,7 +28,7 @@ from sanderling.cli.config.file import (
     variables,
 )
 from sanderling.cli.config.lines import Lines
-from sanderling.cli.config.settings import FOR_TESTS, OTHERS, SHARED, TOP, Setting, Table, known, variable
+from sanderling.cli.config.settings import FILE, FOR_TESTS, OTHERS, SHARED, TOP, Setting, Table, known, variable
 from sanderling.cli.everywhere import Everywhere, taken
 
 ROOT = Path(__file__).parents[3]
@@ -500,9 +500,7 @@ def test_a_crawl_that_hands_on_finds_events_where_the_file_says(monkeypatch: pyt
 
 
 def test_what_is_known_is_what_the_commands_have() -> None:
-    assert settings_write.FILE.read_text() == settings_write.written(), (
-        "a flag has changed; run: python tools/settings_write.py"
-    )
+    assert FILE.read_text() == settings_write.written(), "a flag has changed; run: python tools/settings_write.py"
 
 
 def test_what_the_top_shares_is_the_same_for_all() -> None:

@@ -29,7 +29,7 @@ from sanderling.cli.demos.events_report import (
     short,
 )
 from sanderling.events.taxonomy import ACTIONS
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.outcome import Category
 from sanderling.stores.analytics import AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
@@ -158,7 +158,7 @@ def test_what_others_write_is_text_in_a_picture_and_on_a_terminal() -> None:
 @asynccontextmanager
 async def stored(path: Path) -> AsyncIterator[AnalyticsStore]:
     with ThreadPoolExecutor(1) as threads:
-        store = await open_analytics(f"sqlite:{path}", desk_in(threads))
+        store = await open_analytics(f"sqlite:{path}", in_threads(threads))
         try:
             yield store
         finally:
