@@ -17,8 +17,7 @@ from test_sqlite_instances import full_disk
 
 from sanderling.executor import in_threads
 from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, BatchResult, PostFilter, Sort
-from sanderling.stores.analytics_migrate import migrate
-from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_open import migrate, open_analytics
 from sanderling.stores.analytics_questions import SqlCondition, counted_events, next_to_replay, page_of_posts
 from sanderling.stores.analytics_store import SqlAnalytics
 from sanderling.stores.analytics_writing import OF_EVENT, OLD_ERRORS, old_events

@@ -29,7 +29,7 @@ from sanderling.cli.report_screen import fitting
 from sanderling.cli.screen import Drawing
 from sanderling.cli.worlds.social import SimulatedCrawler
 from sanderling.clock import SystemClock
-from sanderling.events.outlet import DATABASE
+from sanderling.events.outbox import DATABASE
 from sanderling.events.status import EventsStatus
 from sanderling.events.system import EventsSystem
 from sanderling.stores.durable import plainly, sync_folder, write_new

@@ -19,7 +19,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from sanderling.events.taxonomy import ACTIONS, Action
+from sanderling.events.taxonomy import ACTIONS, ErrorAction
 from sanderling.outcome import Category
 from sanderling.stores.analytics import AnalyticsStore, ErrorFilter, PostFilter, PostRow
 from sanderling.words import count, printable
@@ -37,12 +37,12 @@ LETTERS = {"positive": "+", "neutral": ".", "negative": "#", "errors": "x"}
 FULL = "█"
 # What the actions of the taxonomy come to, in few enough words for a narrow window.
 DONE = {
-    Action.RETRY: "fetch again, more slowly",
-    Action.RETRY_THEN_ALERT: "fetch again, else alert",
-    Action.SKIP: "it is gone: leave it out",
-    Action.METADATA_ONLY: "text is there, media not",
-    Action.ALERT: "repair a crawler, or us",
-    Action.INVESTIGATE: "somebody should look",
+    ErrorAction.RETRY: "fetch again, more slowly",
+    ErrorAction.RETRY_THEN_ALERT: "fetch again, else alert",
+    ErrorAction.SKIP: "it is gone: leave it out",
+    ErrorAction.METADATA_ONLY: "text is there, media not",
+    ErrorAction.ALERT: "repair a crawler, or us",
+    ErrorAction.INVESTIGATE: "somebody should look",
 }
 FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 

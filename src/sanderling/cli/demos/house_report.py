@@ -22,7 +22,7 @@ from sanderling.cli.report_words import numbers
 from sanderling.cli.sequence.place import ROWS
 from sanderling.clock import Clock
 from sanderling.events.crawled import from_page
-from sanderling.events.outlet import DATABASE
+from sanderling.events.outbox import DATABASE
 from sanderling.pages import output
 from sanderling.stores import status_file
 from sanderling.web.house import AnyStatus, Found
