@@ -15,7 +15,7 @@ from cyclopts import App, Argument
 from cyclopts.validators import Number
 
 from sanderling.cli import app
-from sanderling.cli.config.settings import FILE, Setting, Table, is_setting
+from sanderling.cli.config.settings import FILE, FlagSetting, Table, is_setting
 from sanderling.cli.everywhere import ABOUT, FLAGS
 
 SIGNS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
@@ -33,18 +33,18 @@ def commands(group: App = app, above: Table = ()) -> Iterator[tuple[Table, App]]
             yield (*above, name), group[name]
 
 
-def settings(command: App) -> dict[str, Setting]:
+def settings(command: App) -> dict[str, FlagSetting]:
     """The flags of a command, by name."""
     arguments = command.assemble_argument_collection(parse_docstring=True)
     flags = [each for each in arguments if each.name.startswith("--") and each.name not in FLAGS and not each.children]
     return {flag.name.removeprefix("--"): _setting(flag) for flag in flags}
 
 
-def _setting(flag: Argument) -> Setting:
+def _setting(flag: Argument) -> FlagSetting:
     hint, many = _plain(flag.hint)
     default = ... if flag.required else flag.field_info.default
     lines = (flag.parameter.help or "").split()
-    return Setting(
+    return FlagSetting(
         flag.name.removeprefix("--"),
         KINDS.get(hint, "choice"),
         str(default) if isinstance(default, Path) else default,
@@ -77,7 +77,7 @@ def _bounds(flag: Argument) -> Iterator[tuple[str, float]]:
 
 def written() -> str:
     """The file as it should be."""
-    names: dict[Setting, str] = {}
+    names: dict[FlagSetting, str] = {}
     using: dict[str, str] = {}
     for table, command in sorted(commands()):
         taken = [setting for key, setting in sorted(settings(command).items()) if is_setting(table, key)]
@@ -88,13 +88,13 @@ def written() -> str:
     return f'{{\n  "settings": {{\n{listed}\n  }},\n  "commands": {json.dumps(using, indent=4)}\n}}\n'
 
 
-def _name(setting: Setting, names: dict[Setting, str]) -> str:
+def _name(setting: FlagSetting, names: dict[FlagSetting, str]) -> str:
     """Its own name, with a number where others have it too and are not the same."""
     others = sum(each.name == setting.name for each in names)
     return f"{setting.name}/{others + 1}" if others else setting.name
 
 
-def _fields(setting: Setting) -> dict[str, object]:
+def _fields(setting: FlagSetting) -> dict[str, object]:
     """What there is to say of a setting, without what is usual."""
     fields = {name: value for name, value in asdict(setting).items() if name != "name" and value not in ((), False)}
     if setting.default is ...:

@@ -14,7 +14,7 @@ from game_crawl import CountingNetwork, game, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sanderling.cli.sequence.flags import Upstream
+from sanderling.cli.sequence.flags import SequenceUpstream
 from sanderling.limit.breaker import State
 from sanderling.sequence.availability import EVERY
 from sanderling.sequence.missed import Missed
@@ -28,8 +28,8 @@ from sanderling.worlds.game_answers import Kind
 from sanderling.worlds.game_schedule import Span
 from sanderling.worlds.game_weather import Trouble, WeatherRules
 
-GIVEN = Upstream(url=URL, id_path="id", timestamp="at")
-UNDATED = Upstream(url=URL, id_path="id")  # nobody knows when an id is due, so it is at once
+GIVEN = SequenceUpstream(url=URL, id_path="id", timestamp="at")
+UNDATED = SequenceUpstream(url=URL, id_path="id")  # nobody knows when an id is due, so it is at once
 RATE = 2.0  # ids a second that appear
 SECONDS = 200.0
 OLD = 10**6  # the first of the ids that were missed; no crawl comes so far

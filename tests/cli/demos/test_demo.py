@@ -13,7 +13,7 @@ from command_line import Done, called
 from forked import Command
 from terminals import environment, terminal
 
-from sanderling.cli.demos.limiter_summary import HostSummary, Summary, describe
+from sanderling.cli.demos.limiter_summary import HostSummary, LimiterSummary, describe
 
 QUICK = ("--seconds", "3", "--speed", "40")
 HOSTS = ["quota.example", "queue.example", "failing.example"]
@@ -177,7 +177,7 @@ FAILING = replace(QUOTA, host="failing.example", down_for=40.0, sent_while_down=
 
 
 def told(*hosts: HostSummary, complete: bool = True) -> list[str]:
-    return list(filter(None, describe(Summary(150.4, complete, 32, hosts))))
+    return list(filter(None, describe(LimiterSummary(150.4, complete, 32, hosts))))
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from sanderling.cli.demos.events_report import (
     HOUR,
     NARROWEST,
     EventsReport,
-    Hour,
+    HourMood,
     Numbers,
-    Project,
+    ProjectMood,
     action_of,
     bar,
     describe_extremes,
@@ -46,11 +46,11 @@ def numbers(draw: st.DrawFn) -> Numbers:
     # A few drawn and the others like them: what matters is how many there are, and how large the largest is.
     some = draw(st.lists(st.tuples(counts, counts, counts, counts), min_size=1, max_size=4))
     many = draw(st.sampled_from((0, 1, 24)))
-    hours = tuple(Hour(MIDNIGHT + place * HOUR, *some[place % len(some)]) for place in range(many))
+    hours = tuple(HourMood(MIDNIGHT + place * HOUR, *some[place % len(some)]) for place in range(many))
     # Each is there because something was counted.
     names, some_errors = st.one_of(st.sampled_from(list(Category)), st.text(max_size=30)), counts.map(lambda n: n + 1)
     categories = draw(st.dictionaries(names, some_errors))
-    projects = st.builds(Project, st.text(max_size=40), counts, counts, counts, counts, st.floats(-1, 1), counts)
+    projects = st.builds(ProjectMood, st.text(max_size=40), counts, counts, counts, counts, st.floats(-1, 1), counts)
     return Numbers(hours, categories, tuple(draw(st.lists(projects, max_size=5))), draw(counts))
 
 
@@ -61,9 +61,9 @@ def lines(of: Numbers, width: int = 60, *, plain: bool = True) -> list[str]:
 # Exact cases.
 
 DAY = Numbers(
-    hours=(Hour(MIDNIGHT, 2, 4, 2, 1), Hour(MIDNIGHT + HOUR, 0, 0, 4, 3), Hour(MIDNIGHT + 2 * HOUR)),
+    hours=(HourMood(MIDNIGHT, 2, 4, 2, 1), HourMood(MIDNIGHT + HOUR, 0, 0, 4, 3), HourMood(MIDNIGHT + 2 * HOUR)),
     categories={"rate_limiting": 3, "content": 1},
-    projects=(Project("Mây Sậy", 13, 2, 4, 6, -0.25, 5),),
+    projects=(ProjectMood("Mây Sậy", 13, 2, 4, 6, -0.25, 5),),
     unread=1,
 )
 
@@ -121,7 +121,7 @@ def test_what_stands_out_is_said_in_words() -> None:
         "Most negative from 01:00 to 02:00: 100% of 4 posts.",
         "Most errors from 01:00 to 02:00: 43% of 7 items.",
     ]
-    assert list(describe_extremes(Numbers(hours=(Hour(MIDNIGHT, positive=1),)))) == []
+    assert list(describe_extremes(Numbers(hours=(HourMood(MIDNIGHT, positive=1),)))) == []
 
 
 def test_every_action_of_the_taxonomy_has_words() -> None:
@@ -143,7 +143,7 @@ def test_no_line_is_wider_than_it_may_be(of: Numbers, width: int, plain: bool) -
 
 
 def test_what_others_write_is_text_in_a_picture_and_on_a_terminal() -> None:
-    of = Numbers(DAY.hours, {HOSTILE: 1}, (Project(HOSTILE, 1, 1, 0, 0, 0.0, 0),))
+    of = Numbers(DAY.hours, {HOSTILE: 1}, (ProjectMood(HOSTILE, 1, 1, 0, 0, 0.0, 0),))
 
     root = ET.fromstring(picture(EventsReport(of), "A day", ["all of it"]))  # noqa: S314 - ours
 
@@ -180,10 +180,10 @@ def test_numbers_are_read_from_the_database_page_by_page(tmp_path: Path, monkeyp
 
     found = asyncio.run(main())
 
-    assert found.hours == (Hour(at - HOUR, 0, 0, 1, 0), Hour(at, 1, 1, 1, 3)), "what is earlier is of the first"
+    assert found.hours == (HourMood(at - HOUR, 0, 0, 1, 0), HourMood(at, 1, 1, 1, 3)), "what is earlier is of the first"
     assert found.categories == {"network": 2, "parsing": 1}
     assert (found.posts, found.errors, found.unread) == (5, 3, 1)
     first, nobody = found.projects
     assert (first.name, first.posts, first.positive, first.neutral, first.negative) == ("Zorvani", 5, 1, 1, 2)
-    assert nobody == Project("nobody", 0, 0, 0, 0, 0.0, 0)
+    assert nobody == ProjectMood("nobody", 0, 0, 0, 0, 0.0, 0)
     assert isinstance(next(iter(EventsReport(found).drawn(80))), Text)

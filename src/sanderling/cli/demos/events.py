@@ -22,8 +22,8 @@ from sanderling.cli.demos.events_report import (
 )
 from sanderling.cli.demos.shell import DemoEnd, next_steps
 from sanderling.cli.events.consume import run_events, wait_until_empty
-from sanderling.cli.events.flags import ConsumeFlags, Reading
-from sanderling.cli.events.place import OWN_LETTERS, Folder
+from sanderling.cli.events.flags import AnalysisFlags, ConsumeFlags
+from sanderling.cli.events.place import OWN_LETTERS, EventsFolder
 from sanderling.cli.options import Options
 from sanderling.cli.report_screen import fitting
 from sanderling.cli.screen import Drawing
@@ -80,9 +80,9 @@ async def run(out: Path, options: Options, *, as_json: bool) -> DemoEnd:
     social = Social(SEED, small_day(), began=today - DAY)
     day = DayPublisher(social, DayClock(social.began))
     screen = fitting(json=as_json, logs=options.log_format is not None)
-    flags = ConsumeFlags(Folder(out=out), metrics_port=None)
+    flags = ConsumeFlags(EventsFolder(out=out), metrics_port=None)
     screen.note("A simulated day of social media on this machine; nothing leaves it.")
-    ran = await run_events(flags, Reading().analyser(), options, day.clock, screen, until=day.run)
+    ran = await run_events(flags, AnalysisFlags().analyser(), options, day.clock, screen, until=day.run)
     # Whoever ends it early ends it in the middle of something.
     proof = await _prove(flags, day, complete=day.over)
     names = {each.id: each.brand.name for each in social.projects} | {"": "test searches"}

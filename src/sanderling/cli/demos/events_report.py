@@ -47,7 +47,7 @@ DONE = {
 FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
-class Hour(NamedTuple):
+class HourMood(NamedTuple):
     """An hour: posts by how they were meant, and items that are no posts."""
 
     at: float  # Unix seconds at which it begins
@@ -57,7 +57,7 @@ class Hour(NamedTuple):
     errors: int = 0
 
 
-class Project(NamedTuple):
+class ProjectMood(NamedTuple):
     """How one project fares."""
 
     name: str
@@ -69,12 +69,12 @@ class Project(NamedTuple):
     risky: int  # posts whose risk is high or critical
 
 
-def judged(of: Hour | Project) -> int:
+def judged(of: HourMood | ProjectMood) -> int:
     """Posts of which it is known how they were meant."""
     return of.positive + of.neutral + of.negative
 
 
-def negative_share(of: Hour | Project) -> float:
+def negative_share(of: HourMood | ProjectMood) -> float:
     """Of these the negative ones, from 0 to 1."""
     return of.negative / judged(of) if judged(of) else 0.0
 
@@ -83,9 +83,9 @@ def negative_share(of: Hour | Project) -> float:
 class Numbers:
     """All that a report tells. An hour follows the other, also where nothing came."""
 
-    hours: tuple[Hour, ...] = ()
+    hours: tuple[HourMood, ...] = ()
     categories: Mapping[str, int] = field(default_factory=dict)  # of errors
-    projects: tuple[Project, ...] = ()
+    projects: tuple[ProjectMood, ...] = ()
     unread: int = 0  # posts that nobody judged: advertisements, and texts that are too short
 
     @property
@@ -105,7 +105,7 @@ async def gather(store: AnalyticsStore, projects: Mapping[str, str], first: floa
     What was crawled before the first hour or after the last counts as of that. Raises AnalyticsError.
     """
     tallies = [Counter[str]() for _ in range(max(1, hours))]
-    found, categories, unread = list[Project](), Counter[str](), 0
+    found, categories, unread = list[ProjectMood](), Counter[str](), 0
 
     def hour(at: float) -> Counter[str]:
         return tallies[max(0, min(floor((at - first) / HOUR), len(tallies) - 1))]
@@ -125,14 +125,14 @@ async def gather(store: AnalyticsStore, projects: Mapping[str, str], first: floa
             score += row.overall_sentiment_score
         mean = score / labels.total() if labels else 0.0
         positive, neutral, negative = (labels[label] for label in LABELS)
-        found.append(Project(name, posts, positive, neutral, negative, mean, risky))
+        found.append(ProjectMood(name, posts, positive, neutral, negative, mean, risky))
     offset = 0
     while page := (await store.errors(ErrorFilter(), offset=offset, most=PAGE))[0]:
         offset += len(page)
         for each in page:
             hour(each.row.created_at)["errors"] += 1
             categories[each.row.error_category] += 1
-    made = tuple(Hour(first + place * HOUR, **counts) for place, counts in enumerate(tallies))
+    made = tuple(HourMood(first + place * HOUR, **counts) for place, counts in enumerate(tallies))
     return Numbers(made, dict(categories.most_common()), tuple(found), unread)
 
 

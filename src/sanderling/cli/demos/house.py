@@ -164,7 +164,7 @@ class House:
         if self.json:
             return Unseen()
         if console is None:
-            return Lines(address)
+            return HouseLines(address)
         return Framed(console, address, self._ends)
 
     def _ends(self) -> str:
@@ -247,7 +247,7 @@ class Framed(top.Terminal):
             yield from self.view.lines(self._look, options.max_width, console.height - len(above))
 
 
-class Lines(top.Lines):
+class HouseLines(top.Lines):
     """The lines of `sanderling top`, after the address of the dashboard."""
 
     def __init__(self, address: str) -> None:

@@ -17,7 +17,7 @@ from sanderling.cli.demos.events import ExpectedRows
 from sanderling.cli.demos.house_children import LOGS
 from sanderling.cli.demos.house_worlds import EVENTS, MOST_BATCHES, ORDER, PAGES, PROJECT, SEQUENCE, HousePublisher
 from sanderling.cli.demos.shell import next_steps
-from sanderling.cli.events.place import OWN_LETTERS, Folder
+from sanderling.cli.events.place import OWN_LETTERS, EventsFolder
 from sanderling.cli.report_words import numbers
 from sanderling.cli.sequence.place import ROWS
 from sanderling.clock import Clock
@@ -57,7 +57,7 @@ def has_said(folder: Path, *, running: bool = True) -> bool:
 
 async def waiting(home: Path, clock: Clock) -> int:
     """Messages that events has still to take, or to send."""
-    folder = Folder(out=home / EVENTS)
+    folder = EventsFolder(out=home / EVENTS)
     async with OWN_LETTERS.opened(folder, clock) as queue:
         depth = await queue.depth()
     outbox = await asyncio.to_thread(_rows, folder.out / DATABASE, "outbox", "count(*)")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sanderling.cli.demos.events import SEED, small_day
 from sanderling.cli.demos.pages import failing, make_web, throttling
-from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, Folder
+from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, EventsFolder
 from sanderling.cli.worlds.social import SimulatedCrawler
 from sanderling.clock import Clock
 from sanderling.worlds.game import Game, GameRules
@@ -114,7 +114,7 @@ class HousePublisher:
         self.social = Social(SEED, small_day(), began=clock.wall() // DAY * DAY - DAY)
         self.sent = 0  # messages
         self._stopped = False
-        self._folder = Folder(out=home / EVENTS)
+        self._folder = EventsFolder(out=home / EVENTS)
         self._clock = clock
 
     def stop(self) -> None:

@@ -36,7 +36,7 @@ class HostSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class LimiterSummary:
     """All hosts, after so many of their seconds."""
 
     elapsed: float
@@ -45,11 +45,11 @@ class Summary:
     hosts: tuple[HostSummary, ...]
 
 
-def summarise(exhibits: Sequence[Exhibit], snapshot: Snapshot, elapsed: float, seconds: float) -> Summary:
+def summarise(exhibits: Sequence[Exhibit], snapshot: Snapshot, elapsed: float, seconds: float) -> LimiterSummary:
     """The summary after `elapsed` of `seconds`; hosts that were never asked are left out."""
     views = {view.host: view for view in snapshot.top}
     hosts = tuple(_host(each, views[each.name], elapsed) for each in exhibits if each.name in views)
-    return Summary(round(elapsed, 3), elapsed >= seconds, CALLERS, hosts)
+    return LimiterSummary(round(elapsed, 3), elapsed >= seconds, CALLERS, hosts)
 
 
 def _host(exhibit: Exhibit, view: HostView, elapsed: float) -> HostSummary:
@@ -75,7 +75,7 @@ def _host(exhibit: Exhibit, view: HostView, elapsed: float) -> HostSummary:
     )
 
 
-def describe(summary: Summary) -> Iterator[str]:
+def describe(summary: LimiterSummary) -> Iterator[str]:
     """The summary as paragraphs."""
     if not summary.complete:
         yield f"Ended early, after {summary.elapsed:.0f} s of the hosts' time."

@@ -9,7 +9,7 @@ from random import Random
 
 from sanderling.cli.demos.shell import DemoEnd, mark_folder, next_steps
 from sanderling.cli.options import Options
-from sanderling.cli.pages.crawl import RPS, CrawlFlags, Network, crawl_folder, open_folder
+from sanderling.cli.pages.crawl import RPS, PagesFlags, PagesNetwork, crawl_folder, open_folder
 from sanderling.cli.pages.ledger import ENDS
 from sanderling.cli.pages.summary import Summary, summarise
 from sanderling.cli.report_screen import fitting
@@ -29,7 +29,7 @@ from sanderling.worlds.site_tally import Tally
 from sanderling.worlds.site_weather import Weather, fair
 
 SEED = 1  # the same web each time, so that what one person sees another can look for
-NETWORK = Network(private=True)
+NETWORK = PagesNetwork(private=True)
 
 # Pages of each host. The largest takes half a minute at eight a second, the pace of a crawl without flags.
 ORDINARY_HOSTS = {
@@ -105,7 +105,7 @@ async def run(out: Path, options: Options, *, as_json: bool, speed: float = 1.0)
         screen = fitting(json=as_json, names={host: f"{name} ({host})" for host, name in hosts.items()})
         screen.note(f"{len(hosts)} simulated hosts, each a port of this machine: nothing leaves it.")
         first, *others = hosts
-        plan, flags = Plan((f"http://{first}/",), tuple(others), 16), CrawlFlags(network=NETWORK, options=options)
+        plan, flags = Plan((f"http://{first}/",), tuple(others), 16), PagesFlags(network=NETWORK, options=options)
         with open_folder(out, plan, resume=False, clock=clock) as folder:
             mark_folder(out, "pages")
             ran = await crawl_folder(folder, NETWORK.transport(clock), flags.rules(), flags, clock, screen)

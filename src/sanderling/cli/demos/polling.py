@@ -9,8 +9,8 @@ from typing import Any
 from sanderling.apis.polled import PolledSource, Wanted
 from sanderling.cli.demos.shell import DemoEnd, next_steps
 from sanderling.cli.options import Options
-from sanderling.cli.polling.flags import Pace, PollFlags, Upstream
-from sanderling.cli.polling.place import Place, opened
+from sanderling.cli.polling.flags import PollFlags, PollingPace, PollingUpstream
+from sanderling.cli.polling.place import PollingFolder, opened
 from sanderling.cli.polling.poll import run_polling
 from sanderling.cli.polling.summary import punctuality
 from sanderling.cli.report_screen import fitting
@@ -52,7 +52,9 @@ async def run(out: Path, options: Options, *, as_json: bool) -> DemoEnd:
     day = RaceDay(SEED, demo(), began=clock.wall())
     screen = fitting(json=as_json, logs=options.log_format is not None)
     async with RaceServer(day, clock) as server:
-        flags = PollFlags(Place(out=out), Upstream(trackside=server.url(), private=True, rps=200.0), Pace())
+        flags = PollFlags(
+            PollingFolder(out=out), PollingUpstream(trackside=server.url(), private=True, rps=200.0), PollingPace()
+        )
         screen.note(f"A simulated race day on this machine; nothing leaves it. Time passes {SPEED:g}x.")
         over = day.began + day.over + AFTER
         ran, late = await run_polling(flags, options, clock, screen, until=lambda _: clock.sleep(over - clock.wall()))

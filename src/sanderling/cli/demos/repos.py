@@ -15,8 +15,8 @@ from sanderling.cli.options import Options
 from sanderling.cli.report_screen import fitting
 from sanderling.cli.repos.crawl import open_stores, run_crawl
 from sanderling.cli.repos.directory import FILE
-from sanderling.cli.repos.flags import Asking, Keeping
-from sanderling.cli.repos.progress import Place
+from sanderling.cli.repos.flags import ArchiveFlags, RepoNetwork
+from sanderling.cli.repos.progress import ArchiveFolder
 from sanderling.clock import Clock, ScaledClock
 from sanderling.executor import in_threads
 from sanderling.extras import have
@@ -44,8 +44,8 @@ HOSTS, REPOS = 6, 220  # healthy ones; the largest of them takes half a minute a
 # Without those that take an hour to answer, or fail for ever: nobody would wait for them to be given up.
 OTHERS = ("limited", "silent", "slow", "failing", "cutting", "lying", "gone", "leading")
 SPEED = 3.0  # times as fast as by the clock on the wall, hosts and crawl alike
-ASKING = Asking(private=True)
-KEEPING = Keeping(segment_size="512KB")  # so that there are a few
+ASKING = RepoNetwork(private=True)
+KEEPING = ArchiveFlags(segment_size="512KB")  # so that there are a few
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class RepoProof:
 
 async def run(out: Path, options: Options, *, as_json: bool) -> DemoEnd:
     """Serve a fleet, learn its directory, crawl it, and compare what was archived with what there is."""
-    clock, place = ScaledClock(SPEED), Place(out=out)
+    clock, place = ScaledClock(SPEED), ArchiveFolder(out=out)
     async with FleetServer(Fleet.make(SEED, HOSTS, REPOS, others=OTHERS), clock) as server:
         names = {str(host_of(host.origin)): host.name.removesuffix(".example") for host in server.fleet.pds}
         screen = fitting(json=as_json, names=names)

@@ -15,8 +15,8 @@ from sanderling.cli.demos.shell import DemoEnd, next_steps
 from sanderling.cli.options import Options
 from sanderling.cli.report_screen import fitting
 from sanderling.cli.sequence.crawl import open_state, run_crawl
-from sanderling.cli.sequence.flags import CrawlFlags, Pace, Upstream
-from sanderling.cli.sequence.place import ROWS, Place
+from sanderling.cli.sequence.flags import SequenceFlags, SequencePace, SequenceUpstream
+from sanderling.cli.sequence.place import ROWS, SequenceFolder
 from sanderling.clock import ScaledClock
 from sanderling.sequence.guard import GuardRules
 from sanderling.sequence.scaling import ScaleRules
@@ -88,8 +88,8 @@ async def run(out: Path, options: Options, *, as_json: bool) -> DemoEnd:
     game = Game(small_game(), SEED, began=clock.wall())
     screen = fitting(json=as_json, logs=options.log_format is not None)
     async with GameServer(game, clock) as server:
-        pace = Pace(target=game.first, buffer=0, until=game.head(game.began + END), max_workers=60)
-        flags = CrawlFlags(Place(out=out), Upstream(base=server.url(), private=True), pace)
+        pace = SequencePace(target=game.first, buffer=0, until=game.head(game.began + END), max_workers=60)
+        flags = SequenceFlags(SequenceFolder(out=out), SequenceUpstream(base=server.url(), private=True), pace)
         screen.note(f"A simulated game on this machine; nothing leaves it. Time passes {SPEED:g}x.")
         ran = await run_crawl(flags, options, clock, screen, RULES)
         with open_state(flags.place) as state:

@@ -1,10 +1,10 @@
 """What a dead letter of events says: a message that was given up."""
 
-from sanderling.cli.dead_letters import Said
+from sanderling.cli.dead_letters import LetterContent
 from sanderling.events.envelopes import EnvelopeError, EventEnvelope, LegacyEnvelope, read_envelope
 
 
-def read(body: bytes) -> Said | str:
+def read(body: bytes) -> LetterContent | str:
     """What a body says, or why it cannot be read."""
     try:
         envelope = read_envelope(body)
@@ -18,4 +18,4 @@ def read(body: bytes) -> Said | str:
             said |= {"path": envelope.path}
         case LegacyEnvelope():
             said |= {"bucket": envelope.bucket, "path": envelope.path}
-    return Said(said, envelope.notes)
+    return LetterContent(said, envelope.notes)

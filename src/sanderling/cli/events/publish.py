@@ -26,12 +26,12 @@ from sanderling.cli.events.place import (
     OWN_LETTERS,
     OWN_ROWS,
     USUAL,
-    Bodies,
-    Folder,
-    Letters,
-    Rows,
+    EventsDatabase,
+    EventsFolder,
+    EventsObjects,
+    EventsQueue,
 )
-from sanderling.cli.events.sink import Where, outlet, source_of
+from sanderling.cli.events.sink import EventsLocations, outlet, source_of
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.reach import reached
 from sanderling.clock import SystemClock
@@ -47,7 +47,7 @@ STDIN, TASK = Path("-"), "research_and_crawl"
 
 
 @dataclass(slots=True)
-class Total:
+class PublishedTotal:
     """What came of all files."""
 
     items: int = 0
@@ -68,7 +68,7 @@ class Total:
         del self.problems[MOST_PROBLEMS:]
 
 
-class Progress:
+class PublishProgress:
     """A line that changes, on a terminal; nothing elsewhere."""
 
     def __init__(self, *, shown: bool) -> None:
@@ -124,21 +124,21 @@ def publish(  # noqa: PLR0913 - a flag each
         ),
     ] = None,
     json: AsJson = False,
-    folder: Folder = USUAL,
-    rows: Rows = OWN_ROWS,
-    bodies: Bodies = OWN_BODIES,
-    letters: Letters = OWN_LETTERS,
+    folder: EventsFolder = USUAL,
+    rows: EventsDatabase = OWN_ROWS,
+    bodies: EventsObjects = OWN_BODIES,
+    letters: EventsQueue = OWN_LETTERS,
 ) -> None:
     """Publish files, and send the messages that say so."""
     _check(files)
-    where = Where(folder, rows, bodies, letters)
+    where = EventsLocations(folder, rows, bodies, letters)
     said = {"job_id": job, "platform": platform, "project_id": project, "brand_name": brand, "keyword": keyword}
     source = source_of(where, **said, task_type=task_type)
     flags = {"--job": job, "--platform": platform, "--project": project, "--brand": brand, "--keyword": keyword}
     flags |= {"--task-type": task_type if task_type != TASK else "", "--batch": str(batch or "")}
     words = [word for flag, value in flags.items() if value for word in (flag, value)]
     onward = again("events publish", *files, *words, folder, rows, bodies, letters)
-    with Progress(shown=not json) as progress, explain_end(onward, KNOWN):
+    with PublishProgress(shown=not json) as progress, explain_end(onward, KNOWN):
         total = run(_publish(files, source, SinkRules(items=batch, tries=TRIES), where, progress))
     _tell(total, source, where, as_json=json)
     if total.unsent:
@@ -163,9 +163,9 @@ def _check(files: tuple[Path, ...]) -> None:
 
 
 async def _publish(
-    files: tuple[Path, ...], source: BatchSource, rules: SinkRules, where: Where, progress: Progress
-) -> Total:
-    total = Total()
+    files: tuple[Path, ...], source: BatchSource, rules: SinkRules, where: EventsLocations, progress: PublishProgress
+) -> PublishedTotal:
+    total = PublishedTotal()
     async with outlet(where, SystemClock(), progress.note) as out:
         for path in files:
             sink = out.sink(source, rules)
@@ -178,7 +178,7 @@ async def _publish(
     return total
 
 
-async def _send(out: Outlet, where: Where, total: Total, progress: Progress) -> None:
+async def _send(out: Outlet, where: EventsLocations, total: PublishedTotal, progress: PublishProgress) -> None:
     """Send what is in the outbox, also what others have left there."""
     try:
         total.sent = await reached("--queue", where.letters.queue, out.sender.send_waiting, progress.note)
@@ -190,9 +190,9 @@ def _batches(number: int) -> str:
     return f"{number:,} batch" if number == 1 else f"{number:,} batches"
 
 
-def _tell(total: Total, source: BatchSource, where: Where, *, as_json: bool) -> None:
+def _tell(total: PublishedTotal, source: BatchSource, where: EventsLocations, *, as_json: bool) -> None:
     if as_json:
-        told = {name: getattr(total, name) for name in Total.__slots__}
+        told = {name: getattr(total, name) for name in PublishedTotal.__slots__}
         print(jsonlib.dumps({"job": source.job_id, "platform": source.platform, "project": source.project} | told))
         return
     for line in _words(total, source):
@@ -206,7 +206,7 @@ def _tell(total: Total, source: BatchSource, where: Where, *, as_json: bool) -> 
         print(f"\nTo have them analysed:\n\n    {command}\n")
 
 
-def _words(total: Total, source: BatchSource) -> Iterator[str]:
+def _words(total: PublishedTotal, source: BatchSource) -> Iterator[str]:
     yield f"Published {count(total.items, 'item')} in {_batches(total.batches)} of the job {source.job_id}."
     if total.left_out:
         yield f"Left out: {count(total.left_out, 'line')}, of pages that moved or are as before."

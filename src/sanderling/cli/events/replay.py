@@ -25,9 +25,9 @@ from sanderling.cli.events.place import (
     OWN_LETTERS,
     OWN_ROWS,
     USUAL,
-    Folder,
-    Letters,
-    Rows,
+    EventsDatabase,
+    EventsFolder,
+    EventsQueue,
 )
 from sanderling.cli.reach import explained
 from sanderling.cli.times import read_time, written
@@ -68,7 +68,7 @@ class Which:
         return EventFilter(from_date=start, to_date=end, project_id=self.project, job_id=self.job)
 
 
-class Replayed(NamedTuple):
+class ReplayedEvents(NamedTuple):
     """How many go again, how many cannot, and why they are still in the outbox, if they are."""
 
     events: int
@@ -81,9 +81,9 @@ def replay(
     which: Which,
     dry_run: Annotated[bool, Parameter(negative=(), help="Only say how many events these are.")] = False,
     json: AsJson = False,
-    rows: Rows = OWN_ROWS,
-    letters: Letters = OWN_LETTERS,
-    folder: Folder = USUAL,
+    rows: EventsDatabase = OWN_ROWS,
+    letters: EventsQueue = OWN_LETTERS,
+    folder: EventsFolder = USUAL,
 ) -> None:
     """Have events processed again."""
     chosen = which.chosen(SystemClock().wall())
@@ -106,12 +106,14 @@ def replay(
         raise CommandError(printable(f"{done.trouble}\n{marked}"))
 
 
-async def _counted(chosen: EventFilter, rows: Rows, folder: Folder) -> Replayable:
+async def _counted(chosen: EventFilter, rows: EventsDatabase, folder: EventsFolder) -> Replayable:
     async with rows.opened(folder, writers=1, readers=1) as store:
         return await store.replayable(chosen)
 
 
-async def _replay(chosen: EventFilter, rows: Rows, letters: Letters, folder: Folder) -> Replayed:
+async def _replay(
+    chosen: EventFilter, rows: EventsDatabase, letters: EventsQueue, folder: EventsFolder
+) -> ReplayedEvents:
     clock = SystemClock()
     # All is opened before anything is marked: with a queue that is away nothing is changed.
     async with (
@@ -125,11 +127,11 @@ async def _replay(chosen: EventFilter, rows: Rows, letters: Letters, folder: Fol
         try:
             await OutboxSender(store, topic, clock, Random()).send_waiting()
         except (QueueError, AnalyticsError) as error:
-            return Replayed(events, found.without_message, str(error))
-        return Replayed(events, found.without_message, "")
+            return ReplayedEvents(events, found.without_message, str(error))
+        return ReplayedEvents(events, found.without_message, "")
 
 
-async def _marked(store: AnalyticsStore, chosen: EventFilter, letters: Letters, line: "_Line") -> int:
+async def _marked(store: AnalyticsStore, chosen: EventFilter, letters: EventsQueue, line: "_Line") -> int:
     """Mark all of them; how many. Raises CommandError."""
     events = 0
     try:
@@ -164,7 +166,7 @@ class _Line:
             self._status.update(text)
 
 
-def _tell(done: Replayed, consume: str) -> None:
+def _tell(done: ReplayedEvents, consume: str) -> None:
     if not done.events:
         print(f"There is nothing to process again.{_lost(done.without_message)}")
         return

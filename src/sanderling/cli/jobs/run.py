@@ -47,7 +47,7 @@ SHOWN = 100  # hosts that a screen chooses from, four times a second
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking(Patient):
+class JobNetwork(Patient):
     """How hosts are asked. A command takes one as `*, asking: Asking = USUAL`."""
 
     cache: Path | None = None
@@ -71,7 +71,7 @@ class Asking(Patient):
             raise CommandError(f"--cache: {error}", code=2) from None
 
 
-USUAL = Asking()
+USUAL = JobNetwork()
 
 
 def run(  # noqa: PLR0913 - a flag each
@@ -95,7 +95,7 @@ def run(  # noqa: PLR0913 - a flag each
     ] = None,
     retry: Annotated[bool, Parameter(negative=(), help="Ask again for what failed, too.")] = False,
     json: SummaryAsJson = False,
-    asking: Asking = USUAL,
+    asking: JobNetwork = USUAL,
     options: Bounded = BOUNDED,
 ) -> None:
     """Run the job of a file into a folder, or go on with it there."""
@@ -150,7 +150,7 @@ async def run_folder(  # noqa: PLR0913 - what a job is run with
     job: Job,
     folder: JobFolder,
     transport: Transport[Http],
-    asking: Asking,
+    asking: JobNetwork,
     options: Options,
     screen: Screen,
     *,

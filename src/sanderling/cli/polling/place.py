@@ -35,7 +35,7 @@ class Folder:
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place(Folder):
+class PollingFolder(Folder):
     """The folder and the database. A command takes one as `*, place: Place = USUAL`."""
 
     database: str | None = None
@@ -52,12 +52,12 @@ class Place(Folder):
         return self.database is not None or (self.out / DATABASE).is_file()
 
 
-OWN_FOLDER, USUAL = Folder(), Place()
+OWN_FOLDER, USUAL = Folder(), PollingFolder()
 
 
 @asynccontextmanager
 async def opened(
-    place: Place, schema: Schema | None, source: str, say: Say | None = None
+    place: PollingFolder, schema: Schema | None, source: str, say: Say | None = None
 ) -> AsyncIterator[tuple[PollingStore, Executor]]:
     """The database, reached, and a desk for all else. Raises CommandError.
 
@@ -74,7 +74,7 @@ async def opened(
 
 
 @asynccontextmanager
-async def known(place: Place) -> AsyncIterator[PollingStore]:
+async def known(place: PollingFolder) -> AsyncIterator[PollingStore]:
     """The database of a source that was polled before; it may be polled just now. Raises CommandError."""
     if not place.begun:
         raise nothing("nothing was polled", place.out, "--out", "sanderling polling run")

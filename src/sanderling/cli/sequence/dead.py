@@ -1,18 +1,18 @@
 """What a dead letter of a crawl of ids says: a record that could not be stored."""
 
-from sanderling.cli.dead_letters import Said
+from sanderling.cli.dead_letters import LetterContent
 from sanderling.cli.times import written
 from sanderling.formats.instance import MessageError, decode
 
 
-def read(body: bytes) -> Said | str:
+def read(body: bytes) -> LetterContent | str:
     """What a body says, or why it cannot be read."""
     try:
         message = decode(body)
     except MessageError as error:
         return str(error)
     completed, players = message.instance.date_completed, message.instance.players
-    return Said(
+    return LetterContent(
         {
             "id": message.id,
             "api": message.api,

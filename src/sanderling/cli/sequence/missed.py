@@ -21,7 +21,7 @@ from cyclopts.validators import Number
 from sanderling.apis.numbered import LARGEST_ID
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
-from sanderling.cli.sequence.place import USUAL, Place, known_state
+from sanderling.cli.sequence.place import USUAL, SequenceFolder, known_state
 from sanderling.clock import Clock, SystemClock
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.report import MEANINGS
@@ -51,7 +51,7 @@ def list_missed(
         Parameter(validator=Number(gte=1), help=f"Ranges to show at most; {SHOWN}, or with --json all."),
     ] = None,
     json: AsJson = False,
-    place: Place = USUAL,
+    place: SequenceFolder = USUAL,
 ) -> None:
     """Say which ids the crawl of a folder misses."""
     wall = SystemClock().wall()
@@ -75,7 +75,7 @@ def retry(
         bool, Parameter(negative=(), help="Ask each id, also of a gap, of which some would do otherwise.")
     ] = False,
     json: AsJson = False,
-    place: Place = USUAL,
+    place: SequenceFolder = USUAL,
 ) -> None:
     """Let missed ids be asked at once, whenever they would be due."""
     if first > last:
@@ -102,7 +102,7 @@ def export(
     *,
     ranges: Annotated[bool, Parameter(negative=(), help="Write lines of low-high instead of one for each id.")] = False,
     reason: Why = None,
-    place: Place = USUAL,
+    place: SequenceFolder = USUAL,
 ) -> None:
     """Write the ids that are missed, one to a line, in ascending order."""
     told = Written(Saying(SystemClock()))
@@ -150,7 +150,7 @@ class Written:
 
 
 @contextmanager
-def _snapshot(place: Place) -> Iterator[sqlite3.Connection]:
+def _snapshot(place: SequenceFolder) -> Iterator[sqlite3.Connection]:
     """The state as it is at one moment, whatever is written meanwhile; nothing is changed. Raises CommandError."""
     with known_state(place):
         pass  # it is there, and ours
@@ -170,7 +170,9 @@ def _ranges(db: sqlite3.Connection, reason: Reason | None) -> Iterator[Missed]:
         yield Missed(low, high, Reason(why), *times)
 
 
-def _table(db: sqlite3.Connection, reason: Reason | None, limit: int, place: Place, wall: float) -> Iterator[str]:
+def _table(
+    db: sqlite3.Connection, reason: Reason | None, limit: int, place: SequenceFolder, wall: float
+) -> Iterator[str]:
     counts = db.execute(
         """SELECT reason, sum(high - low + 1), count(*) FROM missed WHERE coalesce(?, reason) = reason
         GROUP BY reason ORDER BY 2 DESC""",

@@ -12,7 +12,7 @@ from typing import Any
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import again
-from sanderling.cli.events.place import OWN_LETTERS, USUAL, Bodies, Folder, Letters
+from sanderling.cli.events.place import OWN_LETTERS, USUAL, EventsFolder, EventsObjects, EventsQueue
 from sanderling.cli.home import configured, home_of, set_for
 from sanderling.cli.reach import explained
 from sanderling.clock import Clock, SystemClock
@@ -44,7 +44,7 @@ class SimulatedCrawler:
     social: Social
     objects: Objects
     topic: Topic
-    letters: Letters = OWN_LETTERS
+    letters: EventsQueue = OWN_LETTERS
     sent: int = 0  # messages
     fates: Counter[Fate] = field(default_factory=Counter)  # of these
     again: int = 0  # of these that were sent before
@@ -117,12 +117,12 @@ def social(
         print(line)
 
 
-def _places(out: Path | None, given: dict[str, str]) -> tuple[Folder, Bodies, Letters]:
+def _places(out: Path | None, given: dict[str, str]) -> tuple[EventsFolder, EventsObjects, EventsQueue]:
     """Where `events consume` takes messages and batches from, unless a flag says otherwise."""
     said = set_for(("events", "consume"), (*OBJECTS, *QUEUE, "out")) | given
     folder = out or Path(said.get("out") or home_of(configured()) / USUAL.out)
-    bodies = Bodies(**{name: said[name] for name in OBJECTS if name in said})
-    return Folder(out=folder), bodies, Letters(**{name: said[name] for name in QUEUE if name in said})
+    bodies = EventsObjects(**{name: said[name] for name in OBJECTS if name in said})
+    return EventsFolder(out=folder), bodies, EventsQueue(**{name: said[name] for name in QUEUE if name in said})
 
 
 @dataclass(slots=True)
@@ -153,7 +153,7 @@ class _Pace:
 
 
 async def _publish(
-    social: Social, number: int, pace: _Pace, places: tuple[Folder, Bodies, Letters]
+    social: Social, number: int, pace: _Pace, places: tuple[EventsFolder, EventsObjects, EventsQueue]
 ) -> SimulatedCrawler:
     folder, bodies, letters = places
     folder.made()
