@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
-from sanderling.cli.doctor.findings import FAIL, OK, CheckError, CheckFinding, aside, revision_found
-from sanderling.cli.doctor.services import Say, Service
+from sanderling.cli.doctor.findings import FAIL, OK, CheckError, CheckFinding, revision_found
+from sanderling.cli.doctor.services import Service
 from sanderling.extras import have, install
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.words import printable, size
@@ -13,13 +13,8 @@ from sanderling.words import printable, size
 MAGIC = b"SQLite format 3\0"
 
 
-async def check_file(service: Service, say: Say) -> None:
+def check_file(service: Service) -> list[CheckFinding]:
     """Look at it. Raises CheckError."""
-    for finding in await aside(lambda: _found(service)):
-        say(finding)
-
-
-def _found(service: Service) -> list[CheckFinding]:
     path = service.path
     if not service.url.partition(":")[2]:
         raise CheckError(f"{service.kind}: names no place", f"expected {service.kind}:PATH")

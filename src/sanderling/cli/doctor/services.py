@@ -2,14 +2,16 @@
 
 import asyncio
 import importlib
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from urllib.parse import quote, unquote
 
 from sanderling.cli.config.file import Configuration, EffectiveValue
 from sanderling.cli.config.settings import FlagSetting, Table, known
-from sanderling.cli.doctor.findings import FAIL, UNSET, CheckError, CheckFinding
+from sanderling.cli.doctor.findings import FAIL, UNSET, CheckError, CheckFinding, aside
 from sanderling.extras import EXTRAS, install
 from sanderling.redact import is_secret_parameter, redact_url
 from sanderling.words import printable
@@ -50,6 +52,7 @@ EXPECTED = (
 
 Say = Callable[[CheckFinding], object]
 Check = Callable[["Service", Say], Awaitable[None]]
+BlockingCheck = Callable[["Service"], list[CheckFinding]]  # which is called in a thread of its own
 
 
 class Service(NamedTuple):
@@ -160,7 +163,11 @@ async def checked(service: Service) -> list[CheckFinding]:
     found: list[CheckFinding] = []
     try:
         async with asyncio.timeout(PATIENCE):
-            await _check(service.kind)(service, found.append)
+            check = _check(service.kind)
+            if inspect.iscoroutinefunction(check):
+                await check(service, found.append)
+            else:
+                found += await aside(partial(cast("BlockingCheck", check), service))
     except TimeoutError:
         found.append(
             CheckFinding(service.what, FAIL, f"{redact_url(service.url)} gave no answer within {PATIENCE:.0f} s", AWAY)
@@ -175,12 +182,12 @@ async def checked(service: Service) -> list[CheckFinding]:
     return [_safe(each, service.url) for each in found]
 
 
-def _check(kind: str) -> Check:
+def _check(kind: str) -> Check | BlockingCheck:
     if kind not in CHECKS:
         # Not a word of it: what is no URL may be a password.
         raise CheckError("that is no URL of a service we know", EXPECTED)
     module, name = CHECKS[kind]
-    check: Check = getattr(importlib.import_module(f"sanderling.cli.doctor.{module}"), name)
+    check: Check | BlockingCheck = getattr(importlib.import_module(f"sanderling.cli.doctor.{module}"), name)
     return check
 
 

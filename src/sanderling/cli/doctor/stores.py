@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from sanderling.cli.doctor.findings import FAIL, OK, WARN, CheckError, CheckFinding, aside, skew
+from sanderling.cli.doctor.findings import FAIL, OK, WARN, CheckError, CheckFinding, skew
 from sanderling.cli.doctor.services import AWAY, Say, Service
 from sanderling.clock import SystemClock
 from sanderling.observe.prometheus import TOKEN, PrometheusError, PrometheusServer
@@ -30,13 +30,8 @@ _REASON = re.compile(r"status code: (\d{3} [\w ]{0,40})|kind: (\w{1,20})")
 _NUMBERS = re.compile(r"(\d+)\.(\d+)")
 
 
-async def check_redis(service: Service, say: Say) -> None:
+def check_redis(service: Service) -> list[CheckFinding]:
     """Ask a Redis. Raises CheckError."""
-    for finding in await aside(lambda: _redis(service)):
-        say(finding)
-
-
-def _redis(service: Service) -> list[CheckFinding]:
     import redis  # noqa: PLC0415 - an extra, which need not be there
 
     try:
@@ -92,13 +87,8 @@ def redis_keeping(what: str, info: dict[str, Any]) -> CheckFinding:
     return CheckFinding(what, OK, f"forgets nothing when its memory is full ({policy})")
 
 
-async def check_s3(service: Service, say: Say) -> None:
+def check_s3(service: Service) -> list[CheckFinding]:
     """Ask an S3, by an object that is put, read and deleted. Raises CheckError."""
-    for finding in await aside(lambda: _s3(service)):
-        say(finding)
-
-
-def _s3(service: Service) -> list[CheckFinding]:
     import obstore  # noqa: PLC0415 - an extra, which need not be there
     from obstore.exceptions import BaseError  # noqa: PLC0415
     from obstore.store import S3Store  # noqa: PLC0415
@@ -185,13 +175,8 @@ def _dated(what: str, endpoint: str) -> list[CheckFinding]:
     return []
 
 
-async def check_clickhouse(service: Service, say: Say) -> None:
+def check_clickhouse(service: Service) -> list[CheckFinding]:
     """Ask a ClickHouse. Raises CheckError."""
-    for finding in await aside(lambda: _clickhouse(service)):
-        say(finding)
-
-
-def _clickhouse(service: Service) -> list[CheckFinding]:
     clock, table = SystemClock(), f"sanderling_doctor_{uuid4().hex}"
     try:
         database = open_clickhouse(service.url)

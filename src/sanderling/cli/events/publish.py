@@ -11,12 +11,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
-from rich.console import Console
-from rich.text import Text
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
@@ -33,6 +31,7 @@ from sanderling.cli.events.place import (
 )
 from sanderling.cli.events.sink import EventsLocations, outlet, source_of
 from sanderling.cli.loop import explain_end, run
+from sanderling.cli.progress_line import ProgressLine
 from sanderling.cli.reach import reached
 from sanderling.clock import SystemClock
 from sanderling.events.handover import Outlet
@@ -68,39 +67,13 @@ class PublishedTotal:
         del self.problems[MOST_PROBLEMS:]
 
 
-class PublishProgress:
-    """A line that changes, on a terminal; nothing elsewhere."""
-
-    def __init__(self, *, shown: bool) -> None:
-        drawn = shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._line = Console(stderr=True).status("") if drawn else None
-        # What keeps it waiting is in the line, or else in the log.
-        logs.configure(level="error" if drawn else "warning")
-
-    def __enter__(self) -> Self:
-        if self._line is not None:
-            self._line.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._line is not None:
-            self._line.stop()
-
-    def note(self, text: str) -> None:
-        """Something that should stay to be read."""
-        if self._line is not None:
-            self._line.console.print(Text(printable(text)))
-        else:
-            print(printable(text), file=sys.stderr, flush=True)
-
-    async def watch(self, path: Path, sink: BatchSink) -> None:
-        """Show how a file goes, until cancelled."""
-        while self._line is not None:
-            tally = sink.tally
-            waits = f"; waiting: {tally.trouble}" if tally.trouble else ""
-            told = f"{path.name}: {count(tally.items, 'item')} in {_batches(tally.batches)}{waits}"
-            self._line.update(Text(printable(told), overflow="ellipsis", no_wrap=True))
-            await asyncio.sleep(SHOW_EVERY)
+async def _watch(line: ProgressLine, path: Path, sink: BatchSink) -> None:
+    """Show how a file goes, until cancelled."""
+    while True:
+        tally = sink.tally
+        waits = f"; waiting: {tally.trouble}" if tally.trouble else ""
+        line.show(f"{path.name}: {count(tally.items, 'item')} in {_batches(tally.batches)}{waits}")
+        await asyncio.sleep(SHOW_EVERY)
 
 
 def publish(  # noqa: PLR0913 - a flag each
@@ -138,7 +111,9 @@ def publish(  # noqa: PLR0913 - a flag each
     flags |= {"--task-type": task_type if task_type != TASK else "", "--batch": str(batch or "")}
     words = [word for flag, value in flags.items() if value for word in (flag, value)]
     onward = again("events publish", *files, *words, folder, rows, bodies, letters)
-    with PublishProgress(shown=not json) as progress, explain_end(onward, KNOWN):
+    with ProgressLine(shown=not json) as progress, explain_end(onward, KNOWN):
+        # What keeps it waiting is in the line, or else in the log.
+        logs.configure(level="error" if progress.is_drawn else "warning")
         total = run(_publish(files, source, SinkRules(items=batch, tries=TRIES), where, progress))
     _tell(total, source, where, as_json=json)
     if total.unsent:
@@ -163,14 +138,14 @@ def _check(files: tuple[Path, ...]) -> None:
 
 
 async def _publish(
-    files: tuple[Path, ...], source: BatchSource, rules: SinkRules, where: EventsLocations, progress: PublishProgress
+    files: tuple[Path, ...], source: BatchSource, rules: SinkRules, where: EventsLocations, progress: ProgressLine
 ) -> PublishedTotal:
     total = PublishedTotal()
     async with outlet(where, SystemClock(), progress.note) as out:
         for path in files:
             sink = out.sink(source, rules)
             async with asyncio.TaskGroup() as group:
-                watching = group.create_task(progress.watch(path, sink))
+                watching = group.create_task(_watch(progress, path, sink))
                 found = await (publish_piped(sys.stdin.fileno(), sink) if path == STDIN else publish_file(path, sink))
                 watching.cancel()
             total.add(path, found, sink)
@@ -178,7 +153,7 @@ async def _publish(
     return total
 
 
-async def _send(out: Outlet, where: EventsLocations, total: PublishedTotal, progress: PublishProgress) -> None:
+async def _send(out: Outlet, where: EventsLocations, total: PublishedTotal, progress: ProgressLine) -> None:
     """Send what is in the outbox, also what others have left there."""
     try:
         total.sent = await reached("--queue", where.letters.queue, out.sender.send_waiting, progress.note)

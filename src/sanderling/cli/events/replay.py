@@ -9,14 +9,11 @@ Tricky bits:
 """
 
 import json as jsonlib
-import os
-import sys
 from dataclasses import dataclass
 from random import Random
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, NamedTuple
 
 from cyclopts import Parameter
-from rich.console import Console
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
@@ -29,6 +26,7 @@ from sanderling.cli.events.place import (
     EventsFolder,
     EventsQueue,
 )
+from sanderling.cli.progress_line import ProgressLine
 from sanderling.cli.reach import explained
 from sanderling.cli.times import read_time, written
 from sanderling.clock import SystemClock
@@ -122,7 +120,7 @@ async def _replay(
         letters.topic(folder, clock, queue) as topic,
     ):
         found = await store.replayable(chosen)
-        with _Line() as line:
+        with ProgressLine() as line:
             events = await _marked(store, chosen, letters, line)
         try:
             await OutboxSender(store, topic, clock, Random()).send_waiting()
@@ -131,7 +129,7 @@ async def _replay(
         return ReplayedEvents(events, found.without_message, "")
 
 
-async def _marked(store: AnalyticsStore, chosen: EventFilter, letters: EventsQueue, line: "_Line") -> int:
+async def _marked(store: AnalyticsStore, chosen: EventFilter, letters: EventsQueue, line: ProgressLine) -> int:
     """Mark all of them; how many. Raises CommandError."""
     events = 0
     try:
@@ -142,28 +140,6 @@ async def _marked(store: AnalyticsStore, chosen: EventFilter, letters: EventsQue
         before = f"{_events(events)} marked before that: {LATER}; run the same again for the others"
         raise CommandError(printable(f"{error}; {before}")) from None
     return events
-
-
-class _Line:
-    """One line that changes, on a terminal; elsewhere nothing."""
-
-    def __init__(self) -> None:
-        wanted = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._status = Console(stderr=True).status("looking") if wanted else None
-
-    def __enter__(self) -> Self:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def show(self, text: str) -> None:
-        """How far it is."""
-        if self._status is not None:
-            self._status.update(text)
 
 
 def _tell(done: ReplayedEvents, consume: str) -> None:

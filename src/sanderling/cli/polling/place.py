@@ -26,17 +26,11 @@ KINDS = "source.kinds"  # a setting of ours: what kinds there are, for commands 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folder:
-    """The folder. A command that needs no more takes one as `*, folder: Folder = OWN_FOLDER`."""
+class PollingFolder:
+    """The folder and the database. A command takes one as `*, place: PollingFolder = USUAL`."""
 
     out: Annotated[Path, Parameter(name="--out")] = Path("polling")
     """The folder for all that is kept on this machine."""
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PollingFolder(Folder):
-    """The folder and the database. A command takes one as `*, place: Place = USUAL`."""
 
     database: str | None = None
     """Where targets, rows and changes are: sqlite:PATH or postgresql://…; by default polling.db in the folder."""
@@ -52,7 +46,7 @@ class PollingFolder(Folder):
         return self.database is not None or (self.out / DATABASE).is_file()
 
 
-OWN_FOLDER, USUAL = Folder(), PollingFolder()
+USUAL = PollingFolder()
 
 
 @asynccontextmanager

@@ -21,8 +21,9 @@ from cyclopts.validators import Number
 from sanderling.apis.numbered import LARGEST_ID
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
+from sanderling.cli.progress_line import Saying
 from sanderling.cli.sequence.place import USUAL, SequenceFolder, known_state
-from sanderling.clock import Clock, SystemClock
+from sanderling.clock import SystemClock
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.report import MEANINGS
 from sanderling.sequence.retries import Reason
@@ -36,7 +37,6 @@ PAGE = 500  # ranges that are hastened in one transaction
 # it gives up.
 BREATH = 0.05
 PIECE = 10_000  # ids that are written at once
-SAY_EVERY = 2.0  # seconds
 
 Id = Number(gte=0, lte=LARGEST_ID)
 Why = Annotated[Reason | None, Parameter(help="Only ids that are missed for this reason.")]
@@ -116,20 +116,6 @@ def export(
             write_new(file, (some.encode() for some in lines))
             sync_folder(file.absolute().parent)
     print(f"{count(told.ids, 'missed id')} written to {printable(str(file))}.")
-
-
-class Saying:
-    """Says how it goes to stderr, now and then."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._last = clock.now()
-
-    def __call__(self, words: str) -> None:
-        """Say that, if it is time."""
-        if self._clock.now() - self._last >= SAY_EVERY:
-            self._last = self._clock.now()
-            print(words, file=sys.stderr, flush=True)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,8 @@ from typing import BinaryIO
 from sanderling.apis.numbered import LARGEST_ID
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
-from sanderling.cli.sequence.missed import BREATH, File, Saying
+from sanderling.cli.progress_line import Saying
+from sanderling.cli.sequence.missed import BREATH, File
 from sanderling.cli.sequence.place import USUAL, SequenceFolder
 from sanderling.clock import Clock, SystemClock
 from sanderling.sequence.cursor import ranges_of
