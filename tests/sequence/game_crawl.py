@@ -21,13 +21,12 @@ from sanderling.fetch.guard import GuardRules as Addresses
 from sanderling.limit import Limiter, PaceRules
 from sanderling.limit.memory import Memory
 from sanderling.observe.alerts import Alert
-from sanderling.sequence.asking import limits
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
+from sanderling.sequence.inquiries import limits
+from sanderling.sequence.retries import Missed, Reason
 from sanderling.sequence.scaling import ScaleRules
-from sanderling.sequence.state import Fates, Saved, SequenceState
-from sanderling.sequence.system import SequenceRules, SequenceSystem, Tools
+from sanderling.sequence.state import Fates, SavedCrawl, SequenceState
+from sanderling.sequence.system import SequenceRules, SequenceServices, SequenceSystem
 from sanderling.stores.durable import FolderError
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
@@ -66,7 +65,7 @@ class WatchedState(SequenceState):
         self.now = LoopClock().wall
         self.given_up: Counter[Reason] = Counter()  # ids, each time that one was newly missed
 
-    def record(self, saved: Saved, fates: Fates) -> None:
+    def record(self, saved: SavedCrawl, fates: Fates) -> None:
         if self.broken:
             raise FolderError("the disk is full")
         super().record(saved, fates)
@@ -134,7 +133,7 @@ class GameCrawl:
         limiter = Limiter(limits(self._pace), clock=clock, rng=Random(2))
         fetcher = Fetcher(self.network, limiter, clock=clock)
         api = Bungie(ORIGIN)
-        tools = Tools(api, fetcher, limiter, Memory(2**26), self.state, self.queue, self.desk)
+        tools = SequenceServices(api, fetcher, limiter, Memory(2**26), self.state, self.queue, self.desk)
         if position is None:
             saved = self.state.load()
             position = Position(self.first) if saved is None else saved.position

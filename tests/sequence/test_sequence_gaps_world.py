@@ -10,8 +10,7 @@ import pytest
 from game_crawl import SMALL, GameCrawl, game, play, schedule
 
 from sanderling.observe.metrics_sequence import SequenceReadings, StoreReadings
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
+from sanderling.sequence.retries import Missed, Reason
 from sanderling.sequence.scaling import ScaleRules
 from sanderling.worlds.game import Game
 from sanderling.worlds.game_answers import Kind

@@ -10,11 +10,10 @@ import pytest
 from game_crawl import RATE, SMALL, GameCrawl, Script, game, play, schedule
 from sequence_parts import WALL
 
-from sanderling.sequence import writer
+from sanderling.sequence import sink
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import OFFLOAD, Reason
-from sanderling.sequence.state import Fates, Saved
+from sanderling.sequence.retries import OFFLOAD, Missed, Reason
+from sanderling.sequence.state import Fates, SavedCrawl
 from sanderling.worlds.game import Game
 from sanderling.worlds.game_answers import TROUBLED, GameAnswer, Kind
 from sanderling.worlds.game_hostile import Hostile
@@ -208,7 +207,7 @@ def test_while_the_queue_is_away_nothing_is_lost_and_the_cursor_stays(tmp_path: 
 
 def test_a_queue_that_stays_away_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When enough waits for it nobody asks for more, and when it is back everyone does."""
-    monkeypatch.setattr(writer, "RULES", replace(writer.RULES, most_bytes=500_000))
+    monkeypatch.setattr(sink, "RULES", replace(sink.RULES, most_bytes=500_000))
 
     async def script(crawled: GameCrawl) -> None:
         async def outage() -> None:
@@ -238,7 +237,7 @@ def test_a_queue_that_stays_away_does_not_fill_the_memory(tmp_path: Path, monkey
 
 def _with_known(missed: Missed) -> Script:
     async def script(crawled: GameCrawl) -> None:
-        crawled.state.record(Saved("bungie", Position(crawled.first + 500), None), Fates(missed=[missed]))
+        crawled.state.record(SavedCrawl("bungie", Position(crawled.first + 500), None), Fates(missed=[missed]))
         await crawled.run(300)
 
     return script

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from sequence_parts import WALL
 
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
-from sanderling.sequence.state import Fates, Saved
+from sanderling.sequence.retries import Missed, Reason
+from sanderling.sequence.state import Fates, SavedCrawl
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import QueueError
 from sanderling.worlds.game import GameRules
@@ -133,7 +132,7 @@ def test_it_remembers_the_newest_and_waits_at_the_head_after_a_restart_in_a_paus
         assert saved is not None
         assert saved.newest == crawled.first + round(80 * RATE) - 1
         position = Position(saved.position.next, tuple(sorted({crawled.first + 300, *saved.position.open})))
-        crawled.state.record(Saved(saved.api, position, saved.newest), Fates())
+        crawled.state.record(SavedCrawl(saved.api, position, saved.newest), Fates())
         asked.append(crawled.game.tally.asked)
         await crawled.run(300)
         asked.append(crawled.game.tally.asked)
@@ -233,7 +232,7 @@ def test_what_was_missed_is_asked_for_by_the_next_one(tmp_path: Path) -> None:
     async def script(crawled: GameCrawl) -> None:
         number = crawled.first + 50
         missed = Missed(number, number + 9, Reason.NOT_FOUND, WALL, WALL, 7, WALL)
-        crawled.state.record(Saved("bungie", Position(crawled.first + 100), None), Fates(missed=[missed]))
+        crawled.state.record(SavedCrawl("bungie", Position(crawled.first + 100), None), Fates(missed=[missed]))
         await crawled.run(30)
 
     crawled = play(tmp_path, game(), script)

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from sanderling.cli.sequence.flags import SequenceUpstream
 from sanderling.limit.breaker import State
-from sanderling.sequence.availability import EVERY
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
+from sanderling.sequence.inquiries import LOOK_EVERY
+from sanderling.sequence.retries import Missed, Reason
 from sanderling.sequence.source import LONGEST
 from sanderling.sequence.state import SequenceState
 from sanderling.sequence.system import SequenceSystem
@@ -240,7 +239,7 @@ def test_while_the_api_is_switched_off_nothing_but_that_is_asked_however_it_fail
 
     kinds = crawled.game.tally.kinds
     assert kinds[Kind.DISABLED] < 30
-    assert kinds[Kind.SETTINGS] <= OFF.seconds / EVERY + 1
+    assert kinds[Kind.SETTINGS] <= OFF.seconds / LOOK_EVERY + 1
     assert crawled.without_fate() == []
     assert crawled.not_ended(60.0) == []
 

@@ -14,10 +14,11 @@ from sanderling.cli.pages.ledger import ENDS
 from sanderling.cli.pages.summary import Summary, summarise
 from sanderling.cli.report_screen import fitting
 from sanderling.clock import Clock, ScaledClock, SystemClock
+from sanderling.crawls.verify import CrawlProof
 from sanderling.ids import host_of
 from sanderling.limit import HostView
-from sanderling.pages.folder import Plan
-from sanderling.pages.verify import Proof, verify
+from sanderling.pages.folder import CrawlPlan
+from sanderling.pages.verify import verify
 from sanderling.stores.frontier_rows import End
 from sanderling.words import count, size
 from sanderling.worlds.hosts import BucketQuota, SimulatedHost, steady, steps
@@ -105,7 +106,7 @@ async def run(out: Path, options: Options, *, as_json: bool, speed: float = 1.0)
         screen = fitting(json=as_json, names={host: f"{name} ({host})" for host, name in hosts.items()})
         screen.note(f"{len(hosts)} simulated hosts, each a port of this machine: nothing leaves it.")
         first, *others = hosts
-        plan, flags = Plan((f"http://{first}/",), tuple(others), 16), PagesFlags(network=NETWORK, options=options)
+        plan, flags = CrawlPlan((f"http://{first}/",), tuple(others), 16), PagesFlags(network=NETWORK, options=options)
         with open_folder(out, plan, resume=False, clock=clock) as folder:
             mark_folder(out, "pages")
             ran = await crawl_folder(folder, NETWORK.transport(clock), flags.rules(), flags, clock, screen)
@@ -120,7 +121,7 @@ async def run(out: Path, options: Options, *, as_json: bool, speed: float = 1.0)
     return DemoEnd(screen, _describe(summary, odd, proof), summary.as_json(), proof.ok, ran.stopped)
 
 
-def _describe(summary: Summary, odd: Mapping[str, OddHost], proof: Proof) -> Iterator[str]:
+def _describe(summary: Summary, odd: Mapping[str, OddHost], proof: CrawlProof) -> Iterator[str]:
     """What happened, as lines; those that are indented must not be broken."""
     fetched = f"{count(summary.fetched, 'page')}, {size(summary.bytes)}, from {count(summary.hosts, 'host')}"
     yield ""
@@ -171,7 +172,7 @@ def _settled(host: OddHost) -> str:
 STORIES = {SLOW: _slow_story, THROTTLING: _throttling_story, FAILING: _failing_story}
 
 
-def _adds_up(proof: Proof) -> str:
+def _adds_up(proof: CrawlProof) -> str:
     parts = " + ".join(f"{proof.counts[end]:,} {end.name.lower()}" for end in ENDS if proof.counts[end])
     if not proof.ok:
         return f"The ledger does NOT add up: {'; '.join(proof.problems)}"

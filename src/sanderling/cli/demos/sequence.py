@@ -18,7 +18,7 @@ from sanderling.cli.sequence.crawl import open_state, run_crawl
 from sanderling.cli.sequence.flags import SequenceFlags, SequencePace, SequenceUpstream
 from sanderling.cli.sequence.place import ROWS, SequenceFolder
 from sanderling.clock import ScaledClock
-from sanderling.sequence.guard import GuardRules
+from sanderling.sequence.guard import ScalingGuardRules
 from sanderling.sequence.scaling import ScaleRules
 from sanderling.sequence.state import SequenceState
 from sanderling.sequence.status import SequenceStatus
@@ -48,7 +48,7 @@ LATENCY = 0.4
 # The workers of a small game; and decisions within seconds, where a real crawl takes minutes.
 RULES = SequenceRules(
     scale=ScaleRules(min_workers=3, workers=10, max_workers=60, period=200, min_period=100, max_period=200),
-    guard=replace(GuardRules(), quick=10.0, fewest=30, drain=60.0),
+    guard=replace(ScalingGuardRules(), quick=10.0, fewest=30, drain=60.0),
 )
 
 
