@@ -11,7 +11,7 @@ from demo_runs import DemoRun, run_small
 from sanderling.cli.demos import sequence as demo_sequence
 from sanderling.cli.demos.sequence import SequenceProof, small_game
 from sanderling.worlds.game import Game
-from sanderling.worlds.game_schedule import Span
+from sanderling.worlds.game_schedule import TimeSpan
 
 PROOF = SequenceProof(live=40, raids=4, stored=3, later=1, strangers=0, twice=0, holes=9, filed=9)
 
@@ -25,8 +25,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
         SPEED=12.0,
         HISTORY=150.0,
         LOST_AT=-100.0,
-        PAUSE=Span(55.0, 20.0),
-        MAINTENANCE=Span(400.0, 6.0),
+        PAUSE=TimeSpan(55.0, 20.0),
+        MAINTENANCE=TimeSpan(400.0, 6.0),
         END=85.0,
     )
 

@@ -12,20 +12,16 @@ from sanderling.cli.demos.pages import failing, make_web, throttling
 from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, EventsFolder
 from sanderling.cli.worlds.social import SimulatedCrawler
 from sanderling.clock import Clock
-from sanderling.worlds.game import Game, GameRules
+from sanderling.worlds.game import Game, GameRules, GameServer
 from sanderling.worlds.game_schedule import Piece, ScheduleRules
-from sanderling.worlds.game_server import GameServer
 from sanderling.worlds.game_weather import WeatherRules
-from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_server import FleetServer
-from sanderling.worlds.race import RaceDay, RaceRules
+from sanderling.worlds.pds import Fleet, FleetServer
+from sanderling.worlds.race import RaceDay, RaceRules, RaceServer
 from sanderling.worlds.race_day import DayRules
-from sanderling.worlds.race_server import RaceServer
-from sanderling.worlds.site import World
-from sanderling.worlds.site_server import SiteServer
-from sanderling.worlds.site_weather import fair
+from sanderling.worlds.site import SiteServer, World
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_day import DAY
+from sanderling.worlds.weather import fair
 
 PAGES, SEQUENCE, REPOS, POLLING, EVENTS = "pages", "sequence", "repos", "polling", "events"
 ORDER = (EVENTS, POLLING, REPOS, SEQUENCE, PAGES)  # in which they are begun

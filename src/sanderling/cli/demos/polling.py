@@ -20,8 +20,7 @@ from sanderling.stores.documents import Document
 from sanderling.stores.polling import Op, PollingStore, Query
 from sanderling.task import Reply
 from sanderling.words import count, duration
-from sanderling.worlds.race import RaceDay, RaceTally, demo
-from sanderling.worlds.race_server import RaceServer
+from sanderling.worlds.race import RaceDay, RaceServer, RaceTally, demo
 
 SEED = 1  # the same day each time, so that what one person sees another can look for
 SPEED = 4.0  # times as fast as by the clock on the wall, races and polling alike

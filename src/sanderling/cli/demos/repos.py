@@ -35,9 +35,8 @@ from sanderling.repos.status import RepoStatus
 from sanderling.repos.update import Tools as UpdateTools
 from sanderling.repos.update import follow_log
 from sanderling.words import count, duration, size
-from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_server import FleetServer
-from sanderling.worlds.site_tally import Tally
+from sanderling.worlds.pds import Fleet, FleetServer
+from sanderling.worlds.server import HostTally
 
 SEED = 1  # the same fleet each time, so that what one person sees another can look for
 HOSTS, REPOS = 6, 220  # healthy ones; the largest of them takes half a minute at the pace of a crawl without flags
@@ -146,7 +145,7 @@ def _describe_run(last: RepoStatus, *, complete: bool) -> str:
     return f"{'Archived' if complete else 'Ended early, with'} {done}, {took}."
 
 
-def _describe_hosts(failed: Mapping[str, int], tallies: Mapping[str, Tally]) -> Iterator[str]:
+def _describe_hosts(failed: Mapping[str, int], tallies: Mapping[str, HostTally]) -> Iterator[str]:
     limited, failing, lying = (tallies[f"{name}.example"] for name in ("limited", "failing", "lying"))
     yield (
         f"limited allows 30 requests in 10 s, and says what is left: it was asked {limited.asked} times and had to "

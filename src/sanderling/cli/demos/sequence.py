@@ -24,11 +24,10 @@ from sanderling.sequence.state import SequenceState
 from sanderling.sequence.status import SequenceStatus
 from sanderling.sequence.system import SequenceRules
 from sanderling.words import count, duration
-from sanderling.worlds.game import Game, GameRules, GameTally
-from sanderling.worlds.game_answers import Kind
+from sanderling.worlds.game import Game, GameRules, GameServer, GameTally
+from sanderling.worlds.game_answers import GameKind
 from sanderling.worlds.game_presets import born_at
-from sanderling.worlds.game_schedule import Hole, Piece, ScheduleRules, Span
-from sanderling.worlds.game_server import GameServer
+from sanderling.worlds.game_schedule import Hole, Piece, ScheduleRules, TimeSpan
 from sanderling.worlds.game_weather import Contest, WeatherRules
 
 SEED = 1  # the same game each time, so that what one person sees another can look for
@@ -38,8 +37,8 @@ SPEED = 6.0  # times as fast as by the clock on the wall, game and crawl alike
 RATE = 8.0  # ids a second
 HISTORY = 300.0
 LOST, LOST_AT = 9996, -130.0  # ids that the counter jumped, as it really did once; and when
-PAUSE = Span(85.0, 32.0)  # nothing is played
-MAINTENANCE = Span(148.0, 6.0)
+PAUSE = TimeSpan(85.0, 32.0)  # nothing is played
+MAINTENANCE = TimeSpan(148.0, 6.0)
 CONTEST = Contest(-60.0, 60.0, 115.0)  # raids of that minute are hidden until it is decided
 END = 215.0
 QUOTA = 60.0  # requests a second
@@ -151,13 +150,13 @@ def _describe(
         yield (
             f"It began {duration(HISTORY)} behind and ended {duration(last.lag)} behind, with {workers[0]} workers "
             f"at first, {max(workers)} at most and {workers[-1]} in the end. The game allows {QUOTA:g} requests "
-            f"a second; it had to refuse {tally.kinds[Kind.REFUSED]:,}."
+            f"a second; it had to refuse {tally.kinds[GameKind.REFUSED]:,}."
         )
         yield (
             f"{count(last.skipped, 'id')} that never existed were skipped as {count(last.gaps, 'gap')}; "
             f"{count(last.answers.get(Status.HIDDEN.value, 0), 'raid')} hidden at first were asked for again when the "
             f"first of them was shown; while the API was switched off it was sent "
-            f"{count(tally.kinds[Kind.DISABLED], 'request')}."
+            f"{count(tally.kinds[GameKind.DISABLED], 'request')}."
         )
     yield (
         f"Up to the cursor the game has {count(proof.live, 'id')}, {proof.raids:,} of them raids: {proof.stored:,} are "

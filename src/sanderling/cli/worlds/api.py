@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from sanderling.cli.worlds.world import ServedWorld, tallied
 from sanderling.clock import SystemClock
-from sanderling.worlds.api import PASSWORD, USER, ApiRules, ApiWorld
-from sanderling.worlds.api_server import ApiServer
+from sanderling.worlds.api import PASSWORD, USER, ApiRules, ApiServer, ApiWorld
 
 PORT = 8040  # as the examples have it
 

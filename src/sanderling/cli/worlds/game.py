@@ -8,9 +8,8 @@ from math import inf
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.worlds.world import ServedWorld, minutes, tallied
 from sanderling.clock import SystemClock
-from sanderling.worlds.game import REPORT, SETTINGS, Game, GameRules
+from sanderling.worlds.game import REPORT, SETTINGS, Game, GameRules, GameServer
 from sanderling.worlds.game_presets import PRESETS
-from sanderling.worlds.game_server import GameServer
 
 
 def game(

@@ -5,9 +5,8 @@ from math import inf
 
 from sanderling.cli.worlds.world import ServedWorld, minutes, tallied
 from sanderling.clock import ScaledClock
-from sanderling.worlds.race import PRESETS, RaceDay
+from sanderling.worlds.race import PRESETS, RaceDay, RaceServer
 from sanderling.worlds.race_documents import CHANNELS
-from sanderling.worlds.race_server import RaceServer
 
 
 def race(*, seed: int, preset: str = "demo", speed: float = 1.0, port: int = 0) -> ServedWorld:

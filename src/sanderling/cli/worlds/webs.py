@@ -7,11 +7,10 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.worlds.world import ServedWorld
 from sanderling.clock import SystemClock
 from sanderling.worlds import pds as fleets
+from sanderling.worlds.pds import FleetServer
 from sanderling.worlds.pds_hosts import PdsHost
-from sanderling.worlds.pds_server import FleetServer
-from sanderling.worlds.site import ALL, World
-from sanderling.worlds.site_server import SiteServer
-from sanderling.worlds.site_tally import Tally
+from sanderling.worlds.server import HostTally
+from sanderling.worlds.site import ALL, SiteServer, World
 
 ROW = "{:<15} {:<23} {:>5}  {}"  # 100 columns with the longest words
 ASKED = "{:<15} {:>7} {:>7} {:>7} {:>7} {:>7} {:>9} {:>10}"
@@ -105,7 +104,7 @@ def _fleet_lines(server: FleetServer) -> Iterator[str]:
     yield "    sanderling repos crawl --private"
 
 
-def _asked(tallies: Mapping[str, Tally]) -> Iterator[str]:
+def _asked(tallies: Mapping[str, HostTally]) -> Iterator[str]:
     """What each host was asked, as lines."""
     asked = {name: tally for name, tally in tallies.items() if tally.asked}
     yield f"{sum(tally.asked for tally in asked.values()):,} requests to {len(asked)} hosts."

@@ -20,7 +20,7 @@ from cyclopts.validators import Number
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, as_called
 from sanderling.cli.loop import run
-from sanderling.worlds.site_server import PortError
+from sanderling.worlds.server import WorldPortError
 
 World = Literal["site", "pds", "game", "race", "api", "social"]
 Preset = Literal["demo", "steady", "backlog", "gap", "pause", "slow", "bursts", "lost", "fast", "day", "hostile"]
@@ -151,7 +151,7 @@ def serve(world: ServedWorld, *, as_json: bool) -> None:
 
     try:
         run(serving())
-    except PortError as error:
+    except WorldPortError as error:
         raise CommandError(f"--port: {error}; choose another") from None
     except KeyboardInterrupt:
         if not as_json:
