@@ -21,7 +21,8 @@ from rich.text import Text
 
 from sanderling.events.taxonomy import ACTIONS, ErrorAction
 from sanderling.outcome import Category
-from sanderling.stores.analytics import AnalyticsStore, ErrorFilter, PostFilter, PostRow
+from sanderling.stores.analytics import ErrorFilter, PostFilter, PostRow
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.words import count, printable
 
 HOUR = 3600.0

@@ -17,7 +17,8 @@ from sanderling.cli.report_screen import fitting
 from sanderling.clock import ScaledClock
 from sanderling.polling.status import PollingStatus
 from sanderling.stores.documents import Document
-from sanderling.stores.polling import Op, PollingStore, Query
+from sanderling.stores.polling import Op, Query
+from sanderling.stores.polling_store import PollingStore
 from sanderling.task import Reply
 from sanderling.words import count, duration
 from sanderling.worlds.race import RaceDay, RaceServer, RaceTally, demo
