@@ -29,7 +29,7 @@ S = TypeVar("S")  # the status of a system
 F = TypeVar("F")  # what its screen shows
 
 
-class System(Protocol):
+class RunnableSystem(Protocol):
     """What is run."""
 
     def run(self) -> Awaitable[bool | None]:
@@ -89,7 +89,7 @@ class Shell(Generic[S, F]):
 
 
 async def run_system(
-    system: System, shell: Shell[S, F], run: Callable[[], Awaitable[bool | None]] | None = None
+    system: RunnableSystem, shell: Shell[S, F], run: Callable[[], Awaitable[bool | None]] | None = None
 ) -> Ran[S]:
     """Run a system, or `run` in its place, until it ends or somebody stops it. Raises CommandError."""
     folder, screen, executor, transport = shell.folder, shell.screen, shell.executor, shell.transport
