@@ -19,7 +19,7 @@ from sanderling.cli.demos.house_worlds import EVENTS, MOST_BATCHES, ORDER, PAGES
 from sanderling.cli.events.place import OWN_LETTERS, Folder
 from sanderling.cli.sequence.place import ROWS
 from sanderling.clock import Clock
-from sanderling.events.crawled import from_page
+from sanderling.events.crawl_items import from_page
 from sanderling.events.outbox import DATABASE
 from sanderling.events.status import EventsStatus
 from sanderling.jobs.status import JobStatus
