@@ -10,6 +10,8 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
+from world_networks import GameNetwork
+
 from sanderling.apis.bungie import Bungie
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules as Addresses
@@ -22,8 +24,7 @@ from sanderling.sequence.state import Fates, SavedCrawl, SequenceState
 from sanderling.sequence.system import SequenceRules, SequenceServices, SequenceSystem
 from sanderling.stores.queue import Delivery, Depth, Letter
 from sanderling.testing.virtual import LoopClock, run_virtual
-from sanderling.worlds.game import Game, GameRules
-from sanderling.worlds.game_network import ORIGIN, GameNetwork
+from sanderling.worlds.game import ORIGIN, Game, GameRules
 
 T = TypeVar("T")
 MOST_RPS = 250.0

@@ -13,7 +13,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from hostile_game import HostileGame, HostileRules
 from sequence_parts import JumpingClock, MemoryQueue
+from world_networks import GameNetwork
 
 from sanderling.apis.bungie import Bungie
 from sanderling.fetch.attempts import Fetcher
@@ -30,8 +32,7 @@ from sanderling.sequence.system import SequenceRules, SequenceServices, Sequence
 from sanderling.stores.durable import FolderError
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
-from sanderling.worlds.game import Game, GameRules
-from sanderling.worlds.game_network import ORIGIN, GameNetwork
+from sanderling.worlds.game import ORIGIN, Game, GameRules
 from sanderling.worlds.game_schedule import Piece, ScheduleRules
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ def schedule(rate: float = RATE, history: float = HISTORY, **rules: Any) -> Sche
 
 def game(**rules: Any) -> GameRules:  # noqa: ANN401 - of GameRules
     """A small game, of which a tenth is raids."""
-    return GameRules(**{"schedule": schedule(), "raids": 0.1, **rules})
+    return (HostileRules if "hostile" in rules else GameRules)(**{"schedule": schedule(), "raids": 0.1, **rules})
 
 
 class WatchedState(SequenceState):
@@ -108,7 +109,10 @@ class GameCrawl:
     ) -> None:
         self.clock = JumpingClock()  # of the crawl; the game goes by a better one
         self.true = LoopClock()
-        self.game = kind(rules, seed=1, began=self.true.wall())
+        began = self.true.wall()
+        self.game = (
+            HostileGame(rules, 1, began) if isinstance(rules, HostileRules) else kind(rules, seed=1, began=began)
+        )
         self.game.tally.ids = Counter()
         self.network = CountingNetwork(self.game, self.true, guard=Addresses(private=True))
         self.queue = MemoryQueue(self.clock)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from looping import in_loop
+from scripted_server import ScriptedServer, Step, answer
 
 from sanderling.apis.numbered import Status
 from sanderling.fetch.classify import of_reply
@@ -14,7 +15,6 @@ from sanderling.formats.instance import Message
 from sanderling.sequence.following import OwnApi, SequenceRecord, following
 from sanderling.stores.durable import FolderError
 from sanderling.task import Reply, Task
-from sanderling.testing.scripted import ScriptedServer, Step, answer
 
 Script = dict[str, list[bytes | list[Step]]]
 
