@@ -39,6 +39,7 @@ class Feeder:
         self._page_size = page_size
         self._fed = False
         self._draining = False
+        self._held_back = False  # whether somebody waits for room
         self._moved = asyncio.Event()  # something has changed for who waits to feed
         self._wants: list[RepoHost] = []
         self._wanted = asyncio.Event()
@@ -56,11 +57,13 @@ class Feeder:
 
     def look(self) -> None:
         """There may be room for more."""
-        self._moved.set()
+        if self._held_back:
+            self._moved.set()
 
     def want(self, host: RepoHost) -> None:
         """Less waits in memory than did, of this host among others."""
-        self._moved.set()
+        if self._held_back:
+            self._moved.set()
         if host.unread and not host.loading and not host.aside and host.fresh < FEW:
             host.loading = True
             self._wants.append(host)
@@ -92,7 +95,9 @@ class Feeder:
         """Return when more may be read; False if nothing more is wanted."""
         while not self._draining and not has_room():
             self._moved.clear()
+            self._held_back = True
             await self._moved.wait()
+            self._held_back = False
         return not self._draining
 
     async def _read_due(self, after: Due, until: int) -> list[Due]:

@@ -26,6 +26,7 @@ from sanderling.repos.sink import Archived, Note, RepoWriter
 from sanderling.stores.ports import Due, HostAside, Unfinished
 
 ARCHIVED = "archived"  # beside the categories
+NEW = (Class.NEW,)
 
 
 class RepoSource:
@@ -69,13 +70,15 @@ class RepoSource:
 
     def classes(self, host: RepoHost, now: float) -> Sequence[Class]:
         """What is due: DIDs that were not asked for yet, and such as were put off."""
-        if not host.has_again(now):
-            return (Class.NEW,) if host.fresh else ()
-        return (Class.NEW, Class.AGAIN) if host.fresh else (Class.AGAIN,)
+        if not host.later or host.later[0][0] > now:
+            return NEW if host.ready else ()
+        return (Class.NEW, Class.AGAIN) if host.ready else (Class.AGAIN,)
 
     def due(self, host: RepoHost, now: float) -> float | None:  # noqa: ARG002 - the port's
         """When there is next something to take."""
-        return host.due()
+        if host.ready:
+            return 0.0
+        return host.later[0][0] if host.later else None
 
     def take(self, host: RepoHost, of: Class, now: float) -> Ask | None:
         """The next DID of a class."""
