@@ -16,9 +16,9 @@ from sanderling.cli.loop import describe_inflight, stop_on_signals
 from sanderling.cli.options import Options, Show, disk_room, expose_limiter, observe, serve_dashboard
 from sanderling.cli.screen import ScreenOf
 from sanderling.cli.watching import Beside, draw, follow_control, publish_status, run_beside, save_limiter
+from sanderling.executor import Executor
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport
-from sanderling.flow.desk import Desk
 from sanderling.stores.control_file import Control
 from sanderling.stores.limiter_file import keep, recall
 from sanderling.stores.polling import PollingStore
@@ -73,7 +73,7 @@ class Shell(Generic[S, F]):
     folder: Path
     options: Options
     screen: ScreenOf[F, Any]
-    executor: Desk  # writes the files of the folder
+    executor: Executor  # writes the files of the folder
     status: Callable[..., S]  # for status.json
     frame: Callable[..., F]  # for the screen
     metrics: Show

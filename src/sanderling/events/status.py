@@ -10,7 +10,7 @@ from sanderling.events.lately import Lately, Minute, ShortError
 from sanderling.events.measures import ERROR, MINUTES, MOST_RECENT, SUCCESS, Measures
 from sanderling.events.modes import Modes
 from sanderling.observe.metrics_events import EventsCounts, EventsReadings
-from sanderling.stores.process_identity import Process
+from sanderling.stores.process_identity import ProcessIdentity
 from sanderling.stores.queue import Depth
 from sanderling.stores.status_file import is_running, read_statuses
 
@@ -122,7 +122,7 @@ class EventsStatus(msgspec.Struct, frozen=True, kw_only=True):
     disk_trouble: str = ""  # why it paused itself, while it does: its disk has no room
     stations: tuple[StationStatus, ...] = ()
     classes: dict[str, int] = {}  # questions to stations, by class
-    process: Process | None = None  # by which its end is known at once, on the same machine
+    process: ProcessIdentity | None = None  # by which its end is known at once, on the same machine
     system: str = "events"
 
     @property

@@ -10,7 +10,7 @@ from sanderling.jobs.run import JobRun
 from sanderling.limit.snapshot import HostView
 from sanderling.stores import status_file
 from sanderling.stores.frontier_rows import End
-from sanderling.stores.process_identity import Process
+from sanderling.stores.process_identity import ProcessIdentity
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     set_aside: int = 0  # of those that wait, the ones that are left to the next run
     shared: tuple[HostView, ...] = ()  # what hosts share: a key, a domain, an address
     pace: str = "governor"  # what moves the pace of hosts
-    process: Process | None = None  # by which its end is known at once, on the same machine
+    process: ProcessIdentity | None = None  # by which its end is known at once, on the same machine
 
     @property
     def seconds(self) -> float:

@@ -10,7 +10,7 @@ from sanderling.limit.snapshot import HostView
 from sanderling.pages.crawl import Crawl
 from sanderling.stores import status_file
 from sanderling.stores.frontier_rows import End
-from sanderling.stores.process_identity import Process
+from sanderling.stores.process_identity import ProcessIdentity
 
 __all__ = ["FILE", "HostStatus", "Status", "published", "status"]
 
@@ -39,7 +39,7 @@ class Status(msgspec.Struct, frozen=True):
     set_aside: int = 0  # of those that wait, the URLs of hosts that do not answer: the next run asks for them
     shared: tuple[HostView, ...] = ()  # what hosts share: a key, a domain, an address
     pace: str = "governor"  # what moves the pace of hosts
-    process: Process | None = None  # by which its end is known at once, on the same machine
+    process: ProcessIdentity | None = None  # by which its end is known at once, on the same machine
 
     @property
     def pages(self) -> int:

@@ -7,8 +7,8 @@ import msgspec
 
 from sanderling.limit import HostView
 from sanderling.polling.measures import Late
-from sanderling.stores.polling import Change, Counts
-from sanderling.stores.process_identity import Process
+from sanderling.stores.polling import RowChange, StoredTargetCounts
+from sanderling.stores.process_identity import ProcessIdentity
 from sanderling.stores.status_file import read_status
 
 # As many as are shown of each; a status is written every second, however many targets there are.
@@ -29,7 +29,7 @@ class TargetCounts(msgspec.Struct, frozen=True, kw_only=True):
     gone: int = 0  # that discovery does not list any more
 
     @classmethod
-    def of(cls, counts: Counts) -> "TargetCounts":
+    def of(cls, counts: StoredTargetCounts) -> "TargetCounts":
         """As the database has counted them."""
         return cls(
             all=counts.targets,
@@ -72,7 +72,7 @@ class ChangeStatus(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[str, ...]  # of an update: the columns that differ
 
     @classmethod
-    def of(cls, change: Change) -> "ChangeStatus":
+    def of(cls, change: RowChange) -> "ChangeStatus":
         """That of a change."""
         return cls(
             seq=change.seq,
@@ -130,7 +130,7 @@ class PollingStatus(msgspec.Struct, frozen=True, kw_only=True):
     next: tuple[NextStatus, ...]  # the MOST_NEXT targets that are due first, in that order
     classes: dict[str, int] = {}  # requests, by class of work: what is live, and what is not
     disk_trouble: str = ""  # why it paused itself, while it does: its disk has no room
-    process: Process | None = None  # by which its end is known at once, on the same machine
+    process: ProcessIdentity | None = None  # by which its end is known at once, on the same machine
     system: str = "polling"
 
     @property
@@ -178,7 +178,7 @@ def by_two(counts: Mapping[tuple[str, str], int]) -> ByTwo:
     return nested
 
 
-def recently(changes: Sequence[Change]) -> tuple[ChangeStatus, ...]:
+def recently(changes: Sequence[RowChange]) -> tuple[ChangeStatus, ...]:
     """The last of these, as a status has them; given and returned oldest first."""
     return tuple(ChangeStatus.of(change) for change in changes[-MOST_RECENT:])
 

@@ -19,7 +19,7 @@ from sanderling.polling.status import (
     recently,
 )
 from sanderling.polling.system import PollingSystem
-from sanderling.stores.polling import Counts, PollingStoreError
+from sanderling.stores.polling import PollingStoreError, StoredTargetCounts
 
 EVERY = 2.0  # seconds between counts of all targets
 # There may be a million of them, and then each count reads as many rows: so it is made once a minute.
@@ -33,7 +33,7 @@ class PollingWatch:
         self.followers = 0
         self._system = system
         self._started = system.clock.wall()
-        self._counts = Counts(0, 0, 0, 0, 0, 0)
+        self._counts = StoredTargetCounts(0, 0, 0, 0, 0, 0)
         self._discovered: float | None = None
 
     async def run(self) -> None:

@@ -12,7 +12,7 @@ from sanderling.repos.hosts import RepoHost
 from sanderling.repos.segments import Segments
 from sanderling.repos.source import ARCHIVED
 from sanderling.stores.ports import ProgressView
-from sanderling.stores.process_identity import Process
+from sanderling.stores.process_identity import ProcessIdentity
 from sanderling.stores.status_file import read_status
 
 SUCCESS = "success"  # "archived", under the name that dashboards know it by
@@ -60,7 +60,7 @@ class RepoStatus:
     pace: str = "governor"  # what moves the pace of hosts
     set_aside: int = 0  # DIDs that are left, since their host did not answer or refused them for too long
     classes: dict[str, int] = field(default_factory=dict)  # requests of this run, by class of work
-    process: Process | None = None  # by which its end is known at once, on the same machine
+    process: ProcessIdentity | None = None  # by which its end is known at once, on the same machine
 
     @property
     def archived(self) -> int:

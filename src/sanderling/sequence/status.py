@@ -11,7 +11,7 @@ from sanderling.apis.numbered import Status
 from sanderling.sequence.scaler import Made
 from sanderling.sequence.store import StoreTally
 from sanderling.sequence.system import SequenceSystem
-from sanderling.stores.process_identity import Process
+from sanderling.stores.process_identity import ProcessIdentity
 from sanderling.stores.queue import Depth
 from sanderling.stores.status_file import read_status
 
@@ -108,7 +108,7 @@ class SequenceStatus(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False  # whether somebody wants it to rest
     disk_trouble: str = ""  # why it paused itself, while it does: its disk has no room
     remarks: dict[str, str] = {}  # by status, the last answer that was odd: its id, what was found and expected
-    process: Process | None = None  # by which its end is known at once, on the same machine
+    process: ProcessIdentity | None = None  # by which its end is known at once, on the same machine
     system: str = "sequence"
     classes: dict[str, int] = {}  # requests of this run, by class of work
     pace: str = "governor"  # what moves the pace of hosts

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar, cast
 import msgspec
 
 from sanderling.stores.durable import FolderError, Lock, plainly, remove_drafts, write_new
-from sanderling.stores.process_identity import Process, has_ended, own_process
+from sanderling.stores.process_identity import ProcessIdentity, has_ended, own_process
 
 FILE = "status.json"
 OTHERS = re.compile(r"status-([1-9]\d{0,4})\.json", re.ASCII)
@@ -37,7 +37,7 @@ class Published(Protocol):
         """Who wrote it."""
 
     @property
-    def process(self) -> Process | None:
+    def process(self) -> ProcessIdentity | None:
         """By what its end is known; None where that is not."""
 
     @property

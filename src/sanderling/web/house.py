@@ -24,7 +24,7 @@ from sanderling.repos.status import RepoStatus
 from sanderling.sequence.status import SequenceStatus
 from sanderling.stores import control_file
 from sanderling.stores.control_file import NOTHING, Control, read_control
-from sanderling.stores.process_identity import Process, has_ended
+from sanderling.stores.process_identity import ProcessIdentity, has_ended
 from sanderling.stores.status_file import FILE, SILENT, status_files
 
 log = logs.get(__name__)
@@ -59,7 +59,7 @@ class Said(msgspec.Struct, frozen=True):
     pid: int = 0
     started: float = 0.0
     running: bool = True
-    process: Process | None = None
+    process: ProcessIdentity | None = None
 
 
 class Stamp(NamedTuple):

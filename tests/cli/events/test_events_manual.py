@@ -15,7 +15,7 @@ from sanderling.clock import SystemClock
 from sanderling.events.analysis.preprocess import SHORT, TOP_COMMENTS
 from sanderling.events.taxonomy import RULES, classify
 from sanderling.outcome import Category, Retry
-from sanderling.stores.analytics_migrate import OURS
+from sanderling.stores.analytics_revisions import OURS
 from sanderling.web.app import ROUTES
 from sanderling.web.events_api import Behind, events_app
 
