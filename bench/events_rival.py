@@ -131,7 +131,7 @@ class Rival:
     async def _keep_post(self, session: AsyncSession, post: Post, envelope: Envelope) -> None:
         began = time.time()
         analysis = ANALYSER.analyse(post)
-        times = Times(began, time.time(), round((time.time() - began) * 1000))
+        times = Times(time.time(), round((time.time() - began) * 1000))
         (row,) = post_rows([post], [analysis], envelope.context, times)
         written = PostAnalytics(**columns(row))
         written.comments = [PostComment(**columns(each, "post")) for each in comment_rows([post], [analysis])]

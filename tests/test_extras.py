@@ -8,8 +8,7 @@ from command_line import called
 
 from sanderling import extras
 from sanderling.clock import SystemClock
-from sanderling.events.analysis.onnx import OnnxModel
-from sanderling.events.analysis.phobert import PhobertTokens
+from sanderling.events.analysis.onnx import OnnxModel, PhobertTokens
 from sanderling.extras import MissingExtraError, load, missing_for
 from sanderling.stores.analytics_open import migrate, open_analytics
 from sanderling.stores.clickhouse import open_clickhouse

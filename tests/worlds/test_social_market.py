@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.events.jobs import as_uuid, parse_job
+from sanderling.events.job_ids import as_uuid, parse_job
 from sanderling.worlds.social_market import BRANDS, PLATFORMS, SIZES, Brand, Market, MarketRules, Run, without_marks
 
 RULES = st.builds(

@@ -87,7 +87,7 @@ class EventsWatch:
             outbox=self._outbox,
             outbox_trouble=system.sender.tally.trouble,
             pool=system.stations.store.connections,
-            stations=tuple(map(self._station, system.source.stations.values())),
+            stations=tuple(map(self._station, system.hosts.values())),
             classes=system.engine.given_by_name(),
         )
 

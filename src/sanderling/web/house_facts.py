@@ -36,7 +36,7 @@ from sanderling.sequence import report as sequence_report
 from sanderling.sequence.status import SequenceStatus
 from sanderling.web.house import UNKNOWN, UNSOUND, AnyStatus, Found, Said
 from sanderling.web.house_history import Ring
-from sanderling.web.polling_views import SettingView
+from sanderling.web.polling_types import SettingView
 from sanderling.words import duration
 
 SERIES = (ASKED, KEPT, FAILED, WAITING)  # of every system

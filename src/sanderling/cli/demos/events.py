@@ -26,7 +26,7 @@ from sanderling.cli.running import Ran
 from sanderling.cli.screen import Drawing
 from sanderling.cli.worlds.social import Crawler
 from sanderling.clock import SystemClock
-from sanderling.events.outlet import DATABASE
+from sanderling.events.outbox import DATABASE
 from sanderling.events.status import EventsStatus
 from sanderling.events.system import EventsSystem
 from sanderling.stores.durable import plainly, sync_folder, write_new

@@ -10,7 +10,7 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.place import OWN_ROWS, USUAL, Folder, Rows
 from sanderling.cli.reach import explained, reached
-from sanderling.events.outlet import DATABASE
+from sanderling.events.outbox import DATABASE
 from sanderling.redact import redact_url
 from sanderling.stores.analytics_open import Revision, migrate, revisions
 from sanderling.stores.analytics_open import status as revisions_of

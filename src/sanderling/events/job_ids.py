@@ -38,7 +38,7 @@ _INDEXED = re.compile(r"(?:(.*)-)?([0-9]{1,9})", re.ASCII | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobId:
     """What the id of a job says."""
 
     project: str | None
@@ -60,7 +60,7 @@ def as_uuid(value: object) -> str | None:
     return trimmed.lower() if _WHOLE_UUID.fullmatch(trimmed) else None
 
 
-def parse_job(job_id: object) -> Job:
+def parse_job(job_id: object) -> JobId:
     """What the id of a job says. Never raises."""
     raw = job_id.strip() if isinstance(job_id, str) else ""
     if not raw or len(raw) > LONGEST or not raw.isprintable():
@@ -73,11 +73,11 @@ def parse_job(job_id: object) -> Job:
     return _nobodys(raw) if _WHOLE_UUID.search(raw) else _named(raw)
 
 
-def _nobodys(raw: str, *, dry_run: bool = False) -> Job:
-    return Job(None, "", "other", None, dry_run, raw)
+def _nobodys(raw: str, *, dry_run: bool = False) -> JobId:
+    return JobId(None, "", "other", None, dry_run, raw)
 
 
-def _owned(raw: str, project: str, rest: str) -> Job:
+def _owned(raw: str, project: str, rest: str) -> JobId:
     """A job whose id begins with a UUID."""
     indexed = _INDEXED.fullmatch(rest)
     described, index = (indexed[1] or "", int(indexed[2])) if indexed else (rest, None)
@@ -87,7 +87,7 @@ def _owned(raw: str, project: str, rest: str) -> Job:
     # Without a kind it takes an entity and an index to tell a job of a project from a dry run.
     if kind == "other" and (not entity or index is None or _WHOLE_UUID.search(entity)):
         return _nobodys(raw)
-    return Job(project, entity, kind, index, dry_run=False, raw=raw)
+    return JobId(project, entity, kind, index, dry_run=False, raw=raw)
 
 
 def _kind_of(described: str) -> tuple[Kind, str]:
@@ -100,7 +100,7 @@ def _kind_of(described: str) -> tuple[Kind, str]:
     return "other", described
 
 
-def _named(raw: str) -> Job:
+def _named(raw: str) -> JobId:
     """A job whose project has a name, and not a UUID."""
     *parts, last = raw.split("-")
     index = _INDEXED.fullmatch(last)
@@ -111,7 +111,7 @@ def _named(raw: str) -> Job:
         return _nobodys(raw)
     if project.lower() in DRY_RUNS or (kind == "other" and entity.lower() in DRY_RUNS):
         return _nobodys(raw, dry_run=True)
-    return Job(project, entity, kind, int(index[2]), dry_run=False, raw=raw)
+    return JobId(project, entity, kind, int(index[2]), dry_run=False, raw=raw)
 
 
 def _split(parts: list[str]) -> tuple[str, Kind, str]:
