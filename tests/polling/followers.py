@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from memory_changes import MemoryChanges
 
-from sanderling.polling.feed import Feed, Trimmed
+from sanderling.polling.change_feed import Feed, Trimmed
 from sanderling.stores.polling import RowChange
 from sanderling.testing import LoopClock
 

@@ -129,18 +129,18 @@ class Polling:
     async def killed_after(self, seconds: float) -> None:
         """Poll for so long and end like a process that is killed: nothing is written back, nothing is closed neatly."""
         await self.open()
-        flush = self.system.books.flush
+        flush = self.system.sync.flush
 
         async def nothing() -> None:
             return None
 
-        self.system.books.flush = nothing  # type: ignore[method-assign]
+        self.system.sync.flush = nothing  # type: ignore[method-assign]
         try:
             async with asyncio.timeout(seconds):
                 await self.system.run()
         except TimeoutError:
             pass
-        self.system.books.flush = flush  # type: ignore[method-assign]
+        self.system.sync.flush = flush  # type: ignore[method-assign]
         await self.store.close()
 
     async def reopened(self) -> PollingStore:

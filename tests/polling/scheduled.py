@@ -3,9 +3,9 @@
 from random import Random
 
 from sanderling.engine.classes import Class, Shares
-from sanderling.polling.entries import Entry
 from sanderling.polling.schedule import Schedule
 from sanderling.polling.source import ENGINE
+from sanderling.polling.targets import Entry
 from sanderling.stores.polling import PollingTarget
 
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sanderling.clock import SystemClock
 from sanderling.executor import in_threads
-from sanderling.polling.feed import Feed
-from sanderling.polling.sinks import WebhookSink
+from sanderling.polling.change_feed import Feed
+from sanderling.polling.change_sinks import WebhookSink
 from sanderling.polling.subscribers import Subscriber
 from sanderling.stores.documents import Column, ColumnKind, Schema, SourceRow, SourceTable
 from sanderling.stores.polling import Documents, PolledDocument

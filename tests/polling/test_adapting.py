@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 from scheduled import entry
 
-from sanderling.polling.adapting import Adapter
-from sanderling.polling.entries import Entry
+from sanderling.polling.adaptive import Adapter
 from sanderling.polling.settings import PollingSettings
+from sanderling.polling.targets import Entry
 
 SHARED = PollingSettings(budget=1.0, fastest=0.5, slowest=100.0)
 

@@ -7,7 +7,7 @@ from looping import virtual
 from memory_changes import MemoryChanges, Mood, broken, calm, change
 from structlog.testing import capture_logs
 
-from sanderling.polling.feed import LOOK_SECONDS, READS, RING, RING_BYTES, TRIM_SECONDS, Feed, Trimmed
+from sanderling.polling.change_feed import LOOK_SECONDS, READS, RING, RING_BYTES, TRIM_SECONDS, Feed, Trimmed
 from sanderling.stores.polling import PollingStoreError
 from sanderling.testing import LoopClock, run_virtual
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_changes import MemoryChanges, broken, calm
 
-from sanderling.polling.feed import RING, Feed
+from sanderling.polling.change_feed import RING, Feed
 from sanderling.testing import run_virtual
 
 MOODS = st.sampled_from(["calm", "slow", "failing"])

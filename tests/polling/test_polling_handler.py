@@ -16,8 +16,8 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code
-from sanderling.polling.entries import Entry
 from sanderling.polling.handler import NOWHERE, Answer, PollingHandler, canonical
+from sanderling.polling.targets import Entry
 from sanderling.task import Headers, Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scheduled import entry, next_at, schedule, take
 
 from sanderling.polling.cadence import next_point, phase
-from sanderling.polling.entries import Entry
 from sanderling.polling.schedule import Schedule
+from sanderling.polling.targets import Entry
 
 
 def run(made: Schedule, each: Entry, until: float, took: float = 0.0, **how: float) -> list[float]:

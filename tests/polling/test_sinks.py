@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from memory_changes import change
 
 from sanderling.clock import SystemClock
-from sanderling.polling import sinks
-from sanderling.polling.sinks import LARGEST_BODY, MOST_SAID, QueueSink, SinkError, WebhookSink, posts
+from sanderling.polling import change_sinks
+from sanderling.polling.change_sinks import LARGEST_BODY, MOST_SAID, QueueSink, SinkError, WebhookSink, posts
 from sanderling.stores.polling import Op, RowChange
 from sanderling.stores.queue import LARGEST_BODY as LARGEST_LETTER
 from sanderling.stores.queue import Dead, Delivery, Letter, QueueError
@@ -239,7 +239,13 @@ def test_a_refusal_is_quoted_in_one_short_printable_line() -> None:
 
 @pytest.mark.parametrize(
     ("header", "wait"),
-    [("7", 7), ("0.5", 0.5), ("Fri, 15 Jan 2027 08:02:00 GMT", 120), ("soon", 0), ("99999999", sinks.LONGEST_WAIT)],
+    [
+        ("7", 7),
+        ("0.5", 0.5),
+        ("Fri, 15 Jan 2027 08:02:00 GMT", 120),
+        ("soon", 0),
+        ("99999999", change_sinks.LONGEST_WAIT),
+    ],
 )
 def test_what_a_receiver_asks_for_is_passed_on(header: str, wait: float) -> None:
     for status in (429, 503, 400):
@@ -311,7 +317,7 @@ def test_no_repr_has_the_url() -> None:
 
 
 def test_a_receiver_that_hangs_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sinks, "POST_SECONDS", 0.2)
+    monkeypatch.setattr(change_sinks, "POST_SECONDS", 0.2)
 
     assert str(refusal(60.0)).startswith("no answer: timeout")
     slow = refusal(b"HTTP/1.1 500 No\r\nContent-Length: 9\r\nRetry-After: 3\r\n\r\n", 60.0)

@@ -12,8 +12,8 @@ from looping import virtual
 from memory_changes import MemoryChanges, Mood, broken, calm
 from structlog.testing import capture_logs
 
-from sanderling.polling.feed import Feed
-from sanderling.polling.sinks import SinkError
+from sanderling.polling.change_feed import Feed
+from sanderling.polling.change_sinks import SinkError
 from sanderling.polling.subscribers import SEND_SECONDS, Subscriber
 from sanderling.stores.polling import RowChange
 from sanderling.testing import LoopClock, run_virtual

@@ -17,8 +17,8 @@ from aiohttp import web
 from memory_changes import MemoryChanges
 
 from sanderling.clock import ScaledClock, SystemClock
-from sanderling.polling.feed import Feed
-from sanderling.polling.sinks import QueueSink
+from sanderling.polling.change_feed import Feed
+from sanderling.polling.change_sinks import QueueSink
 from sanderling.polling.subscribers import Subscriber
 from sanderling.stores.rabbitmq import DELAYS, RabbitmqQueue
 

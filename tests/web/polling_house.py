@@ -13,8 +13,8 @@ from yarl import URL
 
 from sanderling.apis.polled import Kind
 from sanderling.clock import Clock, SystemClock
+from sanderling.polling.change_feed import Feed
 from sanderling.polling.control import Ingested
-from sanderling.polling.feed import Feed
 from sanderling.polling.settings import Keys, Setting
 from sanderling.polling.status import PollingStatus
 from sanderling.stores.documents import SourceRow, Value

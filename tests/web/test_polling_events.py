@@ -12,7 +12,7 @@ from looping import in_loop, virtual
 from polling_house import FakeChanges, FakeControl, House, head, house, raw
 from structlog.testing import capture_logs
 
-from sanderling.polling.feed import Feed
+from sanderling.polling.change_feed import Feed
 from sanderling.stores.polling import Op, RowChange
 from sanderling.testing.virtual import LoopClock
 from sanderling.web.access import SAFE_HEADERS

@@ -158,7 +158,7 @@ class Engine(Generic[H, W, R]):
         self.writer.hungry = not full and self._is_starving(now)
         self.writer.still = not (inflight or self._queues)
         self._arm(now, room=room, full=full)
-        if inflight == 0 and (self.stopped or self._source.enough(0) or self._is_exhausted):
+        if inflight == 0 and (self.stopped or self._source.enough(0) or (not self._waits and self.writer.idle)):
             self._running = False
             self._over.set()
 
@@ -166,7 +166,7 @@ class Engine(Generic[H, W, R]):
         strangers = not self.room.is_crowded
         if self._queues.strangers and not strangers and now >= self._look_at_strangers:
             unproven = [each for each in self._sender.flights if each.sent.unproven]
-            self._look_at_strangers = self._cut_slow(unproven, self.room.strangers, now)
+            self._look_at_strangers = cut_slow(unproven, self.room.strangers, self.room.per_host, now)
         return self._queues.next(now, probes=self.room.may_probe, aside=self._may_probe_aside, strangers=strangers)
 
     def _is_starving(self, now: float) -> bool:
@@ -185,7 +185,7 @@ class Engine(Generic[H, W, R]):
     def _has_room(self, now: float) -> bool:
         if self.room.full:
             if now >= self._look_at:
-                self._look_at = self._cut_slow(self._sender.flights, self.room.most, now)
+                self._look_at = cut_slow(self._sender.flights, self.room.most, self.room.per_host, now)
             return False
         return not self._source.enough(self.room.inflight)
 
@@ -222,10 +222,6 @@ class Engine(Generic[H, W, R]):
     def _may_probe_aside(self) -> bool:
         """Whether one that was set aside may be: not at the end, since that keeps no crawl alive."""
         return self.room.may_probe() and (self.inflight > self.room.aside or self._waits)
-
-    @property
-    def _is_exhausted(self) -> bool:
-        return not self._waits and self.writer.idle
 
     def _serve(self, host: H, now: float) -> None:
         """It is this host's turn: ask for one item of it, if one may be asked for."""
@@ -288,9 +284,6 @@ class Engine(Generic[H, W, R]):
             return due
         return [each for each in due if not self.room.is_spent(each)]
 
-    def _cut_slow(self, flights: Iterable[Flight], slots: int, now: float) -> float:
-        return cut_slow(flights, slots, self.room.per_host, now)
-
     def _send_next(self, host: H, classes: Sequence[Class], permit: Permit, now: float) -> None:
         of = classes[0]
         if len(classes) > 1:
@@ -350,7 +343,7 @@ class Engine(Generic[H, W, R]):
                 self._queues.add(host, max(due, now), probed=probed)
         elif self._source.due(host, now) is not None:
             if now >= host.look_at:
-                host.look_at = self._cut_slow((host.flights or {}).values(), self.room.of_host(host), now)
+                host.look_at = cut_slow((host.flights or {}).values(), self.room.of_host(host), self.room.per_host, now)
             due = min(host.look_at, max(now, host.slotless_due(now)))
             self._queues.add(host, due, probed=self._queues.is_probed(host, now))
 

@@ -15,8 +15,7 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import Permit, hints
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
-from sanderling.polling.entries import Entry
-from sanderling.polling.runs import Run
+from sanderling.polling.targets import Entry, Run
 from sanderling.stores.documents import Document, SourceError
 from sanderling.task import Blame, Reply, Task
 

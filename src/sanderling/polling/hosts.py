@@ -8,8 +8,7 @@ from math import inf
 from sanderling.engine.classes import Class
 from sanderling.engine.hosts import HostState
 from sanderling.polling.cadence import stretch
-from sanderling.polling.entries import ClassKey, Entry
-from sanderling.polling.runs import Run
+from sanderling.polling.targets import ClassKey, Entry, Run
 
 # Of every ten runs, each class of targets that has something due gets one, whatever the others weigh. Where there are
 # more than five classes, they share half of the runs.

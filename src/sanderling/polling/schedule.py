@@ -5,17 +5,19 @@ Everything here is arithmetic: times are seconds of a clock that only goes forwa
 
 import heapq
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from random import Random
 
 from sanderling.polling.cadence import jitter, missed_runs, next_point, phase
-from sanderling.polling.entries import Entry
 from sanderling.polling.hosts import Line, PolledHost
+from sanderling.polling.targets import Entry
 
 # The share of its interval by which a live run may end after the next point, and that one still counts: it begins then,
 # late. Or an answer that takes a little longer than the cadence would halve it.
 GRACE = 0.25
+# A kind that is never active by itself is run so many times as often while somebody has it accelerated.
+HASTE, FASTEST = 10, 0.2
 
 
 class Schedule:
@@ -29,6 +31,7 @@ class Schedule:
         # Rows of an event's documents went along with another's, so often: what was read before is to be read again.
         self.epochs: Counter[str] = Counter()
         self.jitter = 0.0  # seconds at most, by the settings
+        self.active: Mapping[str, float] = {}  # seconds between runs of what is accelerated, by kind, by the settings
         self._host_of = host_of
         self.rng = rng
         self._stamps = count(1)
@@ -127,6 +130,10 @@ class Schedule:
             return False  # it is in line already
         entry.promoted = now
         return True
+
+    def active_seconds(self, entry: Entry) -> float:
+        """Seconds between its runs while it is accelerated."""
+        return self.active.get(entry.kind, 0.0) or min(entry.usual, max(FASTEST, entry.usual / HASTE))
 
     def accelerate(self, entry: Entry, interval: float, now: float, until: float) -> bool:
         """Run it now, and so often until then, in step with nobody. Whether that is new; else the lease is longer."""

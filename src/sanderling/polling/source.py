@@ -11,24 +11,22 @@ from functools import partial
 from math import inf
 from types import MappingProxyType
 
+from sanderling.apis.polled import Kind
 from sanderling.clock import Timer
 from sanderling.engine.classes import Class
 from sanderling.engine.flights import SUPERSEDED, UNANSWERED
 from sanderling.engine.ports import Settled
 from sanderling.engine.rules import EngineRules
 from sanderling.outcome import Code, Outcome
-from sanderling.polling.adapting import Adapter
-from sanderling.polling.books import Books
+from sanderling.polling.adaptive import Adapter
 from sanderling.polling.cadence import pause
-from sanderling.polling.entries import Entry
+from sanderling.polling.document_writer import NOT_NOW, DocumentWriter, Keeper, Kept, Unsaved, failed
 from sanderling.polling.handler import NOWHERE, Answer, PollingHandler
 from sanderling.polling.hosts import PolledHost
-from sanderling.polling.keeping import NOT_NOW, Keeper, failed
 from sanderling.polling.measures import Measures
-from sanderling.polling.needs import Needs
-from sanderling.polling.runs import Result, Run
 from sanderling.polling.settings import OFF
-from sanderling.polling.sink import DocumentWriter, Kept, Unsaved
+from sanderling.polling.target_sync import TargetSync
+from sanderling.polling.targets import Entry, Result, Run
 from sanderling.stores.documents import Document
 from sanderling.stores.polling import PolledDocument, PollingStoreError
 from sanderling.task import Blame
@@ -43,7 +41,50 @@ WEIGHTS = MappingProxyType(dict.fromkeys(Class, 10.0) | {Class.LIVE: 90.0})
 ENGINE = EngineRules(
     slots=10**6, weights=WEIGHTS, contract=True, slotless=frozenset({Class.LIVE}), hangs=1.0, most_hanging=4
 )
+PATIENCE = 10.0  # seconds that a target waits for others at most
 NO_ROOM = PollingStoreError("too many documents wait for the database")
+
+
+class Needs:
+    """Which documents wait for others: those of a kind whose rows refer to what a needed kind brings.
+
+    It spares requests at the beginning, when everything is new. What was stored once never waits again, and nothing
+    waits for long: a needed document may be paused, switched off or broken, and then the rows themselves decide.
+    """
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self._needs = {kind.name: kind.needs for kind in kinds}
+        self._had: set[tuple[str, str]] = set()
+        self._since: dict[int, float] = {}
+        self._waiting: dict[str, dict[int, None]] = {}  # targets by event
+
+    def load(self, had: Iterable[tuple[str, str]]) -> None:
+        """Take up what was had before, by event and kind."""
+        self._had.update(had)
+
+    def lacking(self, target: int, event: str, kind: str, now: float) -> tuple[str, ...]:
+        """The kinds that this one, which was never had, waits for; none once it has waited long enough."""
+        lacking = tuple(need for need in self._needs.get(kind, ()) if (event, need) not in self._had)
+        if not lacking:
+            self._since.pop(target, None)
+            return ()
+        if now - self._since.setdefault(target, now) >= PATIENCE:
+            return ()
+        self._waiting.setdefault(event, {})[target] = None
+        return lacking
+
+    def had(self, event: str, kind: str) -> tuple[int, ...]:
+        """Note that one of these went well; the targets that may have waited for it, if it is the first."""
+        if (event, kind) in self._had:
+            return ()
+        self._had.add((event, kind))
+        return tuple(self._waiting.pop(event, ()))
+
+    def forget(self) -> None:
+        """Everything is gone."""
+        self._had.clear()
+        self._since.clear()
+        self._waiting.clear()
 
 
 class PollingSource:
@@ -54,20 +95,21 @@ class PollingSource:
     def __init__(
         self,
         handler: PollingHandler,
-        books: Books,
+        sync: TargetSync,
         keeper: Keeper,
         needs: Needs,
         writer: DocumentWriter,
+        adapter: Adapter,
     ) -> None:
         self.burst = OFF.burst
         self.paused = True  # until there are settings
         self._until = inf  # while it drains: when what is asked for fell due at the latest
         self.wake: Callable[[Iterable[PolledHost]], object] = lambda _: None  # these have something to ask for
         self.measures: Measures = keeper.measures
-        self.adapter = Adapter()
+        self._adapter = adapter
         self._handler = handler
-        self._schedule = books.schedule
-        self._books = books
+        self._schedule = sync.schedule
+        self._sync = sync
         self._keeper = keeper
         self._needs = needs
         self._writer = writer
@@ -119,7 +161,7 @@ class PollingSource:
         if lacking and not asked:
             entry.status = f"waiting for {','.join(lacking)}"
             self._schedule.finish(entry, now, at=now + min(WAIT, entry.interval))
-            self._books.note(entry)
+            self._sync.note(entry)
             return None
         entry.late = max(0.0, now - entry.at)
         return Run(entry, now, live, entry.late, asked)
@@ -215,7 +257,7 @@ class PollingSource:
         elif result.failed:
             self._schedule.replan(entry, now, away=self._pause(entry))
         if not entry.dropped:  # or what is stored of it by now would be undone
-            self._books.note(entry)
+            self._sync.note(entry)
         run.tell(result)
         self.look()
 
@@ -230,8 +272,8 @@ class PollingSource:
         for number in self._needs.had(entry.event, entry.kind):
             if (other := self._schedule.entries.get(number)) is not None:
                 self._schedule.promote(other, now)
-        self.adapter.ran(entry, run.since, changed=result.changes > 0)
-        self._schedule.set_usual(entry, self.adapter.interval(entry), now)
+        self._adapter.ran(entry, run.since, changed=result.changes > 0)
+        self._schedule.set_usual(entry, self._adapter.interval(entry), now)
 
     def _plan(self, run: Run, now: float, away: float = 0.0) -> None:
         entry = run.entry
@@ -240,7 +282,7 @@ class PollingSource:
             if missed := self._schedule.finish(entry, now, away=away):
                 self.measures.missed(entry.kind, missed)
         if not entry.dropped:
-            self._books.note(entry)
+            self._sync.note(entry)
 
     def _blames_target(self, host: PolledHost, entry: Entry, outcome: Outcome, now: float) -> bool:
         """Whether a failure is the target's own, and no outage: the host has answered others since the last run.

@@ -13,8 +13,8 @@ from contextlib import aclosing
 from sanderling.clock import Clock
 from sanderling.limit.backoff import BackoffRules, delay
 from sanderling.observe import logs
-from sanderling.polling.feed import MOST, Feed, Trimmed
-from sanderling.polling.sinks import Sink, SinkError
+from sanderling.polling.change_feed import MOST, Feed, Trimmed
+from sanderling.polling.change_sinks import Sink, SinkError
 from sanderling.stores.polling import PollingStoreError, Positions, RowChange
 
 log = logs.get(__name__)

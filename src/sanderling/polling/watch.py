@@ -6,7 +6,6 @@ from contextlib import suppress
 
 from sanderling.apis.polled import TargetName
 from sanderling.observe.metrics_polling import PollingReadings
-from sanderling.polling.entries import Entry
 from sanderling.polling.status import (
     MOST_ACCELERATED,
     MOST_NEXT,
@@ -19,6 +18,7 @@ from sanderling.polling.status import (
     recently,
 )
 from sanderling.polling.system import PollingSystem
+from sanderling.polling.targets import Entry
 from sanderling.stores.polling import PollingStoreError, StoredTargetCounts
 
 EVERY = 2.0  # seconds between counts of all targets
@@ -81,7 +81,7 @@ class PollingWatch:
             slots=settings.concurrency if settings else 0,
             ready=system.schedule.ready,
             loaded=len(system.schedule.entries),
-            pending=system.books.pending,
+            pending=system.sync.pending,
             newest=system.feed.newest,
             followers=self.followers,
             subscribers=tuple(
@@ -123,7 +123,7 @@ class PollingWatch:
             slots=settings.concurrency if settings else 0,
             ready=system.schedule.ready,
             loaded=len(system.schedule.entries),
-            pending=system.books.pending,
+            pending=system.sync.pending,
             targets={state: getattr(counts, state) for state in counts.__struct_fields__},
             discovery_age=system.measures.discovery_age,
             newest=system.feed.newest,

@@ -6,7 +6,7 @@ from contextlib import aclosing
 import msgspec
 from msgspec import UNSET
 
-from sanderling.polling.feed import Feed, Trimmed
+from sanderling.polling.change_feed import Feed, Trimmed
 from sanderling.stores.polling import Op, RowChange
 from sanderling.web.polling_types import LARGEST, EventsQuery, Reset
 from sanderling.web.stream import RETRY, alive, event

@@ -25,8 +25,8 @@ from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.transport import Transport
 from sanderling.limit import Limiter, LimiterRules
+from sanderling.polling.change_sinks import QueueSink, Sink, WebhookSink
 from sanderling.polling.settings import PREFIX, Keys, SettingError
-from sanderling.polling.sinks import QueueSink, Sink, WebhookSink
 from sanderling.stores.queue import QueueError, open_queue
 
 WEBHOOK, SECRET = "SANDERLING_POLLING_WEBHOOK", "SANDERLING_POLLING_WEBHOOK_SECRET"  # variables that hold secrets

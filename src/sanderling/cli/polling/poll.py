@@ -30,11 +30,11 @@ from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.observe.histogram import Histogram
 from sanderling.observe.metrics_polling import PollingMetrics
+from sanderling.polling.change_sinks import Sink
 from sanderling.polling.control import Ingested, PollingControl
 from sanderling.polling.discovery import DiscoveryError
 from sanderling.polling.measures import Late
 from sanderling.polling.report import report
-from sanderling.polling.sinks import Sink
 from sanderling.polling.status import PollingStatus
 from sanderling.polling.subscribers import Subscriber
 from sanderling.polling.system import PollingSystem, Tools

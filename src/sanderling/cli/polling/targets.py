@@ -15,7 +15,7 @@ from sanderling.cli.polling.admin import Json, done, told
 from sanderling.cli.polling.flags import full_key
 from sanderling.cli.polling.place import USUAL, Place, known_kinds
 from sanderling.clock import SystemClock
-from sanderling.polling.live import LiveSettings
+from sanderling.polling.live_settings import LiveSettings
 from sanderling.polling.report import SHORT, describe_interval
 from sanderling.polling.settings import Setting, SettingError
 from sanderling.polling.status import published

@@ -1,19 +1,27 @@
-"""Keep what a target said: rows and changes in the database, then whoever follows, then what else follows from it."""
+"""Keeps what targets said: rows and changes in the database, then whoever follows, then what else follows from it.
 
+Documents are written one after another, in the order they came, of each target the newest. An absent database stops no
+poll. What comes meanwhile waits here, and a later document of a target takes the place of an earlier one: rows are
+compared with what is stored, so a change counts once. A document that the database does not take, though it takes
+others, is given up: it is that target's outcome, and the next poll brings it again.
+"""
+
+import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 from sanderling.apis.polled import PolledSource
 from sanderling.clock import Clock
+from sanderling.engine.writer import Writer, WriterRules
 from sanderling.observe import logs
 from sanderling.outcome import Code, Outcome
-from sanderling.polling.entries import Entry
-from sanderling.polling.feed import Feed
+from sanderling.polling.change_feed import Feed
 from sanderling.polling.handler import Answer
 from sanderling.polling.measures import Measures
-from sanderling.polling.runs import Result, Run
 from sanderling.polling.schedule import Schedule
+from sanderling.polling.targets import Entry, Result, Run
 from sanderling.stores.documents import Document, Parent, SourceError, WaitingForParent
 from sanderling.stores.polling import Documents, Op, PolledDocument, PollingStoreError, RowChange
 
@@ -22,6 +30,14 @@ LONGEST_STATUS = 255
 MOST_RECENT = 20  # changes that are remembered for people
 NOT_NOW = frozenset({Code.DEFERRED, Code.RATE_LIMITED, Code.CANCELLED})  # which are nobody's failure
 MOST_SHOWN = 10  # targets whose odd values are shown in the status
+PAUSE = 1.0  # seconds until an absent database is tried again
+MOST_BYTES = 64 << 20  # of documents that wait. What does not fit is polled again
+# Whoever follows the changes should not wait, so each document is written at once, with those that came meanwhile; and
+# what waits stops no poll.
+RULES = WriterRules(every=1.0, items=1, most_items=10**9, most_bytes=10**12)
+
+Name = tuple[str, str]  # of a target: kind and source id
+Kept = list[RowChange] | SourceError | PollingStoreError  # what became of a document
 
 log = logs.get(__name__)
 
@@ -127,3 +143,113 @@ def failed(outcome: Outcome) -> Result:
         return Result(f"not now: {outcome.detail or outcome.code}"[:LONGEST_STATUS], ok=False)
     said = f"error: {outcome.code}" + (f": {outcome.detail}" if outcome.detail else "")
     return Result(said[:LONGEST_STATUS], ok=False, failed=True)
+
+
+@dataclass(slots=True, eq=False)
+class Unsaved:
+    """A document that waits. `done` is told what became of it; that it is not stored yet may come before."""
+
+    told: PolledDocument
+    size: int
+    done: Callable[[Kept], object]
+    asked: list[asyncio.Future[Result]] = field(default_factory=list)
+    keeps: bool = True  # for as long as the database is away
+
+    @property
+    def name(self) -> Name:
+        """Whose it is."""
+        return self.told.kind, self.told.source_id
+
+
+class DocumentWriter(Writer[Name, None, None, None]):
+    """The one writer of documents, and its own sink."""
+
+    def __init__(self, keeper: Keeper, clock: Clock) -> None:
+        super().__init__(self, lambda: None, clock, RULES)
+        self.trouble = ""  # why nothing is stored, while nothing is
+        self.measures = keeper.measures
+        self._keeper = keeper
+        self._waiting: dict[Name, Unsaved] = {}
+        self._bytes = 0
+        self._stored = 0
+        self._failed: dict[Name, int] = {}  # how many were stored when it last failed
+        self._stopping = False
+        self._retry = asyncio.Event()
+
+    def put(self, unsaved: Unsaved) -> bool:
+        """Write it as soon as that is possible, instead of an earlier one of its target; whether there is room."""
+        new = unsaved.name not in self._waiting
+        if not self._let_wait(unsaved):
+            return False
+        if new:
+            self.add(unsaved.name)
+        if self.trouble:
+            unsaved.done(PollingStoreError(self.trouble))
+        return True
+
+    async def keep(self, told: PolledDocument) -> list[RowChange]:
+        """Write a document, and wait until that is done. Raises SourceError or PollingStoreError."""
+        done: asyncio.Future[Kept] = asyncio.get_running_loop().create_future()
+        self.put(Unsaved(told, 0, lambda kept: None if done.done() else done.set_result(kept), keeps=False))
+        kept = await done
+        if isinstance(kept, Exception):
+            raise kept
+        return kept
+
+    async def write(self, ended: Sequence[Name], found: Sequence[None], checkpoint: None) -> None:  # noqa: ARG002
+        """Write all that waits, whatever comes in meanwhile. Raises PollingStoreError if that will never work."""
+        while self._waiting:
+            unsaved = self._waiting.pop(next(iter(self._waiting)))
+            self._bytes -= unsaved.size
+            try:
+                unsaved.done(await self._keep(unsaved))
+            except PollingStoreError as error:
+                if not error.transient:
+                    raise
+                await self._fail(unsaved, error)
+
+    def stop(self) -> None:
+        """Try once more what waits, and no longer: it is polled again by the next run."""
+        self._stopping = True
+        self._retry.set()
+
+    def _let_wait(self, unsaved: Unsaved) -> bool:
+        before = self._waiting.get(unsaved.name)
+        if before is None and unsaved.size and self._bytes + unsaved.size > MOST_BYTES:
+            return False
+        if before is not None:
+            self._bytes -= before.size
+            unsaved.asked.extend(before.asked)
+        self._waiting[unsaved.name] = unsaved
+        self._bytes += unsaved.size
+        return True
+
+    async def _keep(self, unsaved: Unsaved) -> list[RowChange] | SourceError:
+        try:
+            kept: list[RowChange] | SourceError = await self._keeper.keep(unsaved.told)
+        except SourceError as error:
+            kept = error
+        self._stored += 1
+        self._failed.pop(unsaved.name, None)
+        if self.trouble:
+            log.info("documents_stored_again")
+            self.trouble = ""
+        return kept
+
+    async def _fail(self, unsaved: Unsaved, error: PollingStoreError) -> None:
+        """The database is away, or does not take this one: the others tell which."""
+        name, before = unsaved.name, self._failed.get(unsaved.name)
+        self._failed[name] = self._stored
+        unsaved.done(error)
+        if self._stopping or not unsaved.keeps or (before is not None and self._stored > before):
+            return
+        if name not in self._waiting:
+            self._let_wait(unsaved)
+        if not self.trouble:
+            log.warning("documents_not_stored", why=str(error))
+        self.trouble = str(error)
+        timer = self._clock.call_later(PAUSE, self._retry.set)
+        await self._retry.wait()
+        timer.cancel()
+        if not self._stopping:
+            self._retry.clear()
