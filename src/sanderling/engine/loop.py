@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from sanderling.clock import Clock, Timer
 from sanderling.engine.blame import Judge
 from sanderling.engine.classes import Class, Shares
-from sanderling.engine.flights import UNANSWERED, Dispatch, Flight, cut_slow
+from sanderling.engine.flights import UNANSWERED, Dispatch, cut_slow
 from sanderling.engine.hosts import DOUBT, PROBE_PAUSE, HostState
 from sanderling.engine.ports import Handler, Permits, Source, Work
 from sanderling.engine.queues import HostQueues
