@@ -24,7 +24,7 @@ from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.rules import CrawlRules
 from sanderling.sequence.asking import limits
 from sanderling.sequence.cursor import Position
@@ -75,7 +75,7 @@ def crawl_pages(
         clock, memory = LoopClock(epoch), Memory(BODIES)
         limiter = Limiter(LimiterRules(pace=PaceRules.up_to(RPS)), clock=clock, rng=Random(1))
         rules = CrawlRules(per_host=min(64, max(8, ceil(RPS))), patience=patience)
-        plan = Plan(tuple(seeds), tuple(allow), 16)
+        plan = CrawlPlan(tuple(seeds), tuple(allow), 16)
         with CrawlFolder.open(folder, plan, resume=False, wall=clock.wall()) as opened:
             transport = Transport(Wire(web, memory), limiter, memory)
             crawl = Crawl(opened, transport, run_inline, rules=rules, clock=clock)

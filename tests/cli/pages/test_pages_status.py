@@ -12,7 +12,7 @@ from statuses import STATUS, host, status
 from sanderling.cli.pages.status import Kept, kept_in, words
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.stores.frontier_rows import End, Ended, FoundUrl, RetryUrl
 from sanderling.stores.status_file import write_status
 from sanderling.testing.scripted import ScriptedServer
@@ -27,7 +27,7 @@ URLS = [f"http://{HOST}/{number}" for number in range(10)]
 def folder(tmp_path: Path) -> Path:
     """A crawl of ten URLs that was killed: two fetched, two failed, one forbidden."""
     path = tmp_path / "crawl"
-    with CrawlFolder.open(path, Plan((URLS[0],), (), 3), resume=False, wall=0.0) as crawl:
+    with CrawlFolder.open(path, CrawlPlan((URLS[0],), (), 3), resume=False, wall=0.0) as crawl:
         crawl.commit([], [FoundUrl(url, HOST, 0) for url in URLS])
         kept = [ended(0, End.FETCHED, Outcome(Code.OK, 200)), ended(1, End.FETCHED, Outcome(Code.OK, 200))]
         crawl.commit([*kept, ended(2, End.FAILED, Outcome(Code.CONTENT_NOT_FOUND, 404))], [])

@@ -15,10 +15,11 @@ from sanderling.cli.pages.ledger import ENDS
 from sanderling.cli.pages.summary import Summary, summarise
 from sanderling.cli.report_screen import fitting
 from sanderling.clock import Clock, ScaledClock, SystemClock
+from sanderling.crawls.verify import CrawlProof
 from sanderling.ids import host_of
 from sanderling.limit import HostView
-from sanderling.pages.folder import Plan
-from sanderling.pages.verify import Proof, verify
+from sanderling.pages.folder import CrawlPlan
+from sanderling.pages.verify import verify
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.words import count, size
@@ -103,7 +104,7 @@ async def _run(out: Path, clock: Clock, options: Options) -> bool:
         screen = fitting(json=False, names={host: f"{name} ({host})" for host, name in hosts.items()})
         screen.note(f"{len(hosts)} simulated hosts, each a port of this machine: nothing leaves it.")
         first, *others = hosts
-        plan, flags = Plan((f"http://{first}/",), tuple(others), 16), CrawlFlags(network=NETWORK, options=options)
+        plan, flags = CrawlPlan((f"http://{first}/",), tuple(others), 16), CrawlFlags(network=NETWORK, options=options)
         with open_folder(out, plan, resume=False, clock=clock) as folder:
             mark(out, COMMAND)
             ran = await crawl_folder(folder, NETWORK.transport(clock), flags.rules(), flags, clock, screen)
@@ -118,7 +119,7 @@ async def _run(out: Path, clock: Clock, options: Options) -> bool:
     return ran.stopped
 
 
-def _words(summary: Summary, odd: Mapping[str, Odd], proof: Proof) -> Iterator[str]:
+def _words(summary: Summary, odd: Mapping[str, Odd], proof: CrawlProof) -> Iterator[str]:
     """What happened, as lines; those that are indented must not be broken."""
     fetched = f"{count(summary.fetched, 'page')}, {size(summary.bytes)}, from {count(summary.hosts, 'host')}"
     yield ""
@@ -165,7 +166,7 @@ def _settled(host: Odd) -> str:
 STORIES = {SLOW: _slow_story, THROTTLING: _throttling_story, FAILING: _failing_story}
 
 
-def _adds_up(proof: Proof) -> str:
+def _adds_up(proof: CrawlProof) -> str:
     parts = " + ".join(f"{proof.counts[end]:,} {end.name.lower()}" for end in ENDS if proof.counts[end])
     if not proof.ok:
         return f"The ledger does NOT add up: {'; '.join(proof.problems)}"

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from sanderling.cli.pages.summary import by_reason, failed_by, hosts_aside, meaning
-from sanderling.jobs.folder import FAILED, RECORDS, JobFolder
+from sanderling.crawls.folder import FAILED
+from sanderling.jobs.folder import RECORDS, JobFolder
 from sanderling.jobs.report import explain_gone
 from sanderling.jobs.status import JobStatus
 from sanderling.stores.frontier_rows import Aside, End
@@ -58,7 +59,7 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 def summarise(folder: JobFolder, last: JobStatus, *, complete: bool, again: str = "", retry: str = "") -> JobSummary:
     """The summary of a run that ended with `last`, and goes on with `again`."""
-    frontier = folder.frontier
+    frontier = folder.ledger
     counts, aside = frontier.counts(), frontier.aside()
     said = Counter(_reason(failed.code, failed.detail) for failed, _ in frontier.failed_requests())
     return JobSummary(
