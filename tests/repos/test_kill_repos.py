@@ -43,7 +43,7 @@ class Play:
     seconds: float  # for one run
 
 
-SHORT = Play(hosts=8, repos=120, others=("gone", "leading"), kills=3, between=30, seconds=300)
+SHORT = Play(hosts=8, repos=64, others=("gone", "leading"), kills=3, between=12, seconds=60)
 LONG = Play(hosts=20, repos=2000, others=ALL, kills=20, between=150, seconds=1800)
 SOAK = "SANDERLING_SOAK" in os.environ
 PLAY = LONG if SOAK else SHORT

@@ -48,7 +48,7 @@ class ClickhouseDirectory:
                     after=after,
                     limit=missing,
                 )
-            found += (Entry(did, host) for did, pds in rows if (host := self._counted(did, pds)))
+            found += (Entry(did, host) for did, pds in rows if (host := self._host(pds, did)))
             if len(rows) < missing:
                 break
             after = rows[-1][0]
@@ -70,18 +70,14 @@ class ClickhouseDirectory:
             rows = self._store.rows(f"SELECT pds, count() {LIVING} GROUP BY pds")
         return sum(number for pds, number in rows if self._host(pds))
 
-    def _host(self, pds: str) -> str | None:
-        try:
-            return host_at(pds, plain=self._plain)
-        except EndpointError:
-            return None
-
-    def _counted(self, did: str, pds: str) -> str | None:
+    def _host(self, pds: str, counted: str = "") -> str | None:
+        """The host; None if it is none, which is noted of the DID that is `counted`."""
         try:
             return host_at(pds, plain=self._plain)
         except EndpointError as error:
-            self._tally.refused[error.reason] += 1
-            self._tally.show(f"{did}: {error}")
+            if counted:
+                self._tally.refused[error.reason] += 1
+                self._tally.show(f"{counted}: {error}")
             return None
 
     def close(self) -> None:

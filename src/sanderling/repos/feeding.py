@@ -1,13 +1,14 @@
 """What a crawl of repos is fed with: what is due, then the directory; and what waits for hosts that are back."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from sanderling.executor import Executor
 from sanderling.repos.directory import Directory
 from sanderling.repos.hosts import Queued, RepoHost
-from sanderling.repos.low_water import LowWater
 from sanderling.repos.measures import Measures
 from sanderling.stores.ports import FIRST, Due, RepoProgress
 
@@ -15,6 +16,45 @@ AT_ONCE = 5_000  # DIDs that are read from the schedule
 FEW = 1_000  # DIDs of one host in memory; with fewer, more of those that wait on disk are read
 
 Feed = Callable[[Sequence[Queued]], object]
+
+
+@dataclass(slots=True, eq=False)
+class _Page:
+    last: str
+    left: int
+
+
+class LowWater:
+    """How far everything is settled, page by page of the directory, whatever the order in which DIDs are."""
+
+    def __init__(self) -> None:
+        self.cursor: str | None = None  # the DID up to which everything is settled; None before the first page is
+        self._pages: deque[_Page] = deque()
+        self._page_of: dict[str, _Page] = {}
+
+    def __len__(self) -> int:
+        return len(self._page_of)
+
+    def begin(self, last: str, dids: Iterable[str]) -> None:
+        """A page that ends with `last`; of it, these are still to be settled."""
+        page = _Page(last, 0)
+        for did in dids:
+            page.left += 1
+            self._page_of[did] = page
+        self._pages.append(page)
+        self._rise()
+
+    def settle(self, did: str) -> None:
+        """The DID is archived, ended, or has a due time. What belongs to no page is settled already."""
+        page = self._page_of.pop(did, None)
+        if page is not None:
+            page.left -= 1
+            if not page.left:
+                self._rise()
+
+    def _rise(self) -> None:
+        while self._pages and self._pages[0].left == 0:
+            self.cursor = self._pages.popleft().last
 
 
 class BringsBack(Protocol):
