@@ -9,7 +9,7 @@ from sanderling.formats.car import read_car, write_car
 from sanderling.formats.cid import Cid
 from sanderling.formats.parsed import Kind, Limits
 from sanderling.formats.rca import decode_block
-from sanderling.repos.handler import Packed, pack
+from sanderling.repos.packing import Packed, pack
 from sanderling.repos.rules import RepoRules
 from sanderling.testing.broken_repos import Broken, mutations
 from sanderling.worlds.pds_repos import make_repo, mix

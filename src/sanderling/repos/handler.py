@@ -1,22 +1,19 @@
 """Asks for one repo, or first whether it has changed, and packs what came. Nothing here decides when."""
 
 from dataclasses import replace
-from typing import NamedTuple
 
-from sanderling.apis.atproto import Category, get_latest_commit, get_repo, latest_rev, why_not, why_unsound
+from sanderling.apis.atproto import Category, get_latest_commit, get_repo, latest_rev, why_not
 from sanderling.clock import Clock
 from sanderling.engine.ports import Settled
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.fetch.transport import Transport
-from sanderling.formats.parsed import Stats
-from sanderling.formats.rca import BlockError, encode_block
-from sanderling.formats.repo import RepoError, parse_repo
 from sanderling.limit import Permit
 from sanderling.observe.histogram import Histogram
 from sanderling.outcome import Code, Outcome
 from sanderling.repos.hosts import Ask
 from sanderling.repos.measures import SECONDS, Exchanges
+from sanderling.repos.packing import Packed, pack
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.since import EarlierRevs
 from sanderling.task import Blame, Reply
@@ -31,30 +28,6 @@ CODES = {
     Category.SUSPENDED: Code.CONTENT_UNAVAILABLE,
     Category.RATE_LIMITED: Code.RATE_LIMITED,
 }
-
-
-class Packed(NamedTuple):
-    """A repo that can be archived."""
-
-    block: bytes
-    collections: int
-    stats: Stats
-
-
-def pack(car: bytes, did: str, host: str, crawled_at: int, rules: RepoRules) -> Packed | Category:
-    """The block of the repo of `did` that `car` is, read, checked and compressed; or why it is none. For a thread."""
-    try:
-        repo = parse_repo(car, cids=rules.cids, limits=rules.limits)
-        if repo.did != did:
-            return Category.DID_MISMATCH
-        block = encode_block(did, host, repo.rev, crawled_at, repo.collections, rules.level)
-    except RepoError as error:
-        return why_unsound(error)
-    except BlockError:
-        return Category.TOO_LARGE
-    return Packed(block, len(repo.collections), repo.stats)
-
-
 Understood = Packed | Category
 
 

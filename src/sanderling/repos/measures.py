@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import EXPECTED, Sends
 from sanderling.observe.histogram import Histogram
-from sanderling.repos.handler import Packed
+from sanderling.repos.packing import Packed
 from sanderling.task import Reply, Task
 
 # Bounds from what repos are like: most have under a hundred records and come within a second, a few have half a

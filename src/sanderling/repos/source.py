@@ -17,9 +17,10 @@ from sanderling.ids import HostError, host_of
 from sanderling.limit import Limiter
 from sanderling.outcome import Outcome
 from sanderling.repos.feeding import Feeder
-from sanderling.repos.handler import Packed, Understood, category_of
+from sanderling.repos.handler import Understood, category_of
 from sanderling.repos.hosts import Ask, Queued, RepoHost
 from sanderling.repos.measures import Measures
+from sanderling.repos.packing import Packed
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.sink import Archived, Note, RepoWriter
 from sanderling.stores.ports import Due, HostAside, Unfinished
