@@ -20,7 +20,7 @@ from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.polling.control import PollingControl
 from sanderling.polling.source import ENGINE
-from sanderling.polling.system import PollingSystem, Tools
+from sanderling.polling.system import PollingResources, PollingSystem
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.polling import Op, PollingStore, RowChange
 from sanderling.stores.sqlite_polling import open_sqlite_polling
@@ -104,7 +104,7 @@ class Polling:
         rules = Upstream(rps=RPS).limiter(self.clock).rules
         self.limiter = Limiter(rules, clock=self.clock, rng=Random(1))
         fetcher = Fetcher(self.network, self.limiter, clock=self.clock, follow=False, retry=False)
-        tools = Tools(self.source, fetcher, self.limiter, Memory(2**28), self.store, at_once)
+        tools = PollingResources(self.source, fetcher, self.limiter, Memory(2**28), self.store, at_once)
         self.system = PollingSystem(tools, clock=self.clock, rng=Random(1))
         self.control = PollingControl(self.system, PollingWatch(self.system))
         await self.system.open()

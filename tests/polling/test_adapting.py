@@ -5,12 +5,12 @@ from scheduled import entry
 
 from sanderling.polling.adaptive import Adapter
 from sanderling.polling.settings import PollingSettings
-from sanderling.polling.targets import Entry
+from sanderling.polling.targets import ScheduledTarget
 
 SHARED = PollingSettings(budget=1.0, fastest=0.5, slowest=100.0)
 
 
-def runs(adapter: Adapter, each: Entry, changed: int, of: int, since: float = 10.0) -> None:
+def runs(adapter: Adapter, each: ScheduledTarget, changed: int, of: int, since: float = 10.0) -> None:
     for number in range(of):
         adapter.ran(each, since, changed=number * changed // of != (number + 1) * changed // of)
 

@@ -24,7 +24,7 @@ from scripted_server import ScriptedServer, Step, answer, reset
 
 from sanderling.clock import SystemClock
 from sanderling.polling import change_sinks
-from sanderling.polling.change_sinks import LARGEST_BODY, MOST_SAID, QueueSink, SinkError, WebhookSink, posts
+from sanderling.polling.change_sinks import LARGEST_BODY, MOST_SAID, ChangeQueueSink, SinkError, WebhookSink, posts
 from sanderling.stores.polling import Op, RowChange
 from sanderling.stores.queue import LARGEST_BODY as LARGEST_LETTER
 from sanderling.stores.queue import Dead, Delivery, Letter, QueueError
@@ -346,7 +346,7 @@ def test_each_change_is_a_letter_under_its_number(tmp_path: Path) -> None:
 
     async def main() -> list[Delivery]:
         queue = SqliteQueue(tmp_path / "changes.db", SystemClock())
-        sink = QueueSink(queue)
+        sink = ChangeQueueSink(queue)
         await sink.send(changes)
         await sink.send(changes[2:])  # a file holds one letter of a key
         found = await drained(queue)
@@ -369,7 +369,7 @@ class AwayQueue(SqliteQueue):
 def test_a_change_that_no_queue_takes_is_a_dead_letter_and_holds_up_no_other(tmp_path: Path) -> None:
     async def main() -> tuple[list[Delivery], list[Dead]]:
         queue = SqliteQueue(tmp_path / "changes.db", SystemClock())
-        await QueueSink(queue).send([change(1), change(2, "x" * LARGEST_LETTER), change(3)])
+        await ChangeQueueSink(queue).send([change(1), change(2, "x" * LARGEST_LETTER), change(3)])
         found = await drained(queue), await queue.dead(10)
         await queue.close()
         return found
@@ -382,7 +382,7 @@ def test_a_change_that_no_queue_takes_is_a_dead_letter_and_holds_up_no_other(tmp
 
 def test_a_queue_that_is_away_is_said(tmp_path: Path) -> None:
     async def main() -> None:
-        sink = QueueSink(AwayQueue(tmp_path / "changes.db", SystemClock()))
+        sink = ChangeQueueSink(AwayQueue(tmp_path / "changes.db", SystemClock()))
         with pytest.raises(SinkError, match=r"the broker of 0{19}7 is away"):
             await sink.send([change(7)])
         await sink.close()

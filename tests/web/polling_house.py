@@ -13,7 +13,7 @@ from yarl import URL
 
 from sanderling.apis.polled import Kind
 from sanderling.clock import Clock, SystemClock
-from sanderling.polling.change_feed import Feed
+from sanderling.polling.change_feed import ChangeFeed
 from sanderling.polling.control import Ingested
 from sanderling.polling.settings import Keys, Setting
 from sanderling.polling.status import PollingStatus
@@ -75,7 +75,7 @@ class FakeControl:
 
     def __init__(self, targets: Sequence[PollingTarget] = (), clock: Clock | None = None) -> None:
         self.store = FakeChanges()
-        self.feed = Feed(self.store, clock or SystemClock())
+        self.feed = ChangeFeed(self.store, clock or SystemClock())
         self.known = {(target.kind, target.source_id): target for target in targets}
         self.tables: dict[str, list[SourceRow]] = {"laps": []}
         self.texts: dict[str, str] = {}

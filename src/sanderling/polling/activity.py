@@ -9,7 +9,7 @@ from sanderling.observe import logs
 from sanderling.polling.measures import Measures
 from sanderling.polling.settings import OFF, PollingSettings
 from sanderling.polling.target_sync import TargetSync
-from sanderling.polling.targets import Entry
+from sanderling.polling.targets import ScheduledTarget
 from sanderling.stores.documents import MOST_ROWS, SourceRow
 from sanderling.stores.polling import PollingStoreError
 
@@ -101,7 +101,7 @@ class ActivityWatch:
             self._ours[name] = entry.id
             self._renew(entry, name, settings)
 
-    def _renew(self, entry: Entry, name: TargetName, settings: PollingSettings) -> None:
+    def _renew(self, entry: ScheduledTarget, name: TargetName, settings: PollingSettings) -> None:
         now, interval = self._clock.now(), settings.active.get(name.kind, 0.0)
         if interval > 0 and self._sync.schedule.accelerate(entry, interval, now, now + settings.lease):
             self._measures.promoted("active")
@@ -116,7 +116,7 @@ class ActivityWatch:
             log.info("target_slowed_down", kind=name.kind, target=name.source_id, seconds=entry.usual)
             self._sync.note(entry)
 
-    async def _entry(self, name: TargetName) -> Entry | None:
+    async def _entry(self, name: TargetName) -> ScheduledTarget | None:
         """The target in memory, taken in if it was not; None if it is not to be polled."""
         known = self._sync.schedule.entries.get(self._ours.get(name, -1))
         if known is not None:

@@ -15,7 +15,7 @@ same among ten targets and among a million.
 from math import exp, inf, isfinite, log, sqrt
 
 from sanderling.polling.settings import OFF, PollingSettings
-from sanderling.polling.targets import Entry
+from sanderling.polling.targets import ScheduledTarget
 
 DECAY = 0.97  # of counts, per run: what was seen 23 runs ago counts half
 MOST_POLLS = 1 / (1 - DECAY)  # to which the count of runs grows
@@ -164,7 +164,7 @@ class Adapter:
         elif settings != before:
             self._shares.tune(settings.budget, settings.fastest, settings.slowest)
 
-    def ran(self, entry: Entry, since: float, *, changed: bool) -> None:
+    def ran(self, entry: ScheduledTarget, since: float, *, changed: bool) -> None:
         """Learn from a run, so many seconds after the one before."""
         if entry.fixed:
             self.forget(entry.id)
@@ -188,7 +188,7 @@ class Adapter:
         if root is not None and self._shares is not None:
             self._shares.remove(root)
 
-    def interval(self, entry: Entry) -> float:
+    def interval(self, entry: ScheduledTarget) -> float:
         """Seconds between its runs, unless it is accelerated."""
         seen = self._seen.get(entry.id)
         if self._shares is None or entry.fixed or seen is None:

@@ -17,11 +17,11 @@ from sanderling.clock import Clock
 from sanderling.engine.writer import Writer, WriterRules
 from sanderling.observe import logs
 from sanderling.outcome import Code, Outcome
-from sanderling.polling.change_feed import Feed
-from sanderling.polling.handler import Answer
+from sanderling.polling.change_feed import ChangeFeed
+from sanderling.polling.handler import PolledAnswer
 from sanderling.polling.measures import Measures
 from sanderling.polling.schedule import Schedule
-from sanderling.polling.targets import Entry, Result, Run
+from sanderling.polling.targets import PollResult, PollRun, ScheduledTarget
 from sanderling.stores.documents import Document, Parent, SourceError, WaitingForParent
 from sanderling.stores.polling import Documents, Op, PolledDocument, PollingStoreError, RowChange
 
@@ -46,10 +46,16 @@ class Keeper:
     """Keeps documents. `watched` is called when what is active may have changed."""
 
     def __init__(
-        self, source: PolledSource, store: Documents, feed: Feed, schedule: Schedule, clock: Clock, measures: Measures
+        self,
+        source: PolledSource,
+        store: Documents,
+        feed: ChangeFeed,
+        schedule: Schedule,
+        clock: Clock,
+        measures: Measures,
     ) -> None:
         self.watched: Callable[[], object] = lambda: None
-        self.arrived: Callable[[Entry], object] = lambda _: None  # a parent of this one is there
+        self.arrived: Callable[[ScheduledTarget], object] = lambda _: None  # a parent of this one is there
         self._source = source
         self._store = store
         self._feed = feed
@@ -60,21 +66,23 @@ class Keeper:
         self._orphans: defaultdict[Parent, set[int]] = defaultdict(set)
         self._odd: dict[tuple[str, str], tuple[str, ...]] = {}  # values that could not be read, by kind and id
 
-    def settle(self, run: Run, answer: Answer, kept: list[RowChange] | SourceError | PollingStoreError) -> Result:
+    def settle(
+        self, run: PollRun, answer: PolledAnswer, kept: list[RowChange] | SourceError | PollingStoreError
+    ) -> PollResult:
         """How a run ended, by what became of its document."""
         entry = run.entry
         match kept:
             case WaitingForParent():
                 self._remember(entry, kept.parent)
-                return Result(str(kept)[:LONGEST_STATUS], ok=False, waits=True)
+                return PollResult(str(kept)[:LONGEST_STATUS], ok=False, waits=True)
             case SourceError():
                 return failed(kept.outcome)
             case PollingStoreError():
-                return Result(f"not stored: {kept}"[:LONGEST_STATUS], ok=False)
+                return PollResult(f"not stored: {kept}"[:LONGEST_STATUS], ok=False)
         self.recognise(entry, answer)
-        return Result(self.status(entry), changes=len(kept))
+        return PollResult(self.status(entry), changes=len(kept))
 
-    def recognise(self, entry: Entry, answer: Answer) -> None:
+    def recognise(self, entry: ScheduledTarget, answer: PolledAnswer) -> None:
         """Know the document again."""
         entry.etag, entry.modified, entry.raw = answer.etag, answer.modified, answer.raw
         entry.digest, entry.epoch = answer.digest, answer.epoch
@@ -111,13 +119,13 @@ class Keeper:
             self._odd[name] = notes
             log.warning("odd_values", kind=told.kind or "discovery", target=told.source_id, found=list(notes))
 
-    def status(self, entry: Entry) -> str:
+    def status(self, entry: ScheduledTarget) -> str:
         """The status of a target that went well, with what was odd about its document."""
         notes = self._odd.get((entry.kind, entry.source_id), ())
         more = f", and {len(notes) - 1} more" if len(notes) > 1 else ""
         return f"ok, without {notes[0]}{more}"[:LONGEST_STATUS] if notes else "ok"
 
-    def _remember(self, entry: Entry, parent: Parent) -> None:
+    def _remember(self, entry: ScheduledTarget, parent: Parent) -> None:
         if parent in self._orphans or len(self._orphans) < MOST_WAITING:
             self._orphans[parent].add(entry.id)
 
@@ -137,12 +145,12 @@ def went_along(changes: Iterable[RowChange], document: Document) -> bool:
     return any(change.op is Op.DELETE and change.table not in own for change in changes)
 
 
-def failed(outcome: Outcome) -> Result:
+def failed(outcome: Outcome) -> PollResult:
     """How a run ended that brought nothing."""
     if outcome.code in NOT_NOW:
-        return Result(f"not now: {outcome.detail or outcome.code}"[:LONGEST_STATUS], ok=False)
+        return PollResult(f"not now: {outcome.detail or outcome.code}"[:LONGEST_STATUS], ok=False)
     said = f"error: {outcome.code}" + (f": {outcome.detail}" if outcome.detail else "")
-    return Result(said[:LONGEST_STATUS], ok=False, failed=True)
+    return PollResult(said[:LONGEST_STATUS], ok=False, failed=True)
 
 
 @dataclass(slots=True, eq=False)
@@ -152,7 +160,7 @@ class Unsaved:
     told: PolledDocument
     size: int
     done: Callable[[Kept], object]
-    asked: list[asyncio.Future[Result]] = field(default_factory=list)
+    asked: list[asyncio.Future[PollResult]] = field(default_factory=list)
     keeps: bool = True  # for as long as the database is away
 
     @property

@@ -18,10 +18,10 @@ from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.polling.activity import ActivityWatch
 from sanderling.polling.adaptive import Adapter
-from sanderling.polling.change_feed import Feed
+from sanderling.polling.change_feed import ChangeFeed
 from sanderling.polling.discovery import DiscoveryLoop
 from sanderling.polling.document_writer import DocumentWriter, Keeper
-from sanderling.polling.handler import Answer, PollingHandler
+from sanderling.polling.handler import PolledAnswer, PollingHandler
 from sanderling.polling.hosts import PolledHost
 from sanderling.polling.live_settings import LiveSettings
 from sanderling.polling.measures import Measures
@@ -30,13 +30,13 @@ from sanderling.polling.settings import PollingSettings
 from sanderling.polling.source import ENGINE, Needs, PollingSource
 from sanderling.polling.subscribers import Subscriber
 from sanderling.polling.target_sync import NOT_OFTENER, TargetSync
-from sanderling.polling.targets import Entry, Run
+from sanderling.polling.targets import PollRun, ScheduledTarget
 from sanderling.stores.control_file import NOTHING, Control
 from sanderling.stores.polling import PollingStore, PollingStoreError
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class PollingResources:
     """What polling asks with and writes to."""
 
     source: PolledSource
@@ -51,13 +51,13 @@ class Tools:
 class PollingSystem:
     """Polls one source into one database. `run` it once; `stop` lets what is under way come to its end."""
 
-    def __init__(self, tools: Tools, *, clock: Clock, rng: Random, keep: int = 100_000) -> None:
+    def __init__(self, tools: PollingResources, *, clock: Clock, rng: Random, keep: int = 100_000) -> None:
         source, store = tools.source, tools.store
         self.tools = tools
         self.clock = clock
         kinds, tables = source.kinds, source.schema.tables
         self.measures = Measures((kind.name for kind in kinds), (table.name for table in tables), clock)
-        self.feed = Feed(store, clock, keep=keep)
+        self.feed = ChangeFeed(store, clock, keep=keep)
         self.live = LiveSettings(store, source.kinds, clock, tools.folder)
         handler = PollingHandler(source, tools.fetcher, tools.memory, clock, tools.desk)
         self.schedule = Schedule(handler.host, rng)
@@ -74,7 +74,7 @@ class PollingSystem:
         self.needs = Needs(source.kinds)
         self.writer = DocumentWriter(self.keeper, clock)
         self.source = PollingSource(handler, self.sync, self.keeper, self.needs, self.writer, self.adapter)
-        self.engine: Engine[PolledHost, Run, Answer] = Engine(
+        self.engine: Engine[PolledHost, PollRun, PolledAnswer] = Engine(
             self.source, handler, self.writer, tools.limiter, clock, ENGINE
         )
         self.source.wake = self.engine.wake
@@ -149,7 +149,7 @@ class PollingSystem:
 
     # What one part tells another.
 
-    def _arrived(self, entry: Entry) -> None:
+    def _arrived(self, entry: ScheduledTarget) -> None:
         if self.schedule.promote(entry, self.clock.now(), NOT_OFTENER):
             self.measures.promoted("parent")
             self.source.look()

@@ -21,7 +21,7 @@ from sanderling.polling.adaptive import Adapter
 from sanderling.polling.cadence import next_point, phase
 from sanderling.polling.measures import Measures
 from sanderling.polling.schedule import Schedule
-from sanderling.polling.targets import Entry
+from sanderling.polling.targets import ScheduledTarget
 from sanderling.stores.polling import LONGEST_PAUSE, PollingStore, PollingStoreError, PollingTarget, TargetRun
 
 EVERY = 0.2  # seconds between turns
@@ -59,7 +59,7 @@ class TargetSync:
         self._began = clock.now()
         self._offset = clock.wall() - clock.now()
         self._horizon = (float("-inf"), -1)
-        self._pending: OrderedDict[int, Entry] = OrderedDict()
+        self._pending: OrderedDict[int, ScheduledTarget] = OrderedDict()
         self._poked = asyncio.Event()
 
     @property
@@ -77,7 +77,7 @@ class TargetSync:
         """The time of day at which the clock says `at`."""
         return at + self._offset
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: ScheduledTarget) -> None:
         """Write this one back in the next turn."""
         self._pending[entry.id] = entry
 
@@ -148,7 +148,7 @@ class TargetSync:
             if self._is_far(entry):
                 self.schedule.drop(entry)
 
-    def _ran(self, entry: Entry) -> TargetRun:
+    def _ran(self, entry: ScheduledTarget) -> TargetRun:
         return TargetRun(
             entry.id,
             self.wall(entry.at),
@@ -163,7 +163,7 @@ class TargetSync:
             entry.hits,
         )
 
-    def _is_far(self, entry: Entry) -> bool:
+    def _is_far(self, entry: ScheduledTarget) -> bool:
         """Whether it can be let go: what is stored of it is all there is, and a later load will find it."""
         busy = entry.running or entry.until is not None or entry.id in self._pending
         return not busy and self.wall(entry.at) > self._horizon[0]
@@ -202,7 +202,7 @@ class TargetSync:
         """Whether it is due later than its interval allows, and not because it fails."""
         return not target.failures and target.next_due - self.wall(self._clock.now()) > interval
 
-    def _update(self, entry: Entry, target: PollingTarget) -> None:
+    def _update(self, entry: ScheduledTarget, target: PollingTarget) -> None:
         now, at = self._clock.now(), entry.at
         if (entry.event, entry.only) != (target.event, target.only):
             entry.event, entry.only = target.event, target.only
@@ -218,7 +218,7 @@ class TargetSync:
         if entry.at != at:
             self.note(entry)
 
-    def _promote(self, entry: Entry, seconds: float) -> None:
+    def _promote(self, entry: ScheduledTarget, seconds: float) -> None:
         now = self._clock.now()
         made = self.schedule.promote(entry, now, NOT_OFTENER)
         if seconds > 0 and (interval := self.schedule.active_seconds(entry)) > 0:
@@ -250,10 +250,10 @@ class TargetSync:
             if found:
                 self.woken()
 
-    def enter(self, target: PollingTarget, *, anew: bool = False) -> Entry:
+    def enter(self, target: PollingTarget, *, anew: bool = False) -> ScheduledTarget:
         """Take a target in; one that was not wanted until now is due now, and is not late."""
         now, wall = self._clock.now(), self.wall(self._clock.now())
-        entry = Entry.of(target)
+        entry = ScheduledTarget.of(target)
         entry.usual = entry.interval = usual = self._adapter.interval(entry)
         # One that is due in ages was written under another clock.
         point = now + min(target.next_due - wall, max(usual, LONGEST_PAUSE))

@@ -16,7 +16,7 @@ LIVE_BELOW = 1.0
 ClassKey = tuple[int, int]  # about how long their intervals are, and their weight
 
 
-class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
+class ScheduledTarget(msgspec.Struct, eq=False, gc=False, kw_only=True):
     """A target in memory: what it is, when it is due, and what to write back."""
 
     id: int
@@ -60,7 +60,7 @@ class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
     hits: float
 
     @classmethod
-    def of(cls, target: PollingTarget) -> "Entry":
+    def of(cls, target: PollingTarget) -> "ScheduledTarget":
         """A target. When it is due is for others to say."""
         interval = target.interval
         return cls(
@@ -105,7 +105,7 @@ class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
         return bucket(self.interval), self.weight
 
 
-class Result(NamedTuple):
+class PollResult(NamedTuple):
     """How a run ended, as it is stored with the target."""
 
     status: str
@@ -116,14 +116,14 @@ class Result(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class PollRun:
     """One request for a target. What comes of it may come after the target's next run was planned."""
 
-    entry: Entry
+    entry: ScheduledTarget
     began: float
     live: bool
     late: float  # seconds after it was due
-    asked: list[asyncio.Future[Result]]  # whoever wants to know how it went
+    asked: list[asyncio.Future[PollResult]]  # whoever wants to know how it went
     over: bool = False  # the next run is planned
     since: float = 0.0  # seconds from the end of the run before to that of this one
 
@@ -132,7 +132,7 @@ class Run:
         """Which target it is."""
         return self.entry.id
 
-    def tell(self, result: Result) -> None:
+    def tell(self, result: PollResult) -> None:
         """Tell whoever asked."""
         for future in self.asked:
             if not future.done():

@@ -8,14 +8,14 @@ from typing import Protocol
 
 from sanderling.executor import Executor
 from sanderling.repos.directory import Directory
-from sanderling.repos.hosts import Queued, RepoHost
+from sanderling.repos.hosts import QueuedRepo, RepoHost
 from sanderling.repos.measures import Measures
 from sanderling.stores.ports import FIRST, Due, RepoProgress
 
 AT_ONCE = 5_000  # DIDs that are read from the schedule
 FEW = 1_000  # DIDs of one host in memory; with fewer, more of those that wait on disk are read
 
-Feed = Callable[[Sequence[Queued]], object]
+TakesRepos = Callable[[Sequence[QueuedRepo]], object]
 
 
 @dataclass(slots=True, eq=False)
@@ -60,7 +60,7 @@ class LowWater:
 class BringsBack(Protocol):
     """Takes what waited on disk while a host was away."""
 
-    def __call__(self, host: RepoHost, found: Sequence[Queued], *, last: bool) -> object:
+    def __call__(self, host: RepoHost, found: Sequence[QueuedRepo], *, last: bool) -> object:
         """Whether these are the last of them."""
 
 
@@ -109,7 +109,7 @@ class Feeder:
             self._wants.append(host)
             self._wanted.set()
 
-    async def feed(self, has_room: Callable[[], bool], feed: Feed) -> None:
+    async def feed(self, has_room: Callable[[], bool], feed: TakesRepos) -> None:
         """What has a due time, the first first; then the directory from where it was left, but for what is known."""
         after, until = FIRST, await self._disk(self._progress.last_due)
         while await self._room(has_room) and (found := await self._read_due(after, until)):
@@ -127,7 +127,7 @@ class Feeder:
             self._measures.pages += 1
             self._measures.page_dids.add(len(new))
             self.water.begin(last, new)
-            feed([Queued(entry.did, entry.host) for entry in page if entry.did in new])
+            feed([QueuedRepo(entry.did, entry.host) for entry in page if entry.did in new])
         self._fed = True
         feed(())
 
@@ -143,10 +143,10 @@ class Feeder:
     async def _read_due(self, after: Due, until: int) -> list[Due]:
         return await self._disk(self._progress.due, after, until, AT_ONCE)
 
-    async def _located(self, found: Sequence[Due]) -> list[Queued]:
+    async def _located(self, found: Sequence[Due]) -> list[QueuedRepo]:
         """Those that the directory has, with their addresses."""
         urls = await self._disk(self._directory.hosts_of, [each.did for each in found])
-        return [Queued(each.did, urls[each.did], each.failures, each.due) for each in found if each.did in urls]
+        return [QueuedRepo(each.did, urls[each.did], each.failures, each.due) for each in found if each.did in urls]
 
     async def bring_back(self, settled: Callable[[], Awaitable[None]], take: BringsBack) -> None:
         """Read what waits on disk for hosts that want it, until cancelled."""

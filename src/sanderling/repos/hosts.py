@@ -19,14 +19,14 @@ LEAST_RPS = 0.5
 HALVE_EVERY, CLOSE_AFTER = 5, 10  # different repos that fail in a row
 
 
-class Ask(msgspec.Struct, frozen=True, gc=False):
+class RepoRequest(msgspec.Struct, frozen=True, gc=False):
     """A repo to ask for, at the address of its host."""
 
     key: str  # its DID
     url: str
 
 
-class Queued(msgspec.Struct, frozen=True, gc=False):
+class QueuedRepo(msgspec.Struct, frozen=True, gc=False):
     """A DID that waits: without a due time it comes from the directory, with one from the schedule on disk."""
 
     did: str
@@ -74,9 +74,9 @@ class RepoHost(HostState):
             self.silent_since = now
         self.refused = None
 
-    def ask(self, did: str) -> Ask:
+    def ask(self, did: str) -> RepoRequest:
         """The request for a DID."""
-        return Ask(did, self.url if self.elsewhere is None else self.elsewhere.get(did, self.url))
+        return RepoRequest(did, self.url if self.elsewhere is None else self.elsewhere.get(did, self.url))
 
     def put(self, did: str) -> None:
         """Let a DID wait, behind the others."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sanderling.extras import load
-from sanderling.repos.replay import Batch, Segment
+from sanderling.repos.replay import ReplayBatch, Segment
 from sanderling.stores.clickhouse import REPO_RECORDS, Clickhouse, ClickhouseError
 
 LOADED = """
@@ -143,7 +143,7 @@ class _Inserted:
         self.complete = False
         self.records = 0
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: ReplayBatch) -> None:
         """Insert the rows, then which crawls they are of: if that fails, the segment is loaded again."""
         pa = load("pyarrow", "ClickHouse")
         create = pa.repeat(pa.scalar(1, pa.int8()), batch.rows.num_rows)  # as the table numbers it
@@ -153,7 +153,7 @@ class _Inserted:
             self._store.insert("repo_versions", self._versions(pa, batch))
         self.records += batch.rows.num_rows
 
-    def _versions(self, pa: Any, batch: Batch) -> Any:  # noqa: ANN401 - pyarrow has no types
+    def _versions(self, pa: Any, batch: ReplayBatch) -> Any:  # noqa: ANN401 - pyarrow has no types
         versions = [(repo, pattern, at) for repo, at in batch.versions for pattern in self._patterns]
         repos, patterns, times = zip(*versions, strict=True)
         columns = {"repo": pa.array(repos), "collections": pa.array(patterns), "time_us": pa.array(times, pa.int64())}

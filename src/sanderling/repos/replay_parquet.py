@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from sanderling.extras import load
-from sanderling.repos.replay import Batch, Segment
+from sanderling.repos.replay import ReplayBatch, Segment
 from sanderling.stores.durable import FolderError, draft_of, plainly, sync_folder
 
 # In the metadata of a file, which segment it was made of. One that could not be read to its end has none.
@@ -93,7 +93,7 @@ class _Written:
         self._writer = writer
         self.complete = False
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: ReplayBatch) -> None:
         pa = load("pyarrow", "Parquet")
         create = pa.repeat("create", batch.rows.num_rows)
         columns = schema()

@@ -18,7 +18,7 @@ from sanderling.clock import SystemClock
 from sanderling.redact import redact_url
 from sanderling.repos.inspect import verify
 from sanderling.repos.leave_out import LeaveOut
-from sanderling.repos.replay import Replay, Replayed, ReplayRules, Sink
+from sanderling.repos.replay import Replay, ReplayRules, ReplayTotals, Sink
 from sanderling.repos.replay_clickhouse import ClickhouseSink
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.stores.clickhouse import open_clickhouse
@@ -104,7 +104,7 @@ def _opened(to: str, paths: Sequence[Path]) -> Iterator[Sink]:
         )
 
 
-def _replayed(done: Replayed, seconds: float, to: str) -> Iterator[str]:
+def _replayed(done: ReplayTotals, seconds: float, to: str) -> Iterator[str]:
     rate = f", {done.records / seconds:,.0f} a second" if done.records and seconds else ""
     yield (
         f"{count(done.records, 'record')} of {count(done.repos, 'repo')} from {count(done.segments, 'segment')} into "
