@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from small_archives import CRAWLED_AT, LIKE, POST, PROFILE, THREE, Heard, Small, flip, offset_of, write
 
-from sanderling.repos.leave_out import LeaveOut
-from sanderling.repos.replay import Replay, ReplayBatch, ReplayRules, ReplayTotals, Segment
+from sanderling.repos.leave_out import RepoLeaveOut
+from sanderling.repos.replay import Replay, ReplayBatch, ReplayRules, ReplaySegment, ReplayTotals
 from sanderling.repos.replay_clickhouse import ClickhouseSink
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.stores.clickhouse import Clickhouse, ClickhouseError, open_clickhouse
@@ -143,18 +143,18 @@ class Kept:
 
     def __init__(self, fails: Callable[[int], bool] = lambda _: False) -> None:
         self.tables: list[Any] = []
-        self.complete: dict[Segment, bool] = {}
+        self.complete: dict[ReplaySegment, bool] = {}
         self._fails = fails
         self._turn = threading.Lock()
 
-    def has(self, segment: Segment) -> bool:
+    def has(self, segment: ReplaySegment) -> bool:
         return self.complete.get(segment, False)
 
     def remove_superseded(self) -> int:
         return 0
 
     @contextmanager
-    def loading(self, segment: Segment) -> Iterator["Kept.One"]:
+    def loading(self, segment: ReplaySegment) -> Iterator["Kept.One"]:
         one = Kept.One(self)
         yield one
         self.complete[segment] = one.complete
@@ -312,7 +312,7 @@ def test_repos_that_are_listed_are_not_loaded(tmp_path: Path) -> None:
     gone = THREE[0].did
 
     done = replayed(
-        ParquetSink(tmp_path / "out"), write(tmp_path / "segment_0001.rca"), leave_out=LeaveOut(frozenset({gone}))
+        ParquetSink(tmp_path / "out"), write(tmp_path / "segment_0001.rca"), leave_out=RepoLeaveOut(frozenset({gone}))
     )
 
     assert (done.repos, done.left_out) == (2, 1)
@@ -375,7 +375,7 @@ def test_parquet_of_a_damaged_segment_is_tried_again(tmp_path: Path) -> None:
 def test_parquet_that_could_not_be_ended_leaves_no_file(tmp_path: Path) -> None:
     sink = ParquetSink(tmp_path / "out")
 
-    with pytest.raises(RuntimeError, match="boom"), sink.loading(Segment("segment_0001.rca", 1, 2, "")):
+    with pytest.raises(RuntimeError, match="boom"), sink.loading(ReplaySegment("segment_0001.rca", 1, 2, "")):
         raise RuntimeError("boom")
 
     assert list((tmp_path / "out").iterdir()) == []

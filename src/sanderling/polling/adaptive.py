@@ -51,7 +51,7 @@ def rate(polls: float, hits: float, gap: float) -> float:
     return -log((unchanged + 0.5) / (polls + 1)) / max(SHORTEST_GAP, gap)
 
 
-class Shares:
+class IntervalShares:
     """The intervals of all adaptive targets, by the root of the rate at which each changes.
 
     Whoever polls adds every target once, and moves it when its rate is estimated anew. Together they are asked for
@@ -64,7 +64,7 @@ class Shares:
         self.tune(budget, fastest, slowest)
 
     def __repr__(self) -> str:
-        return f"<Shares: {self._targets} targets, {self.frequency:.3g} of {self._budget:g} requests a second>"
+        return f"<IntervalShares: {self._targets} targets, {self.frequency:.3g} of {self._budget:g} requests a second>"
 
     def tune(self, budget: float, fastest: float, slowest: float) -> None:
         """Share that many requests a second, at intervals within these bounds."""
@@ -150,7 +150,7 @@ class Adapter:
 
     def __init__(self) -> None:
         self._settings = OFF
-        self._shares: Shares | None = None  # None without a budget
+        self._shares: IntervalShares | None = None  # None without a budget
         self._seen: dict[int, tuple[float, float]] = {}  # root of the rate, and mean gap
 
     def tune(self, settings: PollingSettings) -> None:
@@ -160,7 +160,7 @@ class Adapter:
             self._shares = None
             self._seen.clear()
         elif self._shares is None:
-            self._shares = Shares(settings.budget, settings.fastest, settings.slowest)
+            self._shares = IntervalShares(settings.budget, settings.fastest, settings.slowest)
         elif settings != before:
             self._shares.tune(settings.budget, settings.fastest, settings.slowest)
 

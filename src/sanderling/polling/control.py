@@ -7,7 +7,7 @@ import msgspec
 
 from sanderling.apis.polled import Kind
 from sanderling.polling.discovery import DiscoveryError
-from sanderling.polling.settings import Setting
+from sanderling.polling.settings import PollingSetting
 from sanderling.polling.status import PollingStatus
 from sanderling.polling.system import PollingSystem
 from sanderling.polling.watch import PollingWatch
@@ -61,11 +61,11 @@ class PollingControl:
 
     # Settings.
 
-    async def settings(self) -> tuple[Setting, ...]:
+    async def settings(self) -> tuple[PollingSetting, ...]:
         """All of them."""
         return await self._system.live.listed()
 
-    async def set(self, key: str, text: str | None) -> Setting:
+    async def set(self, key: str, text: str | None) -> PollingSetting:
         """Write one; None goes back to the default. Raises SettingError."""
         return await self._system.live.set(key, text)
 

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from sanderling.formats.rca import RcaError
 from sanderling.repos.archives import Archive, ArchiveProblem, Report
-from sanderling.repos.leave_out import LeaveOut
+from sanderling.repos.leave_out import RepoLeaveOut
 from sanderling.repos.rows import RecordColumns, RecordRun, chooser
 
-NOTHING = LeaveOut()
+NOTHING = RepoLeaveOut()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ReplayRules:
             raise ValueError(f"{self}, expected numbers from 1 up")
 
 
-class Segment(NamedTuple):
+class ReplaySegment(NamedTuple):
     """Which segment it is, and what of it is loaded."""
 
     name: str
@@ -53,7 +53,7 @@ class ReplayBatch(NamedTuple):
     versions: list[tuple[str, int]]  # repos that are whole in it: DID, and when each was crawled
 
 
-class Loading(Protocol):
+class SegmentLoading(Protocol):
     """A segment on its way into a sink."""
 
     complete: bool  # set when all of it was written: it need not be loaded again
@@ -62,13 +62,13 @@ class Loading(Protocol):
         """Take some rows."""
 
 
-class Sink(Protocol):
+class ReplaySink(Protocol):
     """Where records go. Raises ClickhouseError or FolderError."""
 
-    def has(self, segment: Segment) -> bool:
+    def has(self, segment: ReplaySegment) -> bool:
         """Whether all of it was loaded before."""
 
-    def loading(self, segment: Segment) -> AbstractContextManager[Loading]:
+    def loading(self, segment: ReplaySegment) -> AbstractContextManager[SegmentLoading]:
         """Begin to load it."""
 
     def remove_superseded(self) -> int:
@@ -103,12 +103,12 @@ class Replay:
 
     def __init__(
         self,
-        sink: Sink,
+        sink: ReplaySink,
         report: Report,
         *,
         collections: Sequence[str] = (),
         again: bool = False,
-        leave_out: LeaveOut = NOTHING,
+        leave_out: RepoLeaveOut = NOTHING,
         rules: ReplayRules | None = None,
     ) -> None:
         """`report` is told of every problem, from any thread. With `again`, nothing counts as loaded before."""
@@ -156,7 +156,7 @@ class Replay:
 
     def _load(self, archive: Archive, share: "_Share") -> None:
         footer = archive.footer
-        segment = Segment(archive.path.name, archive.size, footer.crc if footer else 0, self._patterns)
+        segment = ReplaySegment(archive.path.name, archive.size, footer.crc if footer else 0, self._patterns)
         if footer and not self._again and self._sink.has(segment):
             share.add(ReplayTotals(before=1))
             return

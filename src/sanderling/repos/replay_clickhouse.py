@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sanderling.extras import load
-from sanderling.repos.replay import ReplayBatch, Segment
+from sanderling.repos.replay import ReplayBatch, ReplaySegment
 from sanderling.stores.clickhouse import REPO_RECORDS, Clickhouse, ClickhouseError
 
 LOADED = """
@@ -68,7 +68,7 @@ class ClickhouseSink:
         )
         return str(key).startswith("toYYYYMM")
 
-    def has(self, segment: Segment) -> bool:
+    def has(self, segment: ReplaySegment) -> bool:
         """Whether all of it was loaded before, in these collections or in all."""
         ((found,),) = self._store.rows(
             "SELECT count() FROM repo_segments_loaded WHERE segment = {name:String} AND size = {size:UInt64} "
@@ -78,7 +78,7 @@ class ClickhouseSink:
         return bool(found)
 
     @contextmanager
-    def loading(self, segment: Segment) -> Iterator["_Inserted"]:
+    def loading(self, segment: ReplaySegment) -> Iterator["_Inserted"]:
         """Insert its rows, and remember it when they are all there."""
         loading = _Inserted(self._store, segment.collections.split(","))
         yield loading
