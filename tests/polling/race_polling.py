@@ -22,7 +22,8 @@ from sanderling.polling.control import PollingControl
 from sanderling.polling.source import ENGINE
 from sanderling.polling.system import PollingResources, PollingSystem
 from sanderling.polling.watch import PollingWatch
-from sanderling.stores.polling import Op, PollingStore, RowChange
+from sanderling.stores.polling import Op, RowChange
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual

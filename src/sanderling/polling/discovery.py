@@ -23,11 +23,11 @@ from sanderling.stores.documents import SourceError, source_error
 from sanderling.stores.polling import (
     KnownTarget,
     PolledDocument,
-    PollingStore,
     PollingStoreError,
     Reconciliation,
     WantedTarget,
 )
+from sanderling.stores.polling_store import PollingStore
 from sanderling.task import Reply, Task
 
 MOST_QUESTIONS = 10_000  # that one discovery may ask

@@ -23,7 +23,8 @@ from sanderling.polling.measures import Measures
 from sanderling.polling.schedule import Schedule
 from sanderling.polling.targets import PollResult, PollRun, ScheduledTarget
 from sanderling.stores.documents import Document, Parent, SourceError, WaitingForParent
-from sanderling.stores.polling import Documents, Op, PolledDocument, PollingStoreError, RowChange
+from sanderling.stores.polling import Op, PolledDocument, PollingStoreError, RowChange
+from sanderling.stores.polling_store import PollingStore
 
 MOST_WAITING = 10_000  # targets whose parents are remembered; others ask again in their time
 LONGEST_STATUS = 255
@@ -48,7 +49,7 @@ class Keeper:
     def __init__(
         self,
         source: PolledSource,
-        store: Documents,
+        store: PollingStore,
         feed: ChangeFeed,
         schedule: Schedule,
         clock: Clock,

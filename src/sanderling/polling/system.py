@@ -32,7 +32,8 @@ from sanderling.polling.subscribers import Subscriber
 from sanderling.polling.target_sync import NOT_OFTENER, TargetSync
 from sanderling.polling.targets import PollRun, ScheduledTarget
 from sanderling.stores.control_file import NOTHING, Control
-from sanderling.stores.polling import PollingStore, PollingStoreError
+from sanderling.stores.polling import PollingStoreError
+from sanderling.stores.polling_store import PollingStore
 
 
 @dataclass(frozen=True, slots=True)

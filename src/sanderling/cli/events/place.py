@@ -23,8 +23,9 @@ from sanderling.events.envelopes import EVENT_TYPE
 from sanderling.events.outbox import DATABASE, OBJECTS, QUEUE, open_outgoing
 from sanderling.events.rows import EVENTS_EXCHANGE
 from sanderling.executor import in_threads
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
+from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.objects import ObjectError, WholeObjects, open_objects
 from sanderling.stores.queue import Binding, QueueError, WholeQueue

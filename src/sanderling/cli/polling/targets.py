@@ -19,7 +19,8 @@ from sanderling.polling.live_settings import LiveSettings
 from sanderling.polling.report import SHORT, describe_interval
 from sanderling.polling.settings import PollingSetting, SettingError
 from sanderling.polling.status import published
-from sanderling.stores.polling import PollingStore, PollingTarget, Query, StoredTargetCounts
+from sanderling.stores.polling import PollingTarget, Query, StoredTargetCounts
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.status_file import is_running
 from sanderling.words import count, duration, printable
 
