@@ -21,7 +21,7 @@ from sanderling.events.rows import (
     sort_items,
 )
 from sanderling.stores.objects import StoredObject
-from sanderling.worlds.social import Batch
+from sanderling.worlds.social import SocialBatch
 
 T = TypeVar("T")
 MOST = 64 * 2**20  # bytes of an object
@@ -31,7 +31,7 @@ ROUNDS = 3
 class Stage(NamedTuple):
     """A batch on its way, one stage after the other."""
 
-    batch: Batch
+    batch: SocialBatch
     envelope: Envelope
     fetched: StoredObject
 
@@ -78,7 +78,7 @@ async def stages(supply: Supply, places: dict[str, Place], batches: int) -> dict
     return costs.found
 
 
-async def _fetched(at: Place, batch: Batch) -> Stage:
+async def _fetched(at: Place, batch: SocialBatch) -> Stage:
     envelope = read_envelope(batch.envelope)
     assert isinstance(envelope, EventEnvelope)
     path = read_path(envelope.path)

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from command_line import QUICK, called, commands, here, page, paths, run, site
+from scripted_server import ScriptedServer, answer
 from sequence_statuses import STATUS as SEQUENCE
 
 from sanderling.cli.repos.flags import Asking
@@ -15,7 +16,6 @@ from sanderling.pages.report import report
 from sanderling.pages.status import published
 from sanderling.sequence.report import report as sequence_report
 from sanderling.testing import FakeClock
-from sanderling.testing.scripted import ScriptedServer, answer
 
 
 def test_a_crawl_is_paced_by_what_was_asked_for_and_says_so(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import QUICK, Done, Script, called, paths, sanderling, site
+from scripted_server import ScriptedServer, answer
 
 from sanderling.cli import app
 from sanderling.cli.config.file import NAME, limits_in_force, parse
@@ -16,7 +17,6 @@ from sanderling.cli.config.limits import EXAMPLE, Limits
 from sanderling.cli.config.settings import known
 from sanderling.limit import PaceRules, Shared
 from sanderling.pages.status import published
-from sanderling.testing.scripted import ScriptedServer, answer
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from sanderling.events.batches import SMALL, BatchLimits, row_count, weight, wit
 from sanderling.events.items import Oversized
 from sanderling.stores.queue import Letter
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
 LIMITS = BatchLimits(comments=10, rows=30)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from small_web import Crawled, crawl, twice
+from world_networks import SiteNetwork
 
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.pages.verify import verify
 from sanderling.stores.frontier_rows import End
 from sanderling.testing import LoopClock
 from sanderling.worlds.site import World
-from sanderling.worlds.site_network import SiteNetwork
 
 DAY = 86_400.0
 MEMORY = Path("/dev/shm")  # noqa: S108 - where there is one: thousands of commits need no real disk here

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_server import ScriptedServer, Step, answer, reset
 from small_web import lines
 
 from sanderling.clock import SystemClock
@@ -22,7 +23,6 @@ from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.verify import verify
 from sanderling.stores.frontier_rows import End
-from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 
 OWN = GuardRules(private=True, raw_addresses=True)
 QUICK = BackoffRules(base=0.01, longest=0.05, attempts=3)

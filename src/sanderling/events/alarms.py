@@ -83,7 +83,7 @@ class Counted:
 
 
 @dataclass(slots=True)
-class Condition:
+class AlarmCondition:
     """Something that is so for a while, by its level; 0 is well. Said when it gets worse, and when it is over."""
 
     every: float
@@ -127,8 +127,8 @@ class Alarms:
     def __init__(self, rules: AlarmRules | None = None) -> None:
         self._rules = rules = rules or AlarmRules()
         self._unread, self._buried, self._reused = (Counted(rules.every) for _ in range(3))
-        self._rate = Condition(rules.every, rules.calm)
-        self._storage = Condition(rules.every, 0.0)
+        self._rate = AlarmCondition(rules.every, rules.calm)
+        self._storage = AlarmCondition(rules.every, 0.0)
         # In parts, so that what is kept is bounded however many batches come.
         self._items = Spans(rules.window / 60, 60)
         self._batches = Spans(rules.storage_window / 60, 60)

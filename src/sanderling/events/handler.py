@@ -29,12 +29,12 @@ from sanderling.events.stations import (
     LOOKUPS,
     OBJECTS,
     EventMessage,
+    MessageStep,
     Missing,
     Poison,
     StationAnswer,
     StationCall,
     Stations,
-    Step,
     note_trouble,
 )
 from sanderling.limit import Feedback, Permit
@@ -158,18 +158,18 @@ class MessageHandler:
 
     # Looking up.
 
-    async def _look_up(self, message: EventMessage) -> Step:
+    async def _look_up(self, message: EventMessage) -> MessageStep:
         """Find the id under which the batch is to be kept, if it is not in the rows already."""
         envelope, bucket = _envelope_of(message), self._rules.bucket
         while found := await self._at.store.processed(envelope.context.event_id):
             identity = identity_of(envelope, message.arrival.message, bucket)
             if is_known(found.message, identity, bucket):
                 if not found.replayed:
-                    return Step.KNOWN
+                    return MessageStep.KNOWN
                 break
             envelope = renamed(envelope, identity)
         message.renamed, message.envelope = message.renamed or envelope is not message.envelope, envelope
-        return Step.LOOKED_UP
+        return MessageStep.LOOKED_UP
 
     # The batch.
 
@@ -193,7 +193,7 @@ class MessageHandler:
             later = error.fault in (ObjectFault.MISSING, ObjectFault.REFUSED)  # a policy may be mended
             return Settled(NOT_THERE, (Missing if later else Poison)(str(error)))
         await self._take_items(message, batch.items, batch.notes, size)
-        return Settled(OK, Step.FETCHED, size=message.size)
+        return Settled(OK, MessageStep.FETCHED, size=message.size)
 
     async def _take_items(self, message: EventMessage, items: list[object], notes: tuple[str, ...], size: int) -> None:
         """Take the items within bounds, once there is memory for them. Raises PoisonError."""
@@ -224,13 +224,13 @@ class MessageHandler:
                 work = (process_batch, envelope, message.items or [], self._at.analyser, message.arrival, self._clock)
                 message.processed = await self._at.executor(*work)
         kept = await self._at.store.keep(message.processed.batch)
-        return Settled(OK, Step.KEPT if kept.new else Step.RIVALLED, size=message.size)
+        return Settled(OK, MessageStep.KEPT if kept.new else MessageStep.RIVALLED, size=message.size)
 
     async def _tell_failed(self, message: EventMessage) -> Settled[StationAnswer]:
         """Put word into the outbox that nothing came of a batch, for whoever waits for it."""
         if message.note is not None:
             await self._at.store.add([message.note])
-        return Settled(OK, Step.TOLD)
+        return Settled(OK, MessageStep.TOLD)
 
 
 def _envelope_of(message: EventMessage) -> Envelope:

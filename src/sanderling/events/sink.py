@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from sanderling.clock import Clock, Pauses
-from sanderling.events.stations import Buried, Done, EventMessage, MessageEnd, Postponed, note_trouble
+from sanderling.events.stations import Buried, EventMessage, MessageDone, MessageEnd, Postponed, note_trouble
 from sanderling.stores.queue import Queue, QueueError
 
 
@@ -24,7 +24,7 @@ class MessageSink:
         """Return when the queue knows, with the messages that are not in hand any more."""
         del found, checkpoint  # the queue has both
         queue = self._queue
-        if done := [each.message.delivery for each in ended if isinstance(each, Done)]:
+        if done := [each.message.delivery for each in ended if isinstance(each, MessageDone)]:
             await self._say(partial(queue.done, done))
         for each in ended:
             match each:

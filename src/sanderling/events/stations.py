@@ -127,7 +127,7 @@ class StationCall:
 # What a station has answered. What it gave is in the message.
 
 
-class Step(Enum):
+class MessageStep(Enum):
     """How far a message has come."""
 
     KNOWN = auto()  # the batch is in the rows already
@@ -150,13 +150,13 @@ class Missing(NamedTuple):
     why: str
 
 
-StationAnswer = Step | Poison | Missing
+StationAnswer = MessageStep | Poison | Missing
 
 
 # How a message ends.
 
 
-class Done(NamedTuple):
+class MessageDone(NamedTuple):
     """Its batch is in the rows."""
 
     message: EventMessage
@@ -178,7 +178,7 @@ class Buried(NamedTuple):
     why: str
 
 
-MessageEnd = Done | Postponed | Buried
+MessageEnd = MessageDone | Postponed | Buried
 
 
 def note_trouble(what: str, before: str, why: str) -> str:

@@ -43,9 +43,10 @@ from sanderling.events.stations import (
     OBJECTS,
     ROWS,
     Buried,
-    Done,
     EventMessage,
+    MessageDone,
     MessageEnd,
+    MessageStep,
     Missing,
     Poison,
     Postponed,
@@ -53,7 +54,6 @@ from sanderling.events.stations import (
     StationAnswer,
     StationCall,
     Stations,
-    Step,
     note_trouble,
 )
 from sanderling.limit import Unpaced
@@ -270,19 +270,19 @@ class EventsSystem:
         assert message is not None  # noqa: S101 - who only probes is not told
         self._failed.pop((host.name, message.key), None)
         match settled.result:
-            case Step.KNOWN:
+            case MessageStep.KNOWN:
                 self.measures.duplicate()
                 self._done(message, now)
-            case Step.LOOKED_UP:
+            case MessageStep.LOOKED_UP:
                 self._move(message, ROWS if isinstance(message.envelope, InlineEnvelope) else OBJECTS)
-            case Step.FETCHED:
+            case MessageStep.FETCHED:
                 self._move(message, ROWS)
-            case Step.KEPT:
+            case MessageStep.KEPT:
                 self._kept(message, now)
-            case Step.RIVALLED:  # whether with this batch is to be seen
+            case MessageStep.RIVALLED:  # whether with this batch is to be seen
                 self._release(message)
                 self._move(message, LOOKUPS)
-            case Step.TOLD:
+            case MessageStep.TOLD:
                 self._bury(message, message.burial)
             case Missing(why):
                 self._miss(message, why)
@@ -347,7 +347,7 @@ class EventsSystem:
     def _done(self, message: EventMessage, now: float) -> None:
         envelope = message.envelope
         self.measures.processed("" if envelope is None else envelope.context.platform, now - message.began)
-        self._end(Done(message))
+        self._end(MessageDone(message))
 
     def _miss(self, message: EventMessage, why: str) -> None:
         tries = message.delivery.tries

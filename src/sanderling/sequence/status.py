@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from sanderling.apis.numbered import Status
-from sanderling.sequence.scaler import Made
+from sanderling.sequence.scaler import ScalingDecision
 from sanderling.sequence.store import StoreTally
 from sanderling.sequence.system import SequenceSystem
 from sanderling.stores.process_identity import ProcessIdentity
@@ -283,7 +283,7 @@ def _limiter(system: SequenceSystem) -> HostStatus | None:
     return None
 
 
-def _decision(before: int, made: Made) -> DecisionStatus:
+def _decision(before: int, made: ScalingDecision) -> DecisionStatus:
     plan, readings = made.decision.plan, made.readings
     return DecisionStatus(
         wall=made.wall,

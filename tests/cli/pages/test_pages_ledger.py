@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from command_line import Done, Script, called, commands, here, page, run
+from scripted_server import ScriptedServer, answer
 
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.stores.frontier_rows import End, Ended, FoundUrl
-from sanderling.testing.scripted import ScriptedServer, answer
 
 HOST = "a.example"
 URLS = [f"http://{HOST}/{number}" for number in range(10)]

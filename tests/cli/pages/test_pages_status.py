@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Script, called, here, page, run, running
+from scripted_server import ScriptedServer
 from statuses import STATUS, host, status
 
 from sanderling.cli.pages.status import Kept, kept_in, words
@@ -15,7 +16,6 @@ from sanderling.pages import record
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.stores.frontier_rows import End, Ended, FoundUrl, RetryUrl
 from sanderling.stores.status_file import write_status
-from sanderling.testing.scripted import ScriptedServer
 
 HOST = "a.example"
 NO_HOST = {"set_aside": 0, "set_aside_by": {}, "again": 0, "again_by": {}}

@@ -14,17 +14,16 @@ from sanderling.cli.published_words import document, state
 from sanderling.cli.sequence.place import Place
 from sanderling.cli.sequence.status import Kept, kept_in, words
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
-from sanderling.sequence.state import Fates, Saved, SequenceState
+from sanderling.sequence.retries import Missed, Reason
+from sanderling.sequence.state import Fates, SavedCrawl, SequenceState
 from sanderling.sequence.status import published
 from sanderling.stores.status_file import write_status
 
-SAVED = Saved("bungie", Position(STATUS.next, (STATUS.cursor,)), STATUS.newest)
+SAVED = SavedCrawl("bungie", Position(STATUS.next, (STATUS.cursor,)), STATUS.newest)
 KEPT = Kept(api="bungie", cursor=STATUS.cursor, next=STATUS.next, open=1, newest=STATUS.newest, missed={"hidden": 3})
 
 
-def begun(folder: Path, saved: Saved = SAVED) -> Place:
+def begun(folder: Path, saved: SavedCrawl = SAVED) -> Place:
     """A folder in which a crawl has begun."""
     place = Place(out=folder)
     with closing(SequenceState(place.state)) as state:
@@ -85,7 +84,7 @@ def test_after_a_crawl_it_says_how_that_ended(tmp_path: Path) -> None:
 
 
 def test_a_crawl_that_was_killed_is_not_taken_for_one_that_runs(tmp_path: Path) -> None:
-    place = begun(tmp_path, Saved("bungie", Position(STATUS.next + 100), None))
+    place = begun(tmp_path, SavedCrawl("bungie", Position(STATUS.next + 100), None))
     write_status(tmp_path, STATUS)
 
     said = said_of(place, STATUS.wall + 11)

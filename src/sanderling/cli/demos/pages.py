@@ -24,12 +24,11 @@ from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.words import count, size
 from sanderling.worlds.hosts import BucketQuota, SimulatedHost, steady, steps
-from sanderling.worlds.site import SiteHost, World
+from sanderling.worlds.server import HostTally
+from sanderling.worlds.site import SiteHost, SiteServer, World
 from sanderling.worlds.site_characters import ORDINARY
 from sanderling.worlds.site_pages import Tree
-from sanderling.worlds.site_server import SiteServer
-from sanderling.worlds.site_tally import Tally
-from sanderling.worlds.site_weather import Weather, fair
+from sanderling.worlds.weather import Weather, fair
 
 SEED = 1  # the same web each time, so that what one person sees another can look for
 NETWORK = Network(private=True)
@@ -75,7 +74,7 @@ class Odd:
 
     name: str  # as people are shown it
     pages: int
-    tally: Tally  # what it was asked, by its own account
+    tally: HostTally  # what it was asked, by its own account
     view: HostView  # what the limiter made of it
 
 

@@ -24,8 +24,7 @@ from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Letters, Pla
 from sanderling.cli.watching import repeat, run_beside
 from sanderling.clock import Clock, SystemClock
 from sanderling.observe.metrics_sequence import StoreMetrics
-from sanderling.sequence.depth import DepthRules
-from sanderling.sequence.store import StoreRules, StoreWorkers
+from sanderling.sequence.store import DepthRules, StoreRules, StoreWorkers
 from sanderling.stores.queue import Depth, Queue, QueueError
 from sanderling.words import count, duration, printable
 

@@ -1,4 +1,4 @@
-"""What a crawl of ids tells people: one small function per alert."""
+"""The alerts of a crawl of ids: one small function for each."""
 
 from sanderling.observe.alerts import Alert, Field, Level, duration
 

@@ -1,13 +1,21 @@
-"""Chance that comes out the same every time: weighted draws, and shares that have been checked."""
+"""Chance that comes out the same every time: bits that belong to a number, and weighted draws."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from math import isfinite
 from random import Random
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+MASK = 2**64 - 1
+
+
+def scatter(number: int, salt: int) -> int:
+    """64 bits that look like chance, and are the same for the same number and salt: how SplitMix64 ends."""
+    bits = (number * 0x9E3779B97F4A7C15 + salt) & MASK
+    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & MASK
+    return bits ^ (bits >> 31)
 
 
 class Weights(Generic[T]):
@@ -34,25 +42,3 @@ def perhaps(shares: Mapping[T, float]) -> Weights[T | None]:
 def pick(things: Sequence[T], chance: Random) -> T:
     """One of them, each as likely as the others. Half the time of `choice`, which is called dozens of times an item."""
     return things[int(chance.random() * len(things))]
-
-
-def check_share(name: str, share: float) -> None:
-    """Raise ValueError if it is no share."""
-    if not 0 <= share <= 1:
-        raise ValueError(f"{name} is {share}, expected a share from 0 to 1")
-
-
-def check_shares(name: str, shares: Mapping[T, float]) -> None:
-    """Raise ValueError if they are no shares of one whole."""
-    if any(not share >= 0 for share in shares.values()) or sum(shares.values()) > 1 + 1e-9:
-        raise ValueError(f"{name} are {_shown(shares)}, expected shares of 0 or more, up to 1 together")
-
-
-def check_weights(name: str, weights: Mapping[T, float]) -> None:
-    """Raise ValueError if nothing can be drawn by them."""
-    if any(not (weight >= 0 and isfinite(weight)) for weight in weights.values()) or not sum(weights.values()) > 0:
-        raise ValueError(f"{name} are {_shown(weights)}, expected weights of 0 or more, and one that is more")
-
-
-def _shown(weights: Mapping[T, float]) -> str:
-    return ", ".join(f"{thing} {weight:g}" for thing, weight in weights.items()) or "none"

@@ -1,19 +1,26 @@
-"""What somebody wants to know now: of single ids, or whether the API is switched on. Asked by the engine, in turn."""
+"""Questions that somebody wants answered now: of single ids, or whether the API is switched on. The engine asks them.
+
+While the API says that it is switched off, the gate of `Availability` is shut for everyone, and nothing else is asked.
+"""
 
 import asyncio
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sanderling.apis.numbered import Answer
+from sanderling.apis.numbered import Answer, NumberedApi, Status
+from sanderling.clock import Clock
 from sanderling.limit import BackoffRules, BreakerRules, LimiterRules, PaceRules
+from sanderling.observe.alerts import Alert
+from sanderling.sequence import alerts
 from sanderling.sequence.retries import Tries
 
 # Ids fail by themselves, up to half of them, and for ever: that the host fails is known when many do in a row.
 # There is no other host to turn to meanwhile: one that is back should be asked within a minute, also after hours.
 BREAKER = BreakerRules(consecutive=20, longest=45.0)
 
-Said = Answer | bool | None  # of an id an answer; of the API whether it is switched on, None if it does not say
+# Of an id an answer; of the API whether it is switched on, None if it does not say.
+InquiryAnswer = Answer | bool | None
 
 
 def limits(pace: PaceRules) -> LimiterRules:
@@ -26,7 +33,7 @@ class Inquiry:
     """A question for an id; without one, whether the API is switched on."""
 
     number: int | None
-    said: "asyncio.Future[Said]"
+    said: "asyncio.Future[InquiryAnswer]"
     always: bool = False  # it is asked also while the API is switched off, and once: whatever comes of it is the answer
     due: float = 0.0
     tries: Tries = field(default_factory=Tries)
@@ -46,7 +53,7 @@ class Inquiry:
         """Whether nobody but who asks decides about asking again."""
         return self.always
 
-    def answer(self, said: Said) -> None:
+    def answer(self, said: InquiryAnswer) -> None:
         """Tell who has asked, who may have gone."""
         if not self.said.done():
             self.said.set_result(said)
@@ -83,7 +90,7 @@ class Inquiries:
         said = await self._answer(Inquiry(None, asyncio.get_running_loop().create_future(), always=True))
         return said if isinstance(said, bool) else None
 
-    async def _answer(self, inquiry: Inquiry) -> Said:
+    async def _answer(self, inquiry: Inquiry) -> InquiryAnswer:
         self._waiting.append(inquiry)
         self.wake()
         return await inquiry.said
@@ -105,3 +112,48 @@ class Inquiries:
                 self._waiting.remove(each)
                 return each
         return None
+
+
+LOOK_EVERY = 45.0  # seconds between looks
+
+
+class Availability:
+    """Open until an answer says otherwise; `run` opens it again."""
+
+    def __init__(self, api: NumberedApi, asks: Asks, clock: Clock, say: Callable[[Alert], object]) -> None:
+        self.open = True
+        self._api = api
+        self._asks = asks
+        self._say = say
+        self._clock = clock
+        self._number = 0
+        self._shut = asyncio.Event()
+
+    def shut(self, number: int) -> None:
+        """An answer for this id says that the API is switched off."""
+        if self.open:
+            self._say(alerts.api_disabled(self._api.name))
+        self.open = False
+        self._number = number
+        self._shut.set()
+
+    async def run(self, opened: Callable[[], object]) -> None:
+        """Whenever it is shut, look now and then until the API is back."""
+        while True:
+            await self._shut.wait()
+            since = self._clock.now()
+            await self._clock.sleep(LOOK_EVERY)
+            while not await self._back():
+                await self._clock.sleep(LOOK_EVERY)
+            self._shut.clear()
+            self.open = True
+            self._say(alerts.api_back(self._api.name, self._clock.now() - since))
+            opened()
+
+    async def _back(self) -> bool:
+        """Whether the API is on again by its own word, or by what it says of an id."""
+        says = None if self._api.availability() is None else await self._asks.available()
+        if says is None:  # it has no such question, or the answer makes no sense
+            status = (await self._asks.ask(self._number, always=True)).status
+            return status not in (Status.DISABLED, Status.ERROR, Status.RATE_LIMITED)
+        return says

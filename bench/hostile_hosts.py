@@ -10,7 +10,7 @@ from math import ceil, exp, inf
 from random import Random
 from typing import Literal
 
-from sanderling.worlds.hosts import Answer, Host, Quota
+from sanderling.worlds.hosts import Host, HostAnswer, HostQuota
 
 REFUSALS = (429, 503)
 Outcome = Literal[500, 503, "reset", "silence"]
@@ -20,7 +20,7 @@ Outcome = Literal[500, 503, "reset", "silence"]
 class LayeredQuota:
     """Several quotas, one behind the other: what an outer one refuses does not count for those behind it."""
 
-    layers: Sequence[Quota]
+    layers: Sequence[HostQuota]
 
     def admits(self, now: float) -> bool:
         """Whether all of them have room."""
@@ -31,7 +31,7 @@ class LayeredQuota:
 class ChangingQuota:
     """One quota after the other, each from its instant on: [(0, quota), (200, other), ...]."""
 
-    plan: Sequence[tuple[float, Quota]]
+    plan: Sequence[tuple[float, HostQuota]]
 
     def admits(self, now: float) -> bool:
         """Whether the one that holds now has room."""
@@ -42,7 +42,7 @@ class ChangingQuota:
 class SharedQuota:
     """A quota that others draw on as well: `rate` requests a second, at random instants."""
 
-    quota: Quota
+    quota: HostQuota
     rng: Random
     rate: float
     next_other: float = 0.0
@@ -117,20 +117,20 @@ class QueueHost:
     strain: float = 0.0
     done_at: deque[float] = field(default_factory=deque)
 
-    def ask(self, now: float) -> Answer:
+    def ask(self, now: float) -> HostAnswer:
         """What a request that is sent at `now` gets."""
         travel = self.network * exp(self.rng.gauss(0, self.spread))
         while self.done_at and self.done_at[0] <= now:
             self.done_at.popleft()
         queued = len(self.done_at)
         if queued >= self.room:
-            return Answer(self.refusal, travel / 4)
+            return HostAnswer(self.refusal, travel / 4)
         work = (
             self.work * (1 + self.vary * self.rng.uniform(-1, 1)) * (1 + self.strain * max(0.0, queued - self.healthy))
         )
         done = (self.done_at[-1] if queued else now) + work
         self.done_at.append(done)
-        return Answer(200, travel + done - now)
+        return HostAnswer(200, travel + done - now)
 
 
 @dataclass(slots=True)
@@ -145,11 +145,11 @@ class BanningHost:
     refused: deque[float] = field(default_factory=deque)
     banned_until: float = 0.0
 
-    def ask(self, now: float) -> Answer:
+    def ask(self, now: float) -> HostAnswer:
         """What a request that is sent at `now` gets."""
         answer = self.host.ask(now)
         if now < self.banned_until:
-            return Answer(self.status, answer.latency)
+            return HostAnswer(self.status, answer.latency)
         if answer.status in REFUSALS:
             self.refused.append(now)
             while self.refused[0] <= now - self.within:
@@ -169,14 +169,14 @@ class LyingHost:
     says: float | None
     opens_at: float = 0.0
 
-    def ask(self, now: float) -> Answer:
+    def ask(self, now: float) -> HostAnswer:
         """What a request that is sent at `now` gets."""
         answer = self.host.ask(now)
         if now >= self.opens_at:
             if answer.status not in REFUSALS:
                 return answer
             self.opens_at = now + self.closed
-        return Answer(429, answer.latency, self.says)
+        return HostAnswer(429, answer.latency, self.says)
 
 
 @dataclass(slots=True)
@@ -188,11 +188,11 @@ class OnceRefusingHost:
     retry_after: float | None = 1.0
     asked: int = 0
 
-    def ask(self, now: float) -> Answer:
+    def ask(self, now: float) -> HostAnswer:
         """What a request that is sent at `now` gets."""
         self.asked += 1
         answer = self.host.ask(now)
-        return Answer(429, answer.latency / 4, self.retry_after) if self.asked == self.which else answer
+        return HostAnswer(429, answer.latency / 4, self.retry_after) if self.asked == self.which else answer
 
 
 @dataclass(slots=True)
@@ -205,12 +205,12 @@ class OutageHost:
     outcome: Outcome = 503
     latency: float = 0.1  # of what is answered meanwhile
 
-    def ask(self, now: float) -> Answer:
+    def ask(self, now: float) -> HostAnswer:
         """What a request that is sent at `now` gets."""
         if not self.start <= now < self.end:
             return self.host.ask(now)
         if self.outcome == "silence":
-            return Answer(0, inf, error="no answer")
+            return HostAnswer(0, inf, error="no answer")
         if self.outcome == "reset":
-            return Answer(0, self.latency, error="connection reset")
-        return Answer(self.outcome, self.latency)
+            return HostAnswer(0, self.latency, error="connection reset")
+        return HostAnswer(self.outcome, self.latency)
