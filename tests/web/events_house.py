@@ -22,7 +22,6 @@ from sanderling.events.status import EventsStatus
 from sanderling.executor import in_threads
 from sanderling.stores.analytics import (
     AnalyticsBatch,
-    AnalyticsStore,
     CommentRow,
     ErrorFilter,
     ErrorRow,
@@ -38,6 +37,7 @@ from sanderling.stores.analytics import (
     Trend,
 )
 from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.queue import Dead, DeadLetters, QueueError
 from sanderling.stores.sqlite_queue import SqliteQueue
 from sanderling.web.access import Token

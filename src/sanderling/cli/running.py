@@ -21,7 +21,7 @@ from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport
 from sanderling.stores.control_file import Control
 from sanderling.stores.limiter_file import keep, recall
-from sanderling.stores.polling import PollingStore
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.queue import WholeQueue
 from sanderling.stores.status_file import StatusFile, write_status
 
@@ -29,7 +29,7 @@ S = TypeVar("S")  # the status of a system
 F = TypeVar("F")  # what its screen shows
 
 
-class System(Protocol):
+class RunnableSystem(Protocol):
     """What is run."""
 
     def run(self) -> Awaitable[bool | None]:
@@ -88,7 +88,7 @@ class Shell(Generic[S, F]):
 
 
 async def run_system(
-    system: System, shell: Shell[S, F], run: Callable[[], Awaitable[bool | None]] | None = None
+    system: RunnableSystem, shell: Shell[S, F], run: Callable[[], Awaitable[bool | None]] | None = None
 ) -> Ran[S]:
     """Run a system, or `run` in its place, until it ends or somebody stops it. Raises CommandError."""
     folder, screen, executor, transport = shell.folder, shell.screen, shell.executor, shell.transport

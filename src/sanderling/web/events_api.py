@@ -17,7 +17,8 @@ from sanderling.events.modes import Modes
 from sanderling.events.status import EventsStatus
 from sanderling.events.watch import EventsControl
 from sanderling.observe import logs
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, PostFilter, PostPage, PostSummary
+from sanderling.stores.analytics import AnalyticsError, PostFilter, PostPage, PostSummary
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import DeadLetters, QueueError
 from sanderling.web.app import AppRules, application
