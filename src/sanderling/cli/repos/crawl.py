@@ -109,6 +109,7 @@ async def run_crawl(
             frame=lambda *, running=True: report(take(running=running)),
             metrics=expose(RepoMetrics, watch.readings),
             transport=transport,
+            progress=stores.progress,
         )
         ran = await run_system(crawl, shell)
         if ran.complete:

@@ -124,6 +124,7 @@ async def run_crawl(
             frame=lambda *, running=True: report(crawl.status(running=running)),
             metrics=expose(SequenceMetrics, crawl.readings),
             transport=transport,
+            queue=queue,
         )
         await crawl.look()
         ran = await run_system(system, shell, crawl.run)

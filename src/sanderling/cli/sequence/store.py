@@ -167,7 +167,7 @@ async def _store(work: StoreWork, screen: Screen) -> Ran[Storing]:
         tally = storing.workers.tally
         shown = expose(StoreMetrics, lambda: tally.readings(storing.depth))
         await stack.enter_async_context(observe(work.options, shown, say=screen.note))
-        await stack.enter_async_context(serve_dashboard(work.options, place.out, screen.note))
+        await stack.enter_async_context(serve_dashboard(work.options, place.out, screen.note, queue=queue))
         stack.enter_context(screen)
         came = stack.enter_context(stop_on_signals(storing.stop, screen.note, lambda: "storing what is in hand"))
         await _run(storing, screen, clock, until_empty=work.until_empty)
