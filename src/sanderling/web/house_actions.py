@@ -28,7 +28,7 @@ from sanderling.stores.polling import PollingStoreError, Query
 from sanderling.stores.queue import QueueError
 from sanderling.web.house import KINDS, Found
 from sanderling.web.house_asking import settings_in
-from sanderling.web.house_audit import Audit, Entry
+from sanderling.web.house_audit import Audit, AuditEntry
 from sanderling.web.house_control import ASKING, MOST_NAMED, UnknownHostError, spell_host, want
 from sanderling.web.house_live import Live
 from sanderling.web.house_reach import QUEUES, ElsewhereError, Reach
@@ -161,11 +161,11 @@ class Actions:
         """Record that somebody logged out. Raises ProblemError."""
         wall = round(self._clock.wall(), 3)
         await self._record(
-            Entry(at=wall, who=who.name, from_=who.peer, action="log_out", system="", what="", done=True)
+            AuditEntry(at=wall, who=who.name, from_=who.peer, action="log_out", system="", what="", done=True)
         )
         return Done("you are logged out")
 
-    async def recorded(self, limit: int) -> list[Entry]:
+    async def recorded(self, limit: int) -> list[AuditEntry]:
         """What was done, the newest first. Raises ProblemError."""
         try:
             return await asyncio.to_thread(self._audit.newest, limit)
@@ -178,8 +178,8 @@ class Actions:
         except FolderError as error:
             raise problem(503, f"nothing was done, since it could not be recorded: {error}", SOON) from None
 
-    def _entry(self, action: Action, who: Who, why: str = "") -> Entry:
-        return Entry(
+    def _entry(self, action: Action, who: Who, why: str = "") -> AuditEntry:
+        return AuditEntry(
             at=round(self._clock.wall(), 3),
             who=who.name,
             from_=who.peer,
@@ -190,7 +190,7 @@ class Actions:
             why=why,
         )
 
-    async def _record(self, entry: Entry) -> None:
+    async def _record(self, entry: AuditEntry) -> None:
         log.info("dashboard_action", action=entry.action, system=entry.system, who=entry.who, done=entry.done)
         try:
             await asyncio.to_thread(self._audit.write, entry)
