@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -42,21 +42,6 @@ PATIENCE = 15.0  # seconds that a database or a queue may take
 SOON = {"Retry-After": "5"}
 MISTAKE = "this is a mistake of ours; the log has more"
 
-Verb = Literal[
-    "pause",
-    "resume",
-    "stop",
-    "drain",
-    "pause_host",
-    "resume_host",
-    "pause_target",
-    "resume_target",
-    "promote_target",
-    "set",
-    "replay_dead",
-    "retry_missed",
-    "modes",
-]
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 
 # What each takes beside the system, and of which systems; the systems are all if there are none here.
@@ -89,7 +74,7 @@ WISHES: Mapping[str, Wish] = {
 class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is to be done, and to which system."""
 
-    action: Verb
+    action: Text
     system: Text
     host: Text | UnsetType = UNSET
     kind: Text | UnsetType = UNSET
@@ -98,6 +83,10 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     value: Annotated[str, Meta(max_length=1000)] | UnsetType | None = UNSET  # null goes back to the default
     all: bool | UnsetType = UNSET
     modes: Modes | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.action not in TAKES:
+            raise ValueError(f"action is {self.action!a:.60}, expected one of {', '.join(TAKES)}")
 
     @property
     def given(self) -> frozenset[str]:
