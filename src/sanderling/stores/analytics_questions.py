@@ -42,7 +42,7 @@ from sanderling.stores.analytics_rows import (
     POST_COLUMNS,
     TIME_COLUMNS,
 )
-from sanderling.stores.database import POSTGRES, SQLITE, Dialect, Row
+from sanderling.stores.database import POSTGRES, SQLITE, Dialect, Row, SqlCondition
 from sanderling.stores.polling_rows import LARGEST, SMALLEST, is_text
 
 MOST_ROWS = 10_000  # of a page
@@ -90,13 +90,6 @@ class Question(NamedTuple):
     sql: str
     values: tuple[object, ...] = ()
     wide: bool = False
-
-
-class SqlCondition(NamedTuple):
-    """What is meant, in SQL, with the values for it."""
-
-    sql: str
-    values: tuple[object, ...]
 
 
 def meant_posts(chosen: PostFilter, dialect: Dialect) -> SqlCondition:
