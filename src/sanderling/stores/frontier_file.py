@@ -17,6 +17,7 @@ from sanderling.ids import partition_of
 from sanderling.outcome import Code
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_rows import End, Ended
+from sanderling.stores.sqlite_file import transaction, version_of
 
 # 2: URLs may be left out. 3: partitions of hosts, URLs that wait since they failed, ids with gaps. 4: requests of jobs.
 VERSION = 4
@@ -189,12 +190,6 @@ def write_meta(db: sqlite3.Connection, meta: FrontierMeta) -> None:
     db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", msgspec.structs.asdict(meta).items())
 
 
-def version_of(db: sqlite3.Connection) -> int:
-    """The format of the file."""
-    ((version,),) = db.execute("PRAGMA user_version")
-    return int(version)
-
-
 def check_ours(db: sqlite3.Connection, path: Path) -> None:
     """Raise FolderError if the file is somebody else's, or from a later version of ours."""
     ((application,),) = db.execute("PRAGMA application_id")
@@ -257,15 +252,9 @@ UPGRADES = {1: _allow_left_out, 2: _add_blame, 3: _add_requests}
 @contextmanager
 def _at_once(db: sqlite3.Connection, version: int) -> Iterator[None]:
     """All or nothing, and then the file is of that format."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         yield
         db.execute(f"PRAGMA user_version = {version}")
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
 
 
 def _check_whole(db: sqlite3.Connection, path: Path) -> None:
