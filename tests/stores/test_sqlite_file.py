@@ -15,7 +15,8 @@ OPEN = """
 import sys
 from pathlib import Path
 from sanderling.stores.sqlite_file import FileKind, open_file
-kind = FileKind("file of a test", 0x54455354, 1, ("CREATE TABLE thing (number INTEGER)", "INSERT INTO thing VALUES (1)"))
+tables = ("CREATE TABLE thing (number INTEGER)", "INSERT INTO thing VALUES (1)")
+kind = FileKind("file of a test", 0x54455354, 1, tables)
 print("ready", flush=True)
 for name in sys.stdin:
     db = open_file(Path(name.strip()), kind)

@@ -29,7 +29,7 @@ S = TypeVar("S")  # the status of a system
 F = TypeVar("F")  # what its screen shows
 
 
-class System(Protocol):
+class RunnableSystem(Protocol):
     """What is run."""
 
     def run(self) -> Awaitable[bool | None]:
@@ -85,10 +85,11 @@ class Shell(Generic[S, F]):
     metrics_port: int | None = None  # for metrics if no flag says another, and it is free
     polling: PollingStore | None = None  # what the dashboard may use, too
     queue: WholeQueue | None = None
+    progress: object = None
 
 
 async def run_system(
-    system: System, shell: Shell[S, F], run: Callable[[], Awaitable[bool | None]] | None = None
+    system: RunnableSystem, shell: Shell[S, F], run: Callable[[], Awaitable[bool | None]] | None = None
 ) -> Ran[S]:
     """Run a system, or `run` in its place, until it ends or somebody stops it. Raises CommandError."""
     folder, screen, executor, transport = shell.folder, shell.screen, shell.executor, shell.transport
@@ -103,7 +104,9 @@ async def run_system(
         stack.enter_context(screen)
         await stack.enter_async_context(observe(shell.options, *shows, say=note, usual_port=shell.metrics_port))
         await stack.enter_async_context(shell.claim)
-        dashboard = serve_dashboard(shell.options, folder, note, polling=shell.polling, queue=shell.queue)
+        dashboard = serve_dashboard(
+            shell.options, folder, note, polling=shell.polling, queue=shell.queue, progress=shell.progress
+        )
         await stack.enter_async_context(dashboard)
         signals = stack.enter_context(stop_on_signals(system.stop, note, lambda: shell.stopping(system.inflight)))
         for each in shell.contexts if transport is None else (transport.http, *shell.contexts):

@@ -15,7 +15,7 @@ from sanderling.cli.jobs.status import show_job
 from sanderling.cli.loop import run
 from sanderling.cli.pages.status import show_crawl
 from sanderling.cli.polling.status import show_polling
-from sanderling.cli.repos.progress import Place, show_progress
+from sanderling.cli.repos.progress import ArchiveFolder, show_progress
 from sanderling.cli.screen import ascii_of
 from sanderling.cli.sequence.status import show_ids
 from sanderling.cli.system_folder import find_folder, system_of
@@ -75,7 +75,7 @@ def status(
 def show_system(system: str, folder: Path, *, as_json: bool) -> None:
     """Print how one system stands. Raises CommandError."""
     if system == "repos":
-        show_progress(Place(out=folder, **set_for(("repos", "crawl"), ["redis_address"])), as_json=as_json)
+        show_progress(ArchiveFolder(out=folder, **set_for(("repos", "crawl"), ["redis_address"])), as_json=as_json)
     else:
         SHOW[system](folder, as_json=as_json)
 

@@ -1,13 +1,13 @@
 """`sanderling why HOST`: why is this host as slow as it is, right now, in words."""
 
 import json as jsonlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Protocol
+from types import MappingProxyType
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from cyclopts import Parameter
@@ -15,90 +15,76 @@ from cyclopts import Parameter
 from sanderling import ids
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.pages.summary import meaning, reasons
-from sanderling.cli.polling.why import polled_in
-from sanderling.cli.repos.why import repos_in
+from sanderling.cli.repos.progress import PROGRESS, describe, when_host_due
 from sanderling.clock import SystemClock
 from sanderling.engine.host_report import HostStatus, report_host
-from sanderling.jobs import status as jobs_status
 from sanderling.jobs.folder import FRONTIER
 from sanderling.jobs.status import JobStatus
-from sanderling.limit import explain
+from sanderling.limit import HostView, explain
 from sanderling.limit.sharing import SCOPES
 from sanderling.pages.earlier import LEDGER
-from sanderling.pages.status import FILE, Status, published
+from sanderling.pages.status import Status as PagesStatus
+from sanderling.polling.report import report as polling_report
+from sanderling.polling.status import PollingStatus
+from sanderling.repos.report import report_one
+from sanderling.repos.status import HostStatus as RepoHostStatus
+from sanderling.repos.status import RepoStatus
 from sanderling.stores import frontier_file, frontier_reading
-from sanderling.stores.control_file import read_control
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.frontier_reading import HostWaits
-from sanderling.stores.status_file import age, is_running
-from sanderling.web.house import Reader
+from sanderling.stores.ports import HostAside, ProgressError
+from sanderling.stores.sqlite_progress import SqliteProgress
+from sanderling.stores.status_file import FILE
+from sanderling.web.house import Found, Reader
 from sanderling.words import count, duration, printable
 
 NEAREST = 5  # names offered for one that is not known
 
 
-class Knows(Protocol):
-    """Whoever asks hosts, and says how each is: a crawl of pages or repos, or polling."""
+class KnownHost(NamedTuple):
+    """What one system says of one host: sentences for people, facts for machines."""
+
+    system: Found
+    view: HostView
+    state: str
+    pid: int
+    polled: bool = False
+    pace: str = "governor"
+    sentences: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = MappingProxyType({})
+
+    def lines(self, wall: float) -> Iterator[str]:
+        """How the host is, in sentences."""
+        host, then, folder = self.view.host, f"{duration(self.system.age(wall))} ago", self.system.folder
+        where = f"{'polled into' if self.polled else 'in the crawl in'} {folder}"
+        if self.system.running(wall):
+            yield f"{host} is {self.state}: {then}, {where} (process {self.pid})."
+        else:
+            yield f"{host} was {self.state} {then}, {where}, which does not run any more."
+        yield explain(self.view) + ("" if self.pace == "governor" else f" Paced by {self.pace}.")
+        yield from self.sentences
+        if self.is_left_alone:
+            command = f"sanderling control {quote(str(folder))} let-go {host}"
+            yield f"It is left alone, and not even probed, until somebody says: {command}"
 
     @property
-    def folder(self) -> Path:
-        """Where it was found."""
+    def is_left_alone(self) -> bool:
+        """Whether somebody wants it so."""
+        return self.view.host in self.system.control.hosts
 
-    @property
-    def wall(self) -> float:
-        """When it last said so."""
-
-    @property
-    def hosts(self) -> Collection[str]:
-        """The hosts it knows."""
-
-    def words(self, host: str, wall: float) -> Iterator[str]:
-        """How one of them is, in sentences."""
-
-    def document(self, host: str, wall: float) -> dict[str, object]:
+    def document(self, out: Path, wall: float) -> dict[str, object]:
         """The same for machines."""
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """The status of a crawl or a job, and where it was found."""
-
-    folder: Path
-    status: Status | JobStatus
-
-    @property
-    def wall(self) -> float:
-        """When it was written."""
-        return self.status.wall
-
-    @property
-    def hosts(self) -> dict[str, HostStatus]:
-        """What it says of each host, and of what hosts share."""
-        shared = (HostStatus(view, 0, None) for view in self.status.shared)
-        return {host.view.host: host for host in (*self.status.hosts, *shared)}
-
-    def words(self, host: str, wall: float) -> Iterator[str]:
-        """How a host is, in sentences."""
-        yield from _words(self, self.hosts[host], age(self.status, wall), running=is_running(self.status, wall))
-        yield from _faults(waits_in(self.folder, host), wall)
-
-    def document(self, host: str, wall: float) -> dict[str, object]:
-        """The same for machines."""
-        found, waits = self.hosts[host], waits_in(self.folder, host)
         return {
-            "host": host,
-            "state": report_host(found).state.value,
-            "why": explain(found.view),
-            "pace": self.status.pace,
-            "queued": found.queued,
-            "trouble": found.trouble,
-            "set_aside": None if waits.aside is None else waits.aside._asdict(),
-            "again_by": waits.again,
-            "age": round(age(self.status, wall), 3),
-            "running": is_running(self.status, wall),
-            "pid": self.status.pid,
-            "out": str(self.folder),
-            "view": msgspec.to_builtins(found.view),
+            "host": self.view.host,
+            "state": self.state,
+            "why": explain(self.view),
+            **self.facts,
+            "age": round(self.system.age(wall), 3),
+            "running": self.system.running(wall),
+            "pid": self.pid,
+            "out": str(out),
+            "view": msgspec.to_builtins(self.view),
+            "left_alone": self.is_left_alone,
         }
 
 
@@ -117,57 +103,77 @@ def why(
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, and nothing else.")] = False,
 ) -> None:
     """Find who knows the host, and say what they say."""
-    found: list[Knows] = [*crawls_in(out), *repos_in(out), *polled_in(out)]
-    if not found:
+    name, wall, here = _spelled(host), SystemClock().wall(), out or Path()
+    found = {here: system} if (system := _read(here)) is not None else {}
+    if out is None and not _views(system):
+        below = {path.parent: _read(path.parent) for path in sorted(here.glob(f"*/{FILE}"))}
+        found = {folder: system for folder, system in below.items() if system is not None}
+    known = {folder: views for folder, system in found.items() if (views := _views(system)) is not None}
+    if not known:
         where = f"in {out}" if out else "here or in the folders directly below; say --out DIR"
-        raise CommandError(printable(f"nothing was crawled or polled {where}: {_instead(out)}"), code=2)
-    name = _spelled(host)
-    knowing = [each for each in found if name in each.hosts]
+        raise CommandError(printable(f"nothing was crawled or polled {where}: {_instead(system)}"), code=2)
+    knowing = [folder for folder, views in known.items() if name in views]
     if not knowing:
-        raise CommandError(_unknown(name, found))
-    freshest, wall = max(knowing, key=lambda each: each.wall), SystemClock().wall()
-    alone = _is_left_alone(freshest.folder, name)
+        raise CommandError(_unknown(name, sorted({each for views in known.values() for each in views})))
+    freshest = min(knowing, key=lambda folder: found[folder].age(wall))
+    told = _known_host(found[freshest], known[freshest][name], wall)
     if json:
-        print(jsonlib.dumps(freshest.document(name, wall) | {"left_alone": alone}))
+        print(jsonlib.dumps(told.document(freshest, wall)))
         return
-    for line in freshest.words(name, wall):
+    for line in told.lines(wall):
         print(printable(line))
-    if alone:
-        command = f"sanderling control {quote(str(freshest.folder))} let-go {name}"
-        print(printable(f"It is left alone, and not even probed, until somebody says: {command}"))
 
 
-def _is_left_alone(folder: Path, host: str) -> bool:
-    """Whether somebody wants the host left alone; a control that makes no sense wants nothing."""
-    with suppress(ValueError):
-        return host in read_control(folder).hosts
-    return False
+def _read(folder: Path) -> Found | None:
+    whole = folder.absolute()
+    return Reader(whole.parent).system(whole)
 
 
-def _instead(out: Path | None) -> str:
+def _instead(system: Found | None) -> str:
     """What there is in a folder that asks no hosts, or none that are told of here."""
-    there = None if out is None else Reader(out.absolute().parent).system(out.absolute())
-    if there is None:
+    if system is None:
         return f"there is no {FILE}"
-    return there.trouble or f"its {FILE} is of {there.system}, which has no hosts to tell of"
+    return system.trouble or f"its {FILE} is of {system.system}, which has no hosts to tell of"
 
 
-def crawls_in(out: Path | None) -> Iterator[Published]:
-    """The crawls and jobs to look at: the one that is named, or the one here, or those one folder down."""
-    here = out or Path()
-    found = _status_in(here)
-    if found is not None:
-        yield Published(here, found)
-    elif out is None:
-        for path in sorted(here.glob(f"*/{FILE}")):
-            below = _status_in(path.parent)
-            if below is not None:
-                yield Published(path.parent, below)
+AnyHost = HostStatus | RepoHostStatus
 
 
-def _status_in(folder: Path) -> Status | JobStatus | None:
-    """What a crawl of pages or a job last said; None if there is none."""
-    return jobs_status.published(folder) or published(folder)
+def _views(system: Found | None) -> dict[str, AnyHost] | None:
+    """What a system says of each host, and of what hosts share; None if it asks none."""
+    match None if system is None else system.status:
+        case PagesStatus() | JobStatus() as status:
+            shared = (HostStatus(view, 0, None) for view in status.shared)
+            return {host.view.host: host for host in (*status.hosts, *shared)}
+        case RepoStatus() as status:
+            return {host.view.host: host for host in status.hosts}
+        case PollingStatus(limiter=HostView() as view, ready=ready):
+            return {view.host: HostStatus(view, ready, None)}
+    return None
+
+
+def _known_host(system: Found, host: AnyHost, wall: float) -> KnownHost:
+    status = system.status
+    facts: dict[str, object]
+    match status, host:
+        case PollingStatus(), HostStatus():
+            made = polling_report(status)
+            said = tuple(f"{text[0].upper()}{text[1:]}." for text in (made.doing, *made.texts()))
+            state, facts = report_host(host, lasting=True).state.value, {"queued": host.queued}
+            return KnownHost(system, host.view, state, status.pid, polled=True, sentences=said, facts=facts)
+        case RepoStatus(), RepoHostStatus():
+            aside = _aside(system.folder, host)
+            said = tuple(_repo_sentences(host, aside, wall))
+            facts = {"pace": status.pace, "queued": host.waiting, "trouble": host.trouble}
+            facts |= {"set_aside": None if aside is None else aside._asdict()}
+            return KnownHost(system, host.view, report_one(host).state.value, status.pid, sentences=said, facts=facts)
+        case ((PagesStatus() | JobStatus()), HostStatus()):
+            waits = waits_in(system.folder, host.view.host)
+            facts = {"pace": status.pace, "queued": host.queued, "trouble": host.trouble}
+            facts |= {"set_aside": None if waits.aside is None else waits.aside._asdict(), "again_by": waits.again}
+            said, state = tuple(_page_sentences(host, waits, wall)), report_host(host).state.value
+            return KnownHost(system, host.view, state, status.pid, pace=status.pace, sentences=said, facts=facts)
+    raise TypeError(f"{type(status).__name__} has no {type(host).__name__}")
 
 
 def _spelled(host: str) -> str:
@@ -180,8 +186,7 @@ def _spelled(host: str) -> str:
         raise CommandError(str(error), code=2) from None
 
 
-def _unknown(name: str, found: list[Knows]) -> str:
-    known = sorted({host for each in found for host in each.hosts})
+def _unknown(name: str, known: list[str]) -> str:
     nearest = get_close_matches(name, known, NEAREST, cutoff=0.0)
     if not nearest:
         return f"no host {name} is known, and no other: nothing was asked yet"
@@ -196,8 +201,13 @@ def waits_in(folder: Path, host: str) -> HostWaits:
     return HostWaits(None, {})
 
 
-def _faults(waits: HostWaits, wall: float) -> Iterator[str]:
-    """Whose fault it is that URLs wait."""
+def _page_sentences(host: HostStatus, waits: HostWaits, wall: float) -> Iterator[str]:
+    """What waits for a host of pages or of a job, and whose fault that is."""
+    if host.queued:
+        when = ": the host is set aside and only probed, and the next run asks for them first" if host.given_up else ""
+        yield f"{count(host.queued, 'URL')} of it still to be asked for{when}."
+    if host.trouble is not None:
+        yield f"The last thing it said instead of a good answer: {host.trouble}"
     if waits.aside is not None:
         due = waits.aside.due - wall
         when = f"; it is next asked in {duration(due)}" if due > 0 else ""
@@ -207,15 +217,20 @@ def _faults(waits: HostWaits, wall: float) -> Iterator[str]:
         yield f"{number} of it failed and will be asked for once more: {reasons(waits.again)}."
 
 
-def _words(crawl: Published, host: HostStatus, since: float, *, running: bool) -> Iterator[str]:
-    where, then, state = crawl.folder.absolute(), f"{duration(since)} ago", report_host(host).state
-    if running:
-        yield f"{host.view.host} is {state}: {then}, in the crawl in {where} (process {crawl.status.pid})."
-    else:
-        yield f"{host.view.host} was {state} {then}, in the crawl in {where}, which does not run any more."
-    yield explain(host.view) + ("" if crawl.status.pace == "governor" else f" Paced by {crawl.status.pace}.")
-    if host.queued:
-        when = ": the host is set aside and only probed, and the next run asks for them first" if host.given_up else ""
-        yield f"{count(host.queued, 'URL')} of it still to be asked for{when}."
-    if host.trouble is not None:
-        yield f"The last thing it said instead of a good answer: {host.trouble}"
+def _repo_sentences(host: RepoHostStatus, aside: HostAside | None, wall: float) -> Iterator[str]:
+    """The same for a host of repos."""
+    if host.waiting:
+        yield f"{count(host.waiting, 'repo')} of it still to be asked for."
+    if aside is not None:
+        yield f"It was set aside, by no fault of its repos: {describe(aside.category)}{when_host_due(aside, wall)}."
+    elif host.trouble:
+        yield f"The last thing it said instead of a good answer: {describe(host.trouble)}."
+
+
+def _aside(folder: Path, host: RepoHostStatus) -> HostAside | None:
+    """What the progress notes of the host; what the status says where the progress is in a Redis."""
+    if (path := folder / PROGRESS).is_file():
+        # What the crawl said itself is left, if that cannot be read.
+        with suppress(ProgressError), closing(SqliteProgress(path)) as progress:
+            return progress.aside_of(host.view.host)
+    return HostAside(host.view.host, host.trouble, int(host.due)) if host.blocked else None

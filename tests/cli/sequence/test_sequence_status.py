@@ -11,7 +11,7 @@ from sequence_commands import asked, begin, flags, served
 from sequence_statuses import STATUS, status
 
 from sanderling.cli.published_words import document, state
-from sanderling.cli.sequence.place import Place
+from sanderling.cli.sequence.place import SequenceFolder
 from sanderling.cli.sequence.status import Kept, kept_in, words
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.retries import Missed, Reason
@@ -23,15 +23,15 @@ SAVED = SavedCrawl("bungie", Position(STATUS.next, (STATUS.cursor,)), STATUS.new
 KEPT = Kept(api="bungie", cursor=STATUS.cursor, next=STATUS.next, open=1, newest=STATUS.newest, missed={"hidden": 3})
 
 
-def begun(folder: Path, saved: SavedCrawl = SAVED) -> Place:
+def begun(folder: Path, saved: SavedCrawl = SAVED) -> SequenceFolder:
     """A folder in which a crawl has begun."""
-    place = Place(out=folder)
+    place = SequenceFolder(out=folder)
     with closing(SequenceState(place.state)) as state:
         state.record(saved, Fates(missed=[Missed(10, 12, Reason.HIDDEN, 1.0, 1.0, 0, 2.0)]))
     return place
 
 
-def said_of(place: Place, wall: float) -> str:
+def said_of(place: SequenceFolder, wall: float) -> str:
     """What is said of it at a time, in words."""
     found = published(place.out)
     return "\n".join([state(found, wall) if found else "", *words(kept_in(place), found, wall)])

@@ -7,7 +7,7 @@ from typing import Any
 
 from sanderling.apis.atproto import Category
 from sanderling.cli import command_line
-from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, Kept, Place, hosts_aside
+from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, ArchiveFolder, SavedProgress, hosts_aside
 from sanderling.repos.segments import segments_in
 from sanderling.repos.status import RepoStatus
 from sanderling.stores.durable import plainly
@@ -48,7 +48,7 @@ class Summary:
         return shown | {"aside": [each._asdict() for each in self.aside]}
 
 
-def summarise(place: Place, last: RepoStatus, kept: Kept, *, complete: bool, again: str) -> Summary:
+def summarise(place: ArchiveFolder, last: RepoStatus, kept: SavedProgress, *, complete: bool, again: str) -> Summary:
     """The summary of a run that ended with `last`."""
     view = kept.view
     failed = {name: number for name, number in view.failed.items() if name != Category.UNCHANGED}
@@ -83,7 +83,7 @@ def summarise(place: Place, last: RepoStatus, kept: Kept, *, complete: bool, aga
     )
 
 
-def words(summary: Summary, place: Place, wall: float) -> Iterator[str]:
+def words(summary: Summary, place: ArchiveFolder, wall: float) -> Iterator[str]:
     """The summary as lines; those that are indented must not be broken."""
     run = summary.run
     yield ""
@@ -114,7 +114,7 @@ def _reasons(failed: dict[str, int]) -> str:
     )
 
 
-def _next(summary: Summary, place: Place, wall: float) -> Iterator[str]:
+def _next(summary: Summary, place: ArchiveFolder, wall: float) -> Iterator[str]:
     if not summary.walked:
         yield "Nothing is lost; go on where it stopped with:"
         yield from _indented(summary.again)

@@ -8,7 +8,7 @@ import msgspec
 
 from sanderling.cli.published_words import tell
 from sanderling.cli.report_words import line, report_lines
-from sanderling.cli.sequence.place import Place, known_state
+from sanderling.cli.sequence.place import SequenceFolder, known_state
 from sanderling.clock import SystemClock
 from sanderling.sequence.report import WorkerDecision, explain_missed, report
 from sanderling.sequence.status import SequenceStatus, published
@@ -30,13 +30,13 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 def show_ids(folder: Path, *, as_json: bool) -> None:
     """Print how the crawl of a folder stands. Raises CommandError."""
-    place = Place(out=folder)
+    place = SequenceFolder(out=folder)
     there, found = kept_in(place), published(place.out)
     wall = SystemClock().wall()
     tell(f"The crawl in {place.out}", found, wall, words(there, found, wall), as_json=as_json, kept=there)
 
 
-def kept_in(place: Place) -> Kept:
+def kept_in(place: SequenceFolder) -> Kept:
     """What a crawl has on disk. Raises CommandError."""
     with known_state(place) as state:
         saved, counts = state.load(), {reason.value: ids for reason, ids in state.counts().items()}

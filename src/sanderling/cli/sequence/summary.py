@@ -8,7 +8,7 @@ from sanderling.apis.numbered import Status
 from sanderling.cli import command_line
 from sanderling.cli.options import Options
 from sanderling.cli.running import Ran
-from sanderling.cli.sequence.flags import CrawlFlags, Pace
+from sanderling.cli.sequence.flags import SequenceFlags, SequencePace
 from sanderling.cli.sequence.place import ROWS
 from sanderling.sequence.report import explain_missed
 from sanderling.sequence.status import SequenceStatus
@@ -43,7 +43,7 @@ class Summary:
         return asdict(self)
 
 
-def summarise(flags: CrawlFlags, ran: Ran[SequenceStatus]) -> Summary:
+def summarise(flags: SequenceFlags, ran: Ran[SequenceStatus]) -> Summary:
     """The summary of a run."""
     last = ran.last
     return Summary(
@@ -68,15 +68,15 @@ def summarise(flags: CrawlFlags, ran: Ran[SequenceStatus]) -> Summary:
     )
 
 
-def again(flags: CrawlFlags, options: Options, *, complete: bool = False) -> str:
+def again(flags: SequenceFlags, options: Options, *, complete: bool = False) -> str:
     """The command that goes on with this crawl, and with one that is complete goes beyond its last id."""
     until = None if complete else flags.pace.until
-    onward = replace(flags.pace, target=None, buffer=Pace().buffer, until=until)
+    onward = replace(flags.pace, target=None, buffer=SequencePace().buffer, until=until)
     groups = flags.place, flags.upstream, onward, flags.keeping, flags.readings, flags.alerting, flags.onward
     return command_line.again("sequence crawl", *groups, options, *(() if flags.store else ("--no-store",)))
 
 
-def words(flags: CrawlFlags, ran: Ran[SequenceStatus], options: Options) -> Iterator[str]:
+def words(flags: SequenceFlags, ran: Ran[SequenceStatus], options: Options) -> Iterator[str]:
     """The summary as lines; those that are indented must not be broken."""
     last = ran.last
     yield ""
@@ -105,7 +105,7 @@ def _position(last: SequenceStatus) -> str:
     return f"{told}; the head is {count(last.behind, 'id')} ahead{lag}."
 
 
-def _kept(flags: CrawlFlags, last: SequenceStatus) -> str:
+def _kept(flags: SequenceFlags, last: SequenceStatus) -> str:
     queue = last.queue or {}
     waiting = queue.get("ready", 0) + queue.get("taken", 0) + queue.get("delayed", 0)
     dead = f", {count(queue['dead'], 'letter')} dead" if queue.get("dead") else ""
@@ -117,7 +117,7 @@ def _kept(flags: CrawlFlags, last: SequenceStatus) -> str:
     return f"Stored {count(last.store.stored, 'record')}{where}; {left}."
 
 
-def _next(flags: CrawlFlags, ran: Ran[SequenceStatus], options: Options) -> Iterator[str]:
+def _next(flags: SequenceFlags, ran: Ran[SequenceStatus], options: Options) -> Iterator[str]:
     yield "Nothing is lost; go on where it stopped, see how it stands, and what was missed with:"
     yield ""
     yield f"    {again(flags, options, complete=ran.complete)}"
