@@ -19,8 +19,7 @@ from sanderling.clock import Clock, SystemClock
 from sanderling.executor import in_threads
 from sanderling.stores.documents import Schema
 from sanderling.stores.polling import Reconciliation, WantedTarget
-from sanderling.stores.polling_open import open_polling
-from sanderling.stores.polling_store import PollingStore
+from sanderling.stores.polling_store import PollingStore, open_polling
 from sanderling.stores.queue import Letter, WholeQueue, open_queue
 from sanderling.web.access import Access, Token
 from sanderling.web.assets import Assets
