@@ -12,8 +12,8 @@ from sanderling.fetch.transport import connections_for, make_transport
 from sanderling.flow.desk import desk_in
 from sanderling.jobs.folder import RECORDS, JobFolder
 from sanderling.jobs.job import Job
+from sanderling.jobs.report import report_run
 from sanderling.jobs.run import JobRun, JobTools, hosts_of
-from sanderling.jobs.status import status
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.limiter_file import keep, recall
@@ -72,7 +72,7 @@ async def run_job(  # noqa: PLR0913 - the flags of the command
         async with transport.http:
             complete = await run.run()
         await executor(held.finish, clock.wall(), complete)
-        await executor(write_status, path, status(run, clock.now() - started, running=False))
+        await executor(write_status, path, report_run(run, clock.now() - started, running=False))
         await executor(keep, path, list(limiter.saving()))
     source = run.source
     return JobResult(complete, run.records, run.counts[End.FAILED], source.waiting, path / RECORDS, dict(source.gone))

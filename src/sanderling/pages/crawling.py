@@ -14,8 +14,8 @@ from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.output import PAGES
+from sanderling.pages.report import report_crawl
 from sanderling.pages.rules import CrawlRules
-from sanderling.pages.status import status
 from sanderling.pages.urls import normalise
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.limiter_file import keep, recall
@@ -76,7 +76,7 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
         async with transport.http:
             complete = await crawl.run()
         await executor(held.finish, clock.wall(), complete)
-        await executor(write_status, path, status(crawl, clock.now() - started, running=False))
+        await executor(write_status, path, report_crawl(crawl, clock.now() - started, running=False))
         await executor(keep, path, list(limiter.saving()))
         counts = crawl.counts
     fetched = counts[End.FETCHED] + counts[End.UNCHANGED]

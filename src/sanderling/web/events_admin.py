@@ -7,8 +7,9 @@ from msgspec import UNSET
 
 from sanderling.events.lately import in_short
 from sanderling.events.modes import Modes
-from sanderling.events.status import EventsStatus
+from sanderling.events.report import EventsFacts
 from sanderling.observe import logs
+from sanderling.observe.report import Report
 from sanderling.stores.queue import DeadLetters, QueueError
 from sanderling.web.events_envelope import WRONG, Answer, answer, refused
 from sanderling.web.events_types import DeadQuery, ModesGiven, Replay
@@ -28,7 +29,7 @@ class Controlled(Protocol):
     async def health(self) -> Mapping[str, str]:
         """Of each thing that is needed (`database`, `objects`, `queue`): "ok", or why not. Within seconds."""
 
-    async def status(self) -> EventsStatus | None:
+    async def status(self) -> Report[EventsFacts] | None:
         """How it stands; None if nothing has run here yet."""
 
     async def modes(self) -> Modes:
@@ -70,7 +71,7 @@ class AdminRoutes:
     def __init__(self, control: Controlled) -> None:
         self._control = control
 
-    async def status(self, asked: Asked[Nothing, Nothing, Nothing]) -> Answer[EventsStatus]:
+    async def status(self, asked: Asked[Nothing, Nothing, Nothing]) -> Answer[Report[EventsFacts]]:
         """How the processing of events stands."""
         found = await self._control.status()
         if found is None:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from sanderling.observe.report import Report
 from sanderling.polling.control import Ingested
+from sanderling.polling.report import PollingFacts
 from sanderling.polling.settings import Setting
-from sanderling.polling.status import PollingStatus
 from sanderling.stores.polling import Target
 from sanderling.web.parsing import Nothing
 from sanderling.web.polling_types import (
@@ -61,7 +62,7 @@ class IngestControl(Protocol):
 class StatusControl(Protocol):
     """What there must be behind the routes that say how it stands."""
 
-    def status(self) -> PollingStatus:
+    def status(self) -> Report[PollingFacts]:
         """How it stands."""
 
 
@@ -140,10 +141,10 @@ class StatusRoutes:
     async def ready(self, asked: Asked[Nothing, Nothing, Nothing]) -> Ready:  # noqa: ARG002 - as all routes
         """Whether it polls, and has its database."""
         status = self._control.status()
-        if not status.running or status.store_trouble:
+        if not status.process.running or status.facts.store_trouble:
             raise problem(503, "not ready", {"Retry-After": "5"})  # everyone may ask this, so it says no more
         return Ready()
 
-    async def status(self, asked: Asked[Nothing, Nothing, Nothing]) -> PollingStatus:  # noqa: ARG002 - as all routes
+    async def status(self, asked: Asked[Nothing, Nothing, Nothing]) -> Report[PollingFacts]:  # noqa: ARG002 - as all routes
         """How polling stands."""
         return self._control.status()

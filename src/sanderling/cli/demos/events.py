@@ -27,8 +27,9 @@ from sanderling.cli.screen import Drawing
 from sanderling.cli.worlds.social import Crawler
 from sanderling.clock import SystemClock
 from sanderling.events.outlet import DATABASE
-from sanderling.events.status import EventsStatus
+from sanderling.events.report import EventsFacts
 from sanderling.events.system import EventsSystem
+from sanderling.observe import report as observed
 from sanderling.stores.durable import plainly, sync_folder, write_new
 from sanderling.stores.topic import QueueTopic
 from sanderling.words import count, duration
@@ -235,20 +236,20 @@ def compared(
 class Story:
     """What happened."""
 
-    ran: Ran[EventsStatus]
+    ran: Ran[observed.Report[EventsFacts]]
     proof: Proof
     numbers: Numbers
     project: str  # that there are posts of
 
     def document(self, out: Path) -> dict[str, Any]:
         """What `--json` prints."""
-        last, numbers = self.ran.last, self.numbers
+        last, numbers, seconds = self.ran.last.facts, self.numbers, self.ran.last.process.seconds
         return {
             "ok": self.proof.ok,
-            "seconds": round(last.seconds, 3),
+            "seconds": round(seconds, 3),
             "batches": last.batches,
-            "messages": last.processed + last.failed,
-            "duplicates": last.duplicates,
+            "messages": last.messages.processed + last.messages.failed,
+            "duplicates": last.messages.duplicates,
             "posts": numbers.posts,
             "errors": numbers.errors,
             "sentiments": {label: sum(getattr(each, label) for each in numbers.hours) for label in LABELS},
@@ -263,10 +264,10 @@ class Story:
 
     def lines(self, out: Path) -> Iterator[str | Drawing]:
         """The same as lines and plots; lines that are indented must not be broken."""
-        last = self.ran.last
+        last, seconds = self.ran.last.facts, self.ran.last.process.seconds
         yield ""
         how = "Consumed a simulated day" if self.proof.complete else "Ended early: consumed a part of a simulated day"
-        yield f"{how} in {duration(last.seconds)}: {last.batches:,} batches of {count(last.items, 'item')}."
+        yield f"{how} in {duration(seconds)}: {last.batches:,} batches of {count(last.posts + last.errors, 'item')}."
         yield ""
         yield Report(self.numbers)
         yield from told(self.numbers)

@@ -21,15 +21,16 @@ from sanderling.cli.sequence.place import ROWS
 from sanderling.clock import Clock
 from sanderling.events.crawled import from_page
 from sanderling.events.outlet import DATABASE
-from sanderling.events.status import EventsStatus
-from sanderling.jobs.status import JobStatus
+from sanderling.events.report import EventsFacts
+from sanderling.jobs.report import JobFacts
+from sanderling.observe.report import AnyReport, Process
 from sanderling.pages import output
-from sanderling.pages.status import Status as PagesStatus
-from sanderling.polling.status import PollingStatus
-from sanderling.repos.status import RepoStatus
-from sanderling.sequence.status import SequenceStatus
+from sanderling.pages.report import PagesFacts
+from sanderling.polling.report import PollingFacts
+from sanderling.repos.report import ReposFacts
+from sanderling.sequence.report import SequenceFacts
 from sanderling.stores import status_file
-from sanderling.web.house import AnyStatus, Found
+from sanderling.web.house import Found
 from sanderling.words import count, duration, size
 
 Key = tuple[object, ...]
@@ -50,13 +51,13 @@ FURTHER = (
 
 
 class _Said(msgspec.Struct, frozen=True):
-    running: bool = True
+    process: Process
 
 
 def said(folder: Path, *, running: bool = True) -> bool:
     """Whether a system has written down that it runs, or that it has ended."""
     found = status_file.read_status(folder, _Said)
-    return found is not None and found.running is running
+    return found is not None and found.process.running is running
 
 
 async def waiting(home: Path, clock: Clock) -> int:
@@ -146,10 +147,13 @@ class Report:
 
     def document(self) -> dict[str, Any]:
         """What `--json` prints."""
-        systems = {name: each.status for name, each in self.found.items() if each.status is not None}
+        systems = {name: each.report for name, each in self.found.items() if each.report is not None}
         return {
             "ok": self.proof.ok and not self.died,
-            "systems": {name: {"did": did(status), "seconds": _seconds(status)} for name, status in systems.items()},
+            "systems": {
+                name: {"did": did(report), "seconds": round(report.process.seconds, 3)}
+                for name, report in systems.items()
+            },
             "proof": asdict(self.proof),
             "died": {name: list(words) for name, words in self.died.items()},
             "out": str(self.home),
@@ -160,8 +164,8 @@ class Report:
         yield ""
         for name in sorted(ORDER):
             each = self.found.get(name)
-            status = None if each is None else each.status
-            yield f"  {name:<9} {'said nothing yet' if status is None else did(status)}"
+            report = None if each is None else each.report
+            yield f"  {name:<9} {'said nothing yet' if report is None else did(report)}"
         yield ""
         yield self._proven()
         yield f"The files are in {self.home}: a folder for each system, and what each said in {LOGS}."
@@ -191,43 +195,33 @@ def _listed(commands: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield from (f"    {command:<{width}}  # {what}" for command, what in commands)
 
 
-def _seconds(status: AnyStatus) -> float:
-    return round(status.wall - status.started, 3)
-
-
-def did(status: AnyStatus) -> str:
+def did(report: AnyReport) -> str:
     """What a system did, in a line."""
-    match status:
-        case PagesStatus():
-            refused = sum(host.view.rejected for host in status.hosts)
+    match report.facts:
+        case PagesFacts() as facts:
             return (
-                f"fetched {count(status.pages, 'page')} from {count(status.hosts_known, 'host')}, "
-                f"{size(status.bytes)}; was told to wait {count(refused, 'time')}"
+                f"fetched {count(facts.pages, 'page')} from {count(facts.hosts, 'host')}, "
+                f"{size(facts.bytes)}; was told to wait {count(report.work.refused, 'time')}"
             )
-        case JobStatus():
-            return f"kept {count(status.records, 'record')} of {count(status.requests, 'request')}"
-        case SequenceStatus():
-            kept = 0 if status.store is None else status.store.stored
-            behind = "" if status.lag is None else f"; its last reports were {duration(status.lag)} old"
-            return f"asked for {count(status.asked, 'id')}, kept {count(kept, 'report')}{behind}"
-        case RepoStatus():
+        case JobFacts() as facts:
+            return f"kept {count(facts.records, 'record')} of {count(facts.requests, 'request')}"
+        case SequenceFacts() as facts:
+            behind = "" if facts.lag is None else f"; its last reports were {duration(facts.lag)} old"
+            return f"asked for {count(facts.asked, 'id')}, kept {count(facts.stored or 0, 'report')}{behind}"
+        case ReposFacts() as facts:
             return (
-                f"archived {count(status.archived, 'repo')} with {count(status.records, 'record')} from "
-                f"{count(status.hosts_known, 'host')}, {size(status.bytes_written)}"
+                f"archived {count(facts.archived, 'repo')} with {count(facts.records, 'record')} from "
+                f"{count(facts.hosts, 'host')}, {size(facts.bytes_written)}"
             )
-        case PollingStatus():
-            return (
-                f"asked {count(status.ran, 'time')} for {count(status.targets.all, 'document')}, and saw "
-                f"{count(status.changed, 'row')} change"
-            )
-        case EventsStatus():
-            return (
-                f"took {status.batches:,} batches: {count(status.posts, 'post')}, {count(status.errors, 'error')}; "
-                f"{_mood(status)}"
-            )
+        case PollingFacts() as facts:
+            documents = count(facts.targets["all"], "document")
+            return f"asked {count(facts.ran, 'time')} for {documents}, and saw {count(facts.changes, 'row')} change"
+        case EventsFacts() as facts:
+            return f"took {facts.rows()}; {_mood(facts)}"
+    raise AssertionError(report.system)
 
 
-def _mood(status: EventsStatus) -> str:
-    judged = max(1, sum(status.sentiments.values()))
-    shares = {name.lower(): number / judged for name, number in status.sentiments.items()}
+def _mood(facts: EventsFacts) -> str:
+    judged = max(1, sum(facts.sentiments.values()))
+    shares = {name.lower(): number / judged for name, number in facts.sentiments.items()}
     return f"{shares.get('positive', 0):.0%} well meant, {shares.get('negative', 0):.0%} not"

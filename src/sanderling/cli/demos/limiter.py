@@ -2,24 +2,22 @@
 
 import asyncio
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 
 import msgspec
 
 from sanderling.cli.demos.limiter_screen import Frame, Screen, Told, fitting
 from sanderling.cli.demos.limiter_summary import summarise
-from sanderling.cli.options import Options, expose, observe
+from sanderling.cli.options import Options, expose_limiter, observe
 from sanderling.clock import ScaledClock, SystemClock
 from sanderling.limit import Limiter
 from sanderling.observe import logs
-from sanderling.observe.metrics import TOP_HOSTS, LimiterMetrics
-from sanderling.observe.snapshots import log_snapshots
 from sanderling.worlds.showcase import CALLERS, RULES, Exhibit, exhibits, keep_asking
 
 # The hosts roll the same dice each time, so that what one person sees another can look for. The clock is real, so
 # no two runs are quite the same.
 SEED = 1
+LOG_EVERY, BUSIEST = 10.0, 3  # seconds between two lines of the log, and hosts that fit on one
 
 log = logs.get(__name__)
 
@@ -68,15 +66,14 @@ def demo_limiter(seconds: float, speed: float, options: Options, *, as_json: boo
 
 
 async def _run(show: Show, screen: Screen, options: Options) -> None:
-    take = partial(show.limiter.snapshot, TOP_HOSTS)
-    async with observe(options, expose(LimiterMetrics, take), say=screen.note), asyncio.TaskGroup() as group:
+    async with observe(options, expose_limiter(show.limiter), say=screen.note), asyncio.TaskGroup() as group:
         callers = [
             group.create_task(keep_asking(host, show.limiter, show.clock))
             for host in show.hosts
             for _ in range(CALLERS)
         ]
         if options.logs_snapshots:
-            callers.append(group.create_task(log_snapshots(show.limiter.snapshot, log, SystemClock())))
+            callers.append(group.create_task(_log_snapshots(show.limiter)))
         with screen:
             await _watch(show, screen)
         for caller in callers:
@@ -89,3 +86,25 @@ async def _watch(show: Show, screen: Screen) -> None:
     while (left := show.seconds - show.elapsed) > 0:
         await show.clock.sleep(min(left, screen.every * show.clock.speed))
         screen.show(show.frame())
+
+
+async def _log_snapshots(limiter: Limiter) -> None:
+    """Log a line about the limiter every few seconds, for those who watch logs, until cancelled."""
+    clock = SystemClock()
+    while True:
+        await clock.sleep(LOG_EVERY)
+        seen = limiter.snapshot(BUSIEST)
+        log.info(
+            "limiter_snapshot",
+            requests=seen.requests,
+            throttled=seen.throttled,
+            denied=seen.denied,
+            rejected=seen.rejected,
+            retries=seen.retries,
+            waited=round(seen.waited, 3),
+            hosts=seen.hosts,
+            open=seen.open,
+            half_open=seen.half_open,
+            # One text, not a field per host: a host may be called `event` or `level`.
+            busiest=" ".join(f"{host.host}={host.rate:.2f}" for host in seen.top),
+        )

@@ -108,7 +108,7 @@ async def _run(out: Path, clock: Clock, options: Options) -> bool:
             mark(out, COMMAND)
             ran = await crawl_folder(folder, NETWORK.transport(clock), flags.rules(), flags, clock, screen)
             summary = summarise(folder, ran.last, complete=ran.complete)
-    views = {hosts[host.view.host]: host.view for host in ran.last.hosts}
+    views = {hosts[host.host]: host for host in ran.last.hosts}
     odd = {
         name: Odd(f"{name} ({views[name].host})", pages, server.tallies[name], views[name])
         for name, (pages, _) in ODD_HOSTS.items()

@@ -19,7 +19,8 @@ from sanderling.cli.reach import KNOWN
 from sanderling.cli.report_screen import fitting
 from sanderling.cli.running import Ran
 from sanderling.clock import Clock, ScaledClock
-from sanderling.polling.status import PollingStatus
+from sanderling.observe.report import Report
+from sanderling.polling.report import PollingFacts
 from sanderling.stores.documents import Document
 from sanderling.stores.polling import Op, PollingStore, Query
 from sanderling.task import Reply
@@ -143,7 +144,7 @@ async def _replayed(store: PollingStore) -> tuple[list[int], Tables]:
 class Story:
     """What happened."""
 
-    ran: Ran[PollingStatus]
+    ran: Ran[Report[PollingFacts]]
     late: Lateness
     proof: Proof
     tally: RaceTally
@@ -151,14 +152,14 @@ class Story:
 
     def document(self, out: Path) -> dict[str, Any]:
         """What `--json` prints."""
-        last = self.ran.last
+        last, seconds = self.ran.last.facts, self.ran.last.process.seconds
         return {
             "ok": self.proof.ok,
-            "seconds": round(last.seconds / SPEED, 3),
-            "day_seconds": round(last.seconds, 3),
+            "seconds": round(seconds / SPEED, 3),
+            "day_seconds": round(seconds, 3),
             "requests": self.tally.asked,
             "runs": last.ran,
-            "missed": sum(last.missed.values()),
+            "missed": last.missed,
             "races": {heat.id: self._asked(heat.id) for heat in self.day.heats},
             "proof": asdict(self.proof),
             "out": str(out),
@@ -169,11 +170,11 @@ class Story:
 
     def words(self, out: Path) -> Iterator[str]:
         """The same as lines; those that are indented must not be broken."""
-        last, early = self.ran.last, self.ran.stopped
+        seconds, early = self.ran.last.process.seconds, self.ran.stopped
         yield ""
         yield (
-            f"{'Ended early: polled' if early else 'Polled'} a race day for {duration(last.seconds)} of its time, "
-            f"{duration(last.seconds / SPEED)} of yours: {count(self.tally.asked, 'request')}."
+            f"{'Ended early: polled' if early else 'Polled'} a race day for {duration(seconds)} of its time, "
+            f"{duration(seconds / SPEED)} of yours: {count(self.tally.asked, 'request')}."
         )
         if not early:
             yield from self._races()

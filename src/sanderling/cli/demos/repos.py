@@ -27,13 +27,14 @@ from sanderling.fetch.http import Http
 from sanderling.flow.desk import desk_in
 from sanderling.ids import host_of
 from sanderling.limit import Limiter
+from sanderling.observe.report import Report
 from sanderling.repos.archives import Archive, Problem
 from sanderling.repos.directory import SqliteDirectory
 from sanderling.repos.inspect import verify
 from sanderling.repos.replay import Replay
 from sanderling.repos.replay_parquet import ParquetSink
+from sanderling.repos.report import ReposFacts
 from sanderling.repos.segments import segments_in
-from sanderling.repos.status import RepoStatus
 from sanderling.repos.update import Tools as UpdateTools
 from sanderling.repos.update import follow_log
 from sanderling.words import count, duration, size
@@ -143,13 +144,13 @@ def _prove(fleet: Fleet, failed: dict[str, int], folder: Path) -> Proof:
     )
 
 
-def _document(ran: Ran[RepoStatus], proof: Proof, folder: Path) -> dict[str, Any]:
+def _document(ran: Ran[Report[ReposFacts]], proof: Proof, folder: Path) -> dict[str, Any]:
     return {
         "complete": ran.complete,
         "ok": proof.ok,
-        "seconds": round(ran.last.seconds / SPEED, 3),
-        "archived": ran.last.archived,
-        "records": ran.last.records,
+        "seconds": round(ran.last.process.seconds / SPEED, 3),
+        "archived": ran.last.facts.archived,
+        "records": ran.last.facts.records,
         "live": proof.live,
         "dead": proof.dead,
         "filed": proof.filed,
@@ -160,15 +161,15 @@ def _document(ran: Ran[RepoStatus], proof: Proof, folder: Path) -> dict[str, Any
 
 
 def _words(
-    ran: Ran[RepoStatus], failed: dict[str, int], proof: Proof, tallies: dict[str, Tally], folder: Path
+    ran: Ran[Report[ReposFacts]], failed: dict[str, int], proof: Proof, tallies: dict[str, Tally], folder: Path
 ) -> Iterator[str]:
     """What happened, as lines; those that are indented must not be broken."""
-    last = ran.last
+    last = ran.last.facts
     yield ""
     done = f"{count(last.archived, 'repo')} with {count(last.records, 'record')}, {size(last.bytes_read)}"
-    took = duration(last.seconds / SPEED)
+    took = duration(ran.last.process.seconds / SPEED)
     how = "Archived" if ran.complete else "Ended early, with"
-    yield f"{how} {done}, from {count(last.hosts_known, 'host')} in {took}."
+    yield f"{how} {done}, from {count(last.hosts, 'host')} in {took}."
     if ran.complete:
         yield from _stories(failed, tallies)
         yield ""

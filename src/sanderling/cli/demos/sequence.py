@@ -22,10 +22,11 @@ from sanderling.cli.sequence.crawl import open_state, run_crawl
 from sanderling.cli.sequence.flags import CrawlFlags, Pace, Upstream
 from sanderling.cli.sequence.place import ROWS, Place
 from sanderling.clock import Clock, ScaledClock
+from sanderling.observe.report import Report
 from sanderling.sequence.guard import GuardRules
+from sanderling.sequence.report import SequenceFacts
 from sanderling.sequence.scaling import ScaleRules
 from sanderling.sequence.state import SequenceState
-from sanderling.sequence.status import SequenceStatus
 from sanderling.sequence.system import SequenceRules
 from sanderling.words import count, duration
 from sanderling.worlds.game import Game, GameRules, GameTally
@@ -143,19 +144,19 @@ def _prove(game: Game, state: SequenceState, rows: Path) -> Proof:
 class Story:
     """What happened."""
 
-    ran: Ran[SequenceStatus]
+    ran: Ran[Report[SequenceFacts]]
     proof: Proof
     tally: GameTally
     game: Game
 
     def document(self, out: Path) -> dict[str, Any]:
         """What `--json` prints."""
-        last = self.ran.last
+        last, seconds = self.ran.last.facts, self.ran.last.process.seconds
         return {
             "ok": self.proof.ok,
             "complete": self.ran.complete,
-            "seconds": round(last.seconds / SPEED, 3),
-            "game_seconds": round(last.seconds, 3),
+            "seconds": round(seconds / SPEED, 3),
+            "game_seconds": round(seconds, 3),
             "requests": self.tally.asked,
             "answers": last.answers,
             "gaps": last.gaps,
@@ -169,11 +170,11 @@ class Story:
 
     def words(self, out: Path) -> Iterator[str]:
         """The same as lines; those that are indented must not be broken."""
-        last = self.ran.last
+        seconds = self.ran.last.process.seconds
         yield ""
-        asked = f"{count(self.tally.asked, 'request')} in {duration(last.seconds)} of the game's time"
+        asked = f"{count(self.tally.asked, 'request')} in {duration(seconds)} of the game's time"
         how = "Followed the game to its head" if self.ran.complete else "Ended early"
-        yield f"{how}: {asked}, {duration(last.seconds / SPEED)} of yours."
+        yield f"{how}: {asked}, {duration(seconds / SPEED)} of yours."
         if self.ran.complete:
             yield ""
             yield from self._chapters()
@@ -188,7 +189,7 @@ class Story:
         yield ""
 
     def _chapters(self) -> Iterator[str]:
-        last, refused = self.ran.last, self.tally.kinds[Kind.REFUSED]
+        last, refused = self.ran.last.facts, self.tally.kinds[Kind.REFUSED]
         workers = [RULES.scale.workers, *(each.workers for each in last.decisions)]
         yield (
             f"It began {duration(HISTORY)} behind and ended {duration(last.lag)} behind, with {workers[0]} workers "
@@ -197,7 +198,7 @@ class Story:
         )
         yield (
             f"{count(last.skipped, 'id')} that never existed were skipped as {count(last.gaps, 'gap')}. "
-            f"{count(sum(last.probes.values()), 'probe')} told gaps, the pause and the head from each other."
+            f"{count(last.probes, 'probe')} told gaps, the pause and the head from each other."
         )
         hidden, off = last.answers.get(Status.HIDDEN.value, 0), self.tally.kinds[Kind.DISABLED]
         yield f"{count(hidden, 'raid')} hidden at first: all were asked for again when the first of them was shown."

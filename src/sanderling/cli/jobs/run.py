@@ -20,7 +20,7 @@ from sanderling.cli.flags import Patient
 from sanderling.cli.jobs.load import load_job, read_arguments
 from sanderling.cli.jobs.summary import JobSummary, summarise, words
 from sanderling.cli.limits import make_limiter
-from sanderling.cli.options import BOUNDED, Bounded, Options, expose
+from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import SystemClock
@@ -31,13 +31,12 @@ from sanderling.fetch.transport import Transport, connections_for
 from sanderling.flow.desk import desk_in
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.job import Job, JobError
-from sanderling.jobs.report import report
+from sanderling.jobs.report import JobFacts, report_run
 from sanderling.jobs.run import JobRun, JobTools, hosts_of
 from sanderling.jobs.running import BODIES, RPS, http_rules
-from sanderling.jobs.status import JobStatus, status
 from sanderling.jobs.watchdog import LONGEST, Watchdog
 from sanderling.limit import LimiterRules, PaceRules
-from sanderling.observe.metrics_jobs import JobMetrics
+from sanderling.observe.report import Report
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 
@@ -155,7 +154,7 @@ async def run_folder(  # noqa: PLR0913 - what a job is run with
     screen: Screen,
     *,
     cache: Cache | None = None,
-) -> Ran[JobStatus]:
+) -> Ran[Report[JobFacts]]:
     """Run until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
     clock = SystemClock()
     with ThreadPoolExecutor(1, "folder") as thread, Watchdog(folder.path, LONGEST) as dog:
@@ -165,17 +164,16 @@ async def run_folder(  # noqa: PLR0913 - what a job is run with
         job_run = JobRun(job, folder, hosts_of(job), tools, rules)
         started = clock.now()
 
-        def take(top: int = 1000, *, running: bool = True) -> JobStatus:
-            return status(job_run, clock.now() - started, top, running=running)
+        def report(top: int = 1000, *, running: bool = True) -> Report[JobFacts]:
+            return report_run(job_run, clock.now() - started, top, running=running)
 
         shell = Shell(
             folder=folder.path,
             options=options,
             screen=screen,
             executor=executor,
-            status=take,
-            frame=lambda *, running=True: report(take(SHOWN, running=running)),
-            metrics=expose(JobMetrics, partial(take, 0)),
+            report=report,
+            brief=partial(report, SHOWN),
             transport=transport,
         )
         ran = await run_system(job_run, shell)

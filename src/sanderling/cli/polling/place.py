@@ -12,8 +12,7 @@ import msgspec
 from cyclopts import Parameter
 
 from sanderling.apis.polled import Kind
-from sanderling.cli.command_error import CommandError
-from sanderling.cli.published_words import nothing
+from sanderling.cli.command_error import CommandError, not_begun
 from sanderling.cli.reach import Say, reached
 from sanderling.flow.desk import Desk, desk_in
 from sanderling.stores.documents import Schema
@@ -77,7 +76,7 @@ async def opened(
 async def known(place: Place) -> AsyncIterator[PollingStore]:
     """The database of a source that was polled before; it may be polled just now. Raises CommandError."""
     if not place.begun:
-        raise nothing("nothing was polled", place.out, "--out", "sanderling polling run")
+        raise not_begun("nothing was polled", place.out, "--out", "sanderling polling run")
     async with opened(place, None, "") as (store, _):
         yield store
 
