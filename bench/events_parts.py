@@ -25,7 +25,7 @@ from sanderling.events.modes import LiveModes, Modes
 from sanderling.events.rules import ConsumeRules
 from sanderling.events.stations import Stations
 from sanderling.events.system import EventsSystem
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.stores.analytics import AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
 from sanderling.stores.objects import Objects, open_objects
@@ -128,7 +128,7 @@ class Place:
         clock = SystemClock()
         with ThreadPoolExecutor(THREADS, "work") as threads:
             modes = LiveModes(self.folder, Modes(), clock)
-            at = Stations(self.queues["incoming"], self.objects, self.store, ANALYSER, modes, desk_in(threads))
+            at = Stations(self.queues["incoming"], self.objects, self.store, ANALYSER, modes, in_threads(threads))
             topic = QueueTopic({"analyze.result": self.queues["results"], "crawl.retry": self.queues["retries"]})
             rules = ConsumeRules(batches=at_once, wait=0.2)
             yield EventsSystem(at, topic, say=lambda _: None, clock=clock, rng=Random(1), rules=rules)
@@ -178,7 +178,7 @@ async def place(urls: Urls, folder: Path, name: str = "") -> AsyncIterator[Place
             stack.push_async_callback(queue.close)
         objects = open_objects(urls.objects)
         stack.push_async_callback(objects.close)
-        rows = desk_in(stack.enter_context(ThreadPoolExecutor(ROWS_THREADS, "rows")))
+        rows = in_threads(stack.enter_context(ThreadPoolExecutor(ROWS_THREADS, "rows")))
         database = urls.database
         if not database.startswith("sqlite"):
             database = await stack.enter_async_context(schema(database, name))
@@ -201,7 +201,7 @@ async def schema(url: str, name: str) -> AsyncIterator[str]:
 async def make_tables(url: str) -> None:
     """The tables of ours in a schema that has none."""
     with ThreadPoolExecutor(1, "rows") as threads:
-        store = await open_analytics(url, desk_in(threads))
+        store = await open_analytics(url, in_threads(threads))
         await store.close()
 
 

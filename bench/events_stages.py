@@ -12,7 +12,7 @@ from sanderling.events.batches import decode, read_path
 from sanderling.events.digest import Arrival, Sorted, digest, sort_items
 from sanderling.events.envelopes import Envelope, EventEnvelope, read_envelope
 from sanderling.events.rows import Times, comment_rows, error_rows, post_rows
-from sanderling.stores.objects import Fetched
+from sanderling.stores.objects import StoredObject
 from sanderling.worlds.social import Batch
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ class Stage(NamedTuple):
 
     batch: Batch
     envelope: Envelope
-    fetched: Fetched
+    fetched: StoredObject
 
 
 class _Costs:

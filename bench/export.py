@@ -15,7 +15,7 @@ from harness import Report, at_most
 from processes import Program
 
 from sanderling.stores import frontier_file
-from sanderling.stores.frontier_file import Meta
+from sanderling.stores.frontier_file import FrontierMeta
 
 RECORDS = 50_000
 LIMIT = 1200.0  # seconds for one run
@@ -30,7 +30,7 @@ def make_folder(folder: Path, records: int) -> None:
         for lines in _lines(records):
             size += file.write(lines)
     plan = '{"name":"export","arguments":{}}'
-    frontier_file.create(folder / "frontier.db", Meta(plan=plan, watermark=size, records=records, started=1.0))
+    frontier_file.create(folder / "frontier.db", FrontierMeta(plan=plan, watermark=size, records=records, started=1.0))
 
 
 def _lines(records: int) -> Iterator[bytes]:

@@ -48,13 +48,14 @@ def links(together: int) -> Iterator[tuple[str, str]]:
 
 def ours(together: int) -> Figures:
     """Our ledger: enqueue all, take and end some, and open it again."""
-    from sanderling.stores.frontier import Found, Frontier  # noqa: PLC0415 - the peers have none
+    from sanderling.stores.frontier import Frontier  # noqa: PLC0415 - the peers have none
+    from sanderling.stores.frontier_rows import FoundUrl  # noqa: PLC0415 - the peers have none
 
     with tempfile.TemporaryDirectory(prefix="frontier") as folder:
         path = Path(folder) / "ledger.db"
         ledger = Frontier(path)
         before, found, spent, cpu = resident(), links(together), 0.0, 0.0
-        while batch := [Found(url, host, 1) for url, host in islice(found, BATCH)]:
+        while batch := [FoundUrl(url, host, 1) for url, host in islice(found, BATCH)]:
             started, worked = time.perf_counter(), time.process_time()
             ledger.commit([], batch, 0)
             spent += time.perf_counter() - started
@@ -74,7 +75,7 @@ def ours(together: int) -> Figures:
 def taken_and_ended(ledger: "Frontier") -> Figures:
     """A crawl without the fetching."""
     from sanderling.outcome import Code, Outcome  # noqa: PLC0415 - the peers have none
-    from sanderling.stores.frontier import End, Ended  # noqa: PLC0415 - the same
+    from sanderling.stores.frontier_rows import End, Ended  # noqa: PLC0415 - the same
 
     after, fine, chance = dict.fromkeys(sorted(ledger.waiting()), 0), Outcome(Code.OK, 200), random.Random(20)
     started, worked, done = time.perf_counter(), time.process_time(), 0

@@ -20,8 +20,8 @@ from sequence_drive import Counting
 from sanderling.apis.json_ids import JsonIds
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.transport import Transport
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.limit.memory import Memory
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES
 from sanderling.pages.folder import CrawlFolder, Plan

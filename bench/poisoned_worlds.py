@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from sanderling.fetch.http import HttpRules
-from sanderling.flow.memory import Memory
+from sanderling.limit.memory import Memory
 from sanderling.task import Reply, Task
 
 LEAVES = 120  # pages of a site, without those that list them

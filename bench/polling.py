@@ -26,9 +26,9 @@ from harness import Report, at_least, at_most
 from polling_parts import EVENT, inserted, percentile, polling, source
 
 from sanderling.clock import SystemClock
+from sanderling.executor import in_threads
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
-from sanderling.flow.desk import desk_in
 from sanderling.polling.books import Books, Heard
 from sanderling.polling.entries import Entry
 from sanderling.polling.measures import Measures
@@ -116,7 +116,7 @@ async def _ours(origin: str) -> list[float]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         guard = GuardRules(private=True, raw_addresses=True)
         http = await stack.enter_async_context(Http(HttpRules(), guard, clock=clock))
-        desk = desk_in(stack.enter_context(ThreadPoolExecutor(1, "disk")))  # as the command has it
+        desk = in_threads(stack.enter_context(ThreadPoolExecutor(1, "disk")))  # as the command has it
         parts = polling(folder, source({"live": 10.0}, origin), http, clock, 100.0, desk)
         system = await stack.enter_async_context(parts)
 
@@ -172,7 +172,7 @@ async def scale(report: Report) -> None:
     clock = FakeClock()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1, "disk") as disk:
         described = source({"many": INTERVAL})
-        store = await open_sqlite_polling(Path(folder) / "polling.db", described.schema, EVENT, desk_in(disk))
+        store = await open_sqlite_polling(Path(folder) / "polling.db", described.schema, EVENT, in_threads(disk))
         await _fill(store, clock)
         schedule = Schedule(lambda _: "host", Random(1))
         heard = Heard(_usual, _usual, _nothing, _nothing, _nothing, lambda: None)

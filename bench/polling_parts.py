@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from sanderling.apis.json_source import JsonSource
 from sanderling.clock import Clock
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
-from sanderling.flow.desk import Desk
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.limit.memory import Memory
 from sanderling.polling.system import PollingSystem, Tools
-from sanderling.stores.polling import Found, Reconciliation
+from sanderling.stores.polling import Reconciliation, WantedTarget
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.task import Reply, Task
 
@@ -61,7 +61,7 @@ class Upstream:
 
 @asynccontextmanager
 async def polling(
-    folder: Path, described: JsonSource, sends: Sends, clock: Clock, rps: float, desk: Desk = at_once
+    folder: Path, described: JsonSource, sends: Sends, clock: Clock, rps: float, desk: Executor = at_once
 ) -> AsyncIterator[PollingSystem]:
     """A system of real parts, opened; its database is in the folder, and is written at the desk."""
     async with AsyncExitStack() as stack:
@@ -76,9 +76,9 @@ async def polling(
         yield system
 
 
-def found(kind: str, number: int, seconds: float) -> Found:
+def found(kind: str, number: int, seconds: float) -> WantedTarget:
     """A target, as discovery would want it."""
-    return Found(kind, f"{number:08d}-0000-4000-8000-000000000000", EVENT, None, seconds, 0)
+    return WantedTarget(kind, f"{number:08d}-0000-4000-8000-000000000000", EVENT, None, seconds, 0)
 
 
 def inserted(kind: str, numbers: range, seconds: float) -> Reconciliation:

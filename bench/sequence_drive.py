@@ -13,8 +13,8 @@ from typing import TypeVar
 from sanderling.apis.bungie import Bungie
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules as Addresses
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, PaceRules
+from sanderling.limit.memory import Memory
 from sanderling.sequence.asking import limits
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.retries import Reason

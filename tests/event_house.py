@@ -17,7 +17,7 @@ from sanderling.events.modes import LiveModes, Modes
 from sanderling.events.rules import ConsumeRules
 from sanderling.events.stations import Stations
 from sanderling.events.system import EventsSystem
-from sanderling.flow.desk import Desk, desk_in
+from sanderling.executor import Executor, in_threads
 from sanderling.observe.alerts import Alert
 from sanderling.stores.analytics import AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
@@ -100,7 +100,7 @@ async def house(
     """Open everything; with objects that need no threads, under `virtual` time."""
     clock: Clock = LoopClock() if virtual else SystemClock()
     async with AsyncExitStack() as stack:
-        desk: Desk = at_once if virtual else desk_in(stack.enter_context(ThreadPoolExecutor(2, "work")))
+        desk: Executor = at_once if virtual else in_threads(stack.enter_context(ThreadPoolExecutor(2, "work")))
         names = ("data.collected", "results", "retries")
         queues: list[WholeQueue] = [
             SqliteQueue(folder / f"{name}.queue", clock, desk)

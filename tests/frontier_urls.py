@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from sanderling.outcome import Code, Outcome
-from sanderling.stores.frontier_rows import Body, End, Ended, Found, Queued
+from sanderling.stores.frontier_rows import BodyFile, End, Ended, FoundUrl, QueuedUrl
 
 FINE, GONE = Outcome(Code.OK, 200), Outcome(Code.CONTENT_NOT_FOUND, 404, "not there")
 HOSTS = ("a.example", "b.example", "c.example")
@@ -28,11 +28,11 @@ def url(number: int) -> str:
     return f"https://{HOSTS[number % 3]}/{number}"
 
 
-def found(*numbers: int, depth: int = 0) -> list[Found]:
-    return [Found(url(number), HOSTS[number % 3], depth) for number in numbers]
+def found(*numbers: int, depth: int = 0) -> list[FoundUrl]:
+    return [FoundUrl(url(number), HOSTS[number % 3], depth) for number in numbers]
 
 
-def fetched(queued: Queued, end: End = End.FETCHED, body: Body | None = None, **more: object) -> Ended:
+def fetched(queued: QueuedUrl, end: End = End.FETCHED, body: BodyFile | None = None, **more: object) -> Ended:
     """It was kept, with a row like that of a crawl."""
     row = {"id": queued.id, "url": queued.url, "outcome": "OK", "status": 200, "depth": queued.depth}
     if body is not None:
@@ -41,5 +41,5 @@ def fetched(queued: Queued, end: End = End.FETCHED, body: Body | None = None, **
     return Ended(**values, row=msgspec.json.encode(row), **more)  # type: ignore[arg-type]  # mypy cannot see into it
 
 
-def failed(queued: Queued, end: End = End.FAILED, outcome: Outcome = GONE, requests: int = 1) -> Ended:
+def failed(queued: QueuedUrl, end: End = End.FAILED, outcome: Outcome = GONE, requests: int = 1) -> Ended:
     return Ended(id=queued.id, url=queued.url, end=end, outcome=outcome, depth=queued.depth, requests=requests)

@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from sanderling.formats.exact_json import decode_exact, encode_exact
-from sanderling.records.columns import Kind, StoredColumn
+from sanderling.records.columns import StoredColumn, ValueKind
 from sanderling.stores import frontier_file
-from sanderling.stores.frontier_file import Meta
-from sanderling.stores.record_source import About, Record, Shown
+from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.record_source import Record, RecordLookup, SourceDescription
 
 
 @dataclass
@@ -23,15 +23,15 @@ class KeptRecords:
     origin: str = "here"
 
     def __post_init__(self) -> None:
-        self.about = About("jobs", self.origin)
+        self.about = SourceDescription("jobs", self.origin)
 
     def read(self, after: str | None = None) -> Iterator[Record]:
         start = int(after or 0)
         for number, record in enumerate(self.records[start:], start + 1):
             yield Record(record, str(number))
 
-    def show(self, key: str) -> Shown:
-        return Shown(why=key)
+    def show(self, key: str) -> RecordLookup:
+        return RecordLookup(why=key)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -81,12 +81,12 @@ def from_cells(row: Mapping[str, Any], columns: Sequence[StoredColumn]) -> dict[
     }
 
 
-def _value(cell: Any, kind: Kind) -> Any:  # noqa: ANN401 - of a database
-    if kind is Kind.JSON:
+def _value(cell: Any, kind: ValueKind) -> Any:  # noqa: ANN401 - of a database
+    if kind is ValueKind.JSON:
         return plain(decode_exact(str(cell)))
-    if kind is Kind.BOOLEAN:
+    if kind is ValueKind.BOOLEAN:
         return bool(cell)
-    if kind is Kind.TEXT:
+    if kind is ValueKind.TEXT:
         return cell
     return Decimal(repr(cell)) if isinstance(cell, float) else Decimal(cell)
 
@@ -133,4 +133,4 @@ def make_job(folder: Path, records: Iterable[Mapping[str, Any]]) -> None:
     (folder / "records.jsonl").write_bytes(lines + b'{"torn":')
     (folder / "frontier.db").unlink(missing_ok=True)
     plan = '{"name":"made","arguments":{}}'
-    frontier_file.create(folder / "frontier.db", Meta(plan=plan, watermark=len(lines), started=1.0))
+    frontier_file.create(folder / "frontier.db", FrontierMeta(plan=plan, watermark=len(lines), started=1.0))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sanderling.formats.instance import Character, Instance, Message, Player, Weapon, encode
 from sanderling.sequence.rows import rows_of
 from sanderling.stores.instance_stats import StatsRow
-from sanderling.stores.instances import PlayerRow, Rows
+from sanderling.stores.instances import InstanceRows, PlayerRow
 from sanderling.stores.queue import Letter
 
 EPOCH = 1_800_000_000.0
@@ -59,7 +59,7 @@ def letter(message: Message) -> Letter:
     return Letter(message.id, encode(message))
 
 
-def rows(*messages: Message) -> list[Rows]:
+def rows(*messages: Message) -> list[InstanceRows]:
     return [rows_of(message.id, message) for message in messages]
 
 
@@ -71,7 +71,7 @@ def usual(count: int, first: int = 1) -> list[Message]:
     ]
 
 
-def stats_of(kept: Iterable[Rows]) -> list[StatsRow]:
+def stats_of(kept: Iterable[InstanceRows]) -> list[StatsRow]:
     """What the statistics should be, by looking at everything for each of them."""
     runs = [each for each in kept if each.instance.activity_hash is not None]
     keys = {(part.membership_id, run.instance.activity_hash or 0) for run in runs for part in run.taken_part}
@@ -79,7 +79,9 @@ def stats_of(kept: Iterable[Rows]) -> list[StatsRow]:
     return [_stats(key, runs, clears) for key in sorted(keys)]
 
 
-def _stats(key: tuple[int, int], runs: list[Rows], clears: dict[tuple[int, int], list[tuple[float, int]]]) -> StatsRow:
+def _stats(
+    key: tuple[int, int], runs: list[InstanceRows], clears: dict[tuple[int, int], list[tuple[float, int]]]
+) -> StatsRow:
     cleared = [run for run in runs if key in _finishers(run)]
     fresh = [run for run in cleared if run.instance.fresh]
     times = sorted(
@@ -104,15 +106,15 @@ def _stats(key: tuple[int, int], runs: list[Rows], clears: dict[tuple[int, int],
     return StatsRow(*key, len(cleared), len(fresh), len(led), sum(played), *fastest, *first)
 
 
-def _order(run: Rows) -> tuple[float, int]:
+def _order(run: InstanceRows) -> tuple[float, int]:
     return run.instance.date_completed or 0, run.instance.instance_id
 
 
-def _finishers(run: Rows) -> list[tuple[int, int]]:
+def _finishers(run: InstanceRows) -> list[tuple[int, int]]:
     return [(part.membership_id, run.instance.activity_hash or 0) for part in run.taken_part if part.finished]
 
 
-def players_of(kept: Iterable[Rows]) -> list[PlayerRow]:
+def players_of(kept: Iterable[InstanceRows]) -> list[PlayerRow]:
     """Everybody as last seen."""
     everybody = sorted(player for each in kept for player in each.players)
     return sorted({player.membership_id: player for player in everybody}.values())

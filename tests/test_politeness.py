@@ -17,7 +17,7 @@ from sanderling.formats.rca_writer import RcaWriter
 from sanderling.formats.repo import Collection
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.folder import CrawlFolder, Plan
-from sanderling.stores.frontier_rows import End, Ended, Found
+from sanderling.stores.frontier_rows import End, Ended, FoundUrl
 from sanderling.stores.instances_tables import TABLES
 
 TEXT = (ROOT / "docs" / "politeness.md").read_text()
@@ -88,7 +88,7 @@ def test_rows_of_pages_are_cut_out_and_the_next_run_asks_for_them_unless_they_ar
     urls = [f"https://example.org/{number}" for number in range(4)]
     plan = Plan((urls[0],), (), 16)
     with CrawlFolder.open(tmp_path / "example", plan, resume=False, wall=0) as folder:
-        folder.commit([], [Found(url, "example.org", 0) for url in urls])
+        folder.commit([], [FoundUrl(url, "example.org", 0) for url in urls])
         folder.commit([fetched(number + 1, url) for number, url in enumerate(urls[:3])], [])
     (tmp_path / "example" / "pages-00001.parquet").write_bytes(b"")
     (tmp_path / "cut.py").write_text(CUT)

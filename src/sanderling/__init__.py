@@ -3,7 +3,7 @@
 The map, from the ground up; imports only point down (`tests/test_floors.py` sees to it):
 
 - `ids`, `outcome`, `task`, `clock`: the words everyone speaks.
-- `limit`: may we call this host now?  `formats`, `flow`, `stores`, `observe`: bytes, work, disks, metrics.
+- `limit`: may we call this host now?  `formats`, `stores`, `observe`: bytes, disks, metrics.
 - `fetch`: ask the network, safely, and say in one word how it went.  `apis`: what answers mean.
 - `pages`, `sequence`, `repos`, `polling`, `events`, `jobs`: a system each.
 - `records`: what a system collected, read back and written elsewhere.

@@ -15,8 +15,8 @@ from looping import virtual
 from sanderling.apis.auth import ApiKey, Auth, Basic, Bearer, Login, OAuth2
 from sanderling.apis.credentials import FAILED_PAUSE, REJECTED_PAUSE, Answered, Credentials, TokenStore
 from sanderling.fetch.attempts import Fetcher
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.limit.memory import Memory
 from sanderling.outcome import Code
 from sanderling.stores.durable import FolderError
 from sanderling.stores.token_file import TokenFile

@@ -12,7 +12,7 @@ from sanderling.apis import json_source
 from sanderling.apis.json_source import JsonSource
 from sanderling.apis.polled import Activity, Discovered, PolledSource, TargetName, Wanted
 from sanderling.outcome import Code
-from sanderling.stores.documents import Document, Row, SourceError
+from sanderling.stores.documents import Document, SourceError, SourceRow
 from sanderling.task import Reply
 
 HOST = "https://scores.example"
@@ -96,7 +96,9 @@ def test_a_document_that_is_a_record_is_a_row() -> None:
     document = SOURCE.read(ABOUT_MATCH, reply({"state": "live", "id": 5, "goals": [1, 2]}))
 
     record = '{"goals":[1,2],"id":5,"state":"live"}'
-    assert document.rows == (Row("match", "m1/5", {"event": "cup", "target": "m1", "active": True, "record": record}),)
+    assert document.rows == (
+        SourceRow("match", "m1/5", {"event": "cup", "target": "m1", "active": True, "record": record}),
+    )
     assert document.whole[0].keys == {"m1/5"}
 
 

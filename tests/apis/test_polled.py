@@ -12,26 +12,26 @@ from sanderling.stores.documents import (
     Column,
     ColumnKind,
     Parent,
-    Row,
     Schema,
     SourceError,
-    Table,
+    SourceRow,
+    SourceTable,
     source_error,
     waiting,
 )
 from sanderling.task import Reply
 
-CITIES = Table("cities", (Column("name"), Column("people", ColumnKind.INTEGER)))
-STREETS = Table("streets", (Column("city", references="cities"), Column("length", ColumnKind.REAL)))
+CITIES = SourceTable("cities", (Column("name"), Column("people", ColumnKind.INTEGER)))
+STREETS = SourceTable("streets", (Column("city", references="cities"), Column("length", ColumnKind.REAL)))
 SCHEMA = Schema((CITIES, STREETS))
 
 
-def city(key: str) -> Row:
-    return Row("cities", key, {"name": key.title(), "people": 7})
+def city(key: str) -> SourceRow:
+    return SourceRow("cities", key, {"name": key.title(), "people": 7})
 
 
-def street(key: str, city: str | None, length: float | None = 1.0) -> Row:
-    return Row("streets", key, {"city": city, "length": length})
+def street(key: str, city: str | None, length: float | None = 1.0) -> SourceRow:
+    return SourceRow("streets", key, {"city": city, "length": length})
 
 
 def reply(body: bytes = b"[]", status: int = 200) -> Reply:
@@ -82,14 +82,14 @@ def test_too_many_rows_are_an_error() -> None:
 )
 def test_a_row_that_does_not_fit_its_table_is_our_own_mistake(values: dict[str, str | int | float | bool]) -> None:
     with pytest.raises(ValueError, match="cities"):
-        SCHEMA.document([Row("cities", "a", values)])
+        SCHEMA.document([SourceRow("cities", "a", values)])
 
 
 def test_tables_refer_only_to_tables_before_them() -> None:
     with pytest.raises(ValueError, match=r"streets\.city refers to cities, expected a table before it"):
         Schema((STREETS, CITIES))
     with pytest.raises(ValueError, match="expected a table before it"):
-        Schema((Table("places", (Column("within", references="places"),)),))
+        Schema((SourceTable("places", (Column("within", references="places"),)),))
     with pytest.raises(ValueError, match="cities is there twice"):
         Schema((CITIES, CITIES))
 
@@ -102,9 +102,9 @@ def test_a_column_has_a_name_that_every_database_takes(name: str) -> None:
 
 def test_a_table_has_a_name_that_every_database_takes_and_each_column_once() -> None:
     with pytest.raises(ValueError, match="table is called 'a-b'"):
-        Table("a-b", ())
+        SourceTable("a-b", ())
     with pytest.raises(ValueError, match="has a column twice: a, a"):
-        Table("t", (Column("a"), Column("a")))
+        SourceTable("t", (Column("a"), Column("a")))
     with pytest.raises(ValueError, match="expected text"):
         Column("city", ColumnKind.INTEGER, "cities")
 

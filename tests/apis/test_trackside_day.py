@@ -6,7 +6,7 @@ import pytest
 
 from sanderling.apis.polled import Discovered, Wanted
 from sanderling.apis.trackside import KINDS, Trackside
-from sanderling.stores.documents import Document, Parent, Row, SourceError
+from sanderling.stores.documents import Document, Parent, SourceError, SourceRow
 from sanderling.task import Reply, Task
 from sanderling.worlds.race import RaceDay, demo, hostile
 
@@ -19,7 +19,7 @@ class Stored:
     """Rows as a database would hold them, with foreign keys."""
 
     def __init__(self) -> None:
-        self.rows: dict[Parent, Row] = {}
+        self.rows: dict[Parent, SourceRow] = {}
 
     def write(self, document: Document) -> None:
         missing = [parent for parent in document.needs if parent not in self.rows]

@@ -31,7 +31,7 @@ from trackside_documents_made import (
 
 from sanderling.apis.polled import Wanted
 from sanderling.apis.trackside import Trackside
-from sanderling.stores.documents import Document, Parent, Row, SourceError, Table
+from sanderling.stores.documents import Document, Parent, SourceError, SourceRow, SourceTable
 
 SOURCE = Trackside(BASE)
 SOME_CHANNELS = Wanted("channels", EVENT, EVENT, only=tuple(CHANNELS[:2]))
@@ -47,7 +47,7 @@ def fault(kind: str, said: object) -> SourceError:
     return raised.value
 
 
-def of(table: str, document: Document) -> dict[str, Row]:
+def of(table: str, document: Document) -> dict[str, SourceRow]:
     return {row.key: row for row in document.rows if row.table == table}
 
 
@@ -252,7 +252,7 @@ def test_a_document_comes_with_status_200_only(status: int) -> None:
 KINDS = {"text": "text", "integer": "integer", "real": "real", "boolean": "integer"}
 
 
-def created(table: Table) -> str:
+def created(table: SourceTable) -> str:
     columns = "".join(
         f", {column.name} {KINDS[column.kind]}" + (f" REFERENCES {column.references} (id)" if column.references else "")
         for column in table.columns

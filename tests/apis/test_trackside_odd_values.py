@@ -11,7 +11,7 @@ from trackside_documents_made import ABOUT, BASE, EVENT, reply, usual_documents
 
 from sanderling.apis.polled import Discovered, Wanted
 from sanderling.apis.trackside import Trackside
-from sanderling.stores.documents import Document, Row, SourceError
+from sanderling.stores.documents import Document, SourceError, SourceRow
 from sanderling.worlds.race import RaceDay, demo
 
 Path = tuple[str | int, ...]
@@ -52,7 +52,7 @@ def changed(document: object, path: Path, junk: object) -> bytes:
     return json.dumps(copied).encode()
 
 
-def rows_of(document: Document) -> dict[tuple[str, str], Row]:
+def rows_of(document: Document) -> dict[tuple[str, str], SourceRow]:
     return {(row.table, row.key): row for row in document.rows}
 
 
@@ -66,7 +66,7 @@ def touched(document: Any, path: Path) -> set[str]:  # noqa: ANN401 - JSON
     return {*ids[-1:], str(value).lower()}
 
 
-def speaks_of(row: Row, ids: set[str]) -> bool:
+def speaks_of(row: SourceRow, ids: set[str]) -> bool:
     return bool(ids & {row.key, *row.key.split("/"), *(str(row.values.get(name)) for name in ("detection", "channel"))})
 
 

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from sanderling.apis.polled import Activity, TargetName
 from sanderling.apis.trackside_races import activity_of
-from sanderling.stores.documents import Row
+from sanderling.stores.documents import SourceRow
 
 EVENT = "this event"
 MORNING, NOON, EVENING = "morning", "noon", "evening"
 
 
-def a_round(key: str, order: int | None, event: str = EVENT) -> Row:
-    return Row("rounds", key, {"event": event, "round_order": order})
+def a_round(key: str, order: int | None, event: str = EVENT) -> SourceRow:
+    return SourceRow("rounds", key, {"event": event, "round_order": order})
 
 
 ROUNDS = [a_round(NOON, 200), a_round(EVENING, None), a_round(MORNING, 100)]
@@ -32,17 +32,17 @@ def a_race(
     *,
     valid: bool | None = True,
     event: str = EVENT,
-) -> Row:
+) -> SourceRow:
     (start, end), (in_round, number) = times, place
     values = {"event": event, "round": in_round, "race_number": number, "valid": valid}
-    return Row("races", key, {**values, "start_local": start, "end_local": end})
+    return SourceRow("races", key, {**values, "start_local": start, "end_local": end})
 
 
-def activity(*races: Row) -> Activity:
+def activity(*races: SourceRow) -> Activity:
     return activity_of(EVENT, [*races, *ROUNDS])
 
 
-def heats(*times: tuple[str | None, str | None]) -> list[Row]:
+def heats(*times: tuple[str | None, str | None]) -> list[SourceRow]:
     return [a_race(str(number), each, (MORNING, number)) for number, each in enumerate(times, 1)]
 
 
@@ -118,8 +118,8 @@ def test_without_races_nothing_is_current() -> None:
 def test_races_of_other_events_and_rows_of_other_tables_do_not_count() -> None:
     found = activity(
         a_race("theirs", FLYING, event="another"),
-        Row("events", EVENT, {"name": "Cup"}),
-        Row("results", "r", {"event": EVENT, "race": "theirs"}),
+        SourceRow("events", EVENT, {"name": "Cup"}),
+        SourceRow("results", "r", {"event": EVENT, "race": "theirs"}),
         *heats(OVER),
     )
 
@@ -156,7 +156,7 @@ def test_it_is_as_the_rules_say_one_by_one(
     days: list[tuple[bool, bool, bool]],
     shuffled: random.Random,
 ) -> None:
-    rows: list[Row] = []
+    rows: list[SourceRow] = []
     twin: list[Flown] = []
     for number, (valid, started, ended) in enumerate(days, 1):
         times = ("2026-05-03T09:00:00" if started else None, "2026-05-03T09:02:00" if ended else None)

@@ -14,8 +14,8 @@ from forked import Forked as Process
 from sanderling.apis.polled import Wanted
 from sanderling.apis.trackside import Trackside
 from sanderling.clock import SystemClock
-from sanderling.flow.desk import desk_in
-from sanderling.stores.polling import Change, Op, PollingStore, Query
+from sanderling.executor import in_threads
+from sanderling.stores.polling import Op, PollingStore, Query, RowChange
 from sanderling.stores.polling_open import open_polling
 from sanderling.task import Reply
 from sanderling.worlds.race import RaceDay, RaceRules, RaceWeather
@@ -144,16 +144,16 @@ async def administered(folder: Path, server: Server, *more: str) -> AsyncIterato
 async def database(folder: Path, url: str = "") -> AsyncIterator[PollingStore]:
     """The database of a process that polls, or has polled."""
     with ThreadPoolExecutor(1) as threads:
-        store = await open_polling(url or f"sqlite:{folder / 'out' / 'polling.db'}", None, "", desk_in(threads))
+        store = await open_polling(url or f"sqlite:{folder / 'out' / 'polling.db'}", None, "", in_threads(threads))
         try:
             yield store
         finally:
             await store.close()
 
 
-async def everything(store: PollingStore) -> list[Change]:
+async def everything(store: PollingStore) -> list[RowChange]:
     """All changes there are."""
-    found: list[Change] = []
+    found: list[RowChange] = []
     while page := await store.changes(found[-1].seq if found else 0, 1000):
         found += page
     return found
@@ -170,7 +170,7 @@ async def stored(store: PollingStore) -> Tables:
     return {name: rows for name, rows in tables.items() if rows}
 
 
-def replayed(changes: list[Change]) -> Tables:
+def replayed(changes: list[RowChange]) -> Tables:
     """The rows that changes add up to."""
     tables: Tables = {}
     for change in changes:
@@ -185,7 +185,7 @@ def replayed(changes: list[Change]) -> Tables:
     return {name: rows for name, rows in tables.items() if rows}
 
 
-async def proven(store: PollingStore, server: Server) -> list[Change]:
+async def proven(store: PollingStore, server: Server) -> list[RowChange]:
     """Every document is stored as it is now, and the changes, numbered without a hole, add up to the rows."""
     day, rows, changes = server.day, await stored(store), await everything(store)
     source = Trackside(server.url())

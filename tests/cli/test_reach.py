@@ -9,9 +9,8 @@ from sanderling.cli import reach
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.reach import AGAIN, PATIENCE, explained, reached
 from sanderling.stores.analytics import AnalyticsError
-from sanderling.stores.instances import Fault as InstancesFault
-from sanderling.stores.instances import InstancesError
-from sanderling.stores.objects import Fault, ObjectError
+from sanderling.stores.instances import InstancesError, InstancesFault
+from sanderling.stores.objects import ObjectError, ObjectFault
 from sanderling.stores.polling import PollingStoreError
 from sanderling.stores.queue import QueueError
 from sanderling.testing.virtual import LoopClock
@@ -84,7 +83,7 @@ def test_who_only_looks_and_a_file_are_not_waited_for(
         AnalyticsError("no", transient=False),
         PollingStoreError("no", transient=False),
         InstancesError("no", InstancesFault.REFUSED),
-        ObjectError("no", fault=Fault.MISSING),
+        ObjectError("no", fault=ObjectFault.MISSING),
     ],
 )
 def test_what_no_waiting_will_change_is_said_at_once_with_exit_code_2(error: Exception, clock: LoopClock) -> None:

@@ -22,7 +22,7 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages.status import Status
 from sanderling.stores.control_file import change_control
 from sanderling.stores.frontier import Frontier
-from sanderling.stores.frontier_rows import Again, Found
+from sanderling.stores.frontier_rows import FoundUrl, RetryUrl
 from sanderling.stores.status_file import write_status
 
 THROTTLED = host(
@@ -73,8 +73,8 @@ def test_it_says_whose_fault_it_is_that_pages_wait(folder: Path) -> None:
 
     urls, why = ["http://quota.example/1", "http://quota.example/2"], Outcome(Code.TIMEOUT, detail="slow")
     with closing(Frontier(folder / "ledger.db")) as frontier:
-        frontier.commit([], [Found(url, "quota.example", 0) for url in urls], 0)
-        frontier.commit([], [], 0, [Again(2, urls[1], 1, 0.0, why)])
+        frontier.commit([], [FoundUrl(url, "quota.example", 0) for url in urls], 0)
+        frontier.commit([], [], 0, [RetryUrl(2, urls[1], 1, 0.0, why)])
         item, as_json = said(), json.loads(said("--json"))
         frontier.set_aside("quota.example", why, SystemClock().wall() + 3600)
 

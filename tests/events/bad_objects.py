@@ -16,7 +16,7 @@ from random import Random
 from event_house import House, house
 
 from sanderling.events.rules import ConsumeRules
-from sanderling.stores.objects import Fault, Fetched, ObjectError
+from sanderling.stores.objects import ObjectError, ObjectFault, StoredObject
 from sanderling.stores.queue import Letter
 from sanderling.testing import run_virtual
 from sanderling.worlds.social import Social
@@ -51,15 +51,15 @@ class Store:
         self.bad: dict[str, Bad] = {}
         self._rng = Random(f"objects {seed}")
 
-    async def get(self, bucket: str, key: str, most: int) -> Fetched:  # noqa: ARG002 - none of these is large
+    async def get(self, bucket: str, key: str, most: int) -> StoredObject:  # noqa: ARG002 - none of these is large
         """The object, or why not."""
         path = f"{bucket}/{key}"
         await asyncio.sleep(self._rng.uniform(0.01, 0.05))
         if self.bad.get(path) is Bad.ERROR:
-            raise ObjectError(f"{path} is not to be had now (500 Internal Server Error)", fault=Fault.FAILED)
+            raise ObjectError(f"{path} is not to be had now (500 Internal Server Error)", fault=ObjectFault.FAILED)
         if path not in self.there:
-            raise ObjectError(f"{path} is not there (NoSuchKey)", fault=Fault.MISSING)
-        return Fetched(self.there[path], {}, "etag")
+            raise ObjectError(f"{path} is not there (NoSuchKey)", fault=ObjectFault.MISSING)
+        return StoredObject(self.there[path], {}, "etag")
 
     async def put(self, bucket: str, key: str, body: bytes, metadata: Mapping[str, str]) -> None:
         """Nobody puts anything here."""

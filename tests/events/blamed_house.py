@@ -17,8 +17,8 @@ from sanderling.events.rules import ConsumeRules
 from sanderling.events.stations import Stations
 from sanderling.events.system import EventsSystem
 from sanderling.observe.alerts import Alert
-from sanderling.stores.analytics import AnalyticsError, Batch, Kept, Processed
-from sanderling.stores.objects import Fault, Fetched, ObjectError
+from sanderling.stores.analytics import AnalyticsBatch, AnalyticsError, BatchResult, Processed
+from sanderling.stores.objects import ObjectError, ObjectFault, StoredObject
 from sanderling.stores.queue import Letter
 from sanderling.testing.virtual import LoopClock
 
@@ -41,10 +41,10 @@ class TimedObjects(MemoryObjects):
         self.bad: set[str] = set()  # keys for which it says 500
         self._clock = clock
 
-    async def get(self, bucket: str, key: str, most: int) -> Fetched:
+    async def get(self, bucket: str, key: str, most: int) -> StoredObject:
         await self._clock.sleep(GETTING)
         if key in self.bad:
-            raise ObjectError(f"{key}: 500 Internal Server Error", fault=Fault.FAILED)
+            raise ObjectError(f"{key}: 500 Internal Server Error", fault=ObjectFault.FAILED)
         self._fail()
         return await super().get(bucket, key, most)
 
@@ -53,7 +53,9 @@ class TimedObjects(MemoryObjects):
 
     def _fail(self) -> None:
         if how := self.away("objects"):
-            raise ObjectError("the object store is away", fault=Fault.DOWN if how == "down" else Fault.FAILED)
+            raise ObjectError(
+                "the object store is away", fault=ObjectFault.DOWN if how == "down" else ObjectFault.FAILED
+            )
 
 
 class MemoryStore(MemoryOutbox):
@@ -68,16 +70,16 @@ class MemoryStore(MemoryOutbox):
         self.bad: set[str] = set()  # events at which it fails
         self._clock = clock
 
-    async def keep(self, batch: Batch) -> Kept:
+    async def keep(self, batch: AnalyticsBatch) -> BatchResult:
         await self._clock.sleep(KEEPING)
         self._fail("rows")
         if batch.event_id in self.bad:
             raise AnalyticsError(f"{batch.event_id}: internal error", answered=True)
         new = batch.event_id not in self.kept
         self.kept.setdefault(batch.event_id, self._clock.now())
-        return Kept(new)
+        return BatchResult(new)
 
-    async def rehearse(self, batch: Batch) -> None:
+    async def rehearse(self, batch: AnalyticsBatch) -> None:
         del batch
         await self._clock.sleep(KEEPING)
         self._fail("rows")
@@ -110,7 +112,7 @@ class BlamedHouse:
 
     def put(self, name: str, body: bytes = b"[]") -> Letter:
         """An object, and the message about it."""
-        self.objects.there[f"crawl-results/{name}"] = Fetched(body, {}, "etag")
+        self.objects.there[f"crawl-results/{name}"] = StoredObject(body, {}, "etag")
         return letter(name)
 
     async def run(self, letters: Sequence[Letter], *beside: Any) -> None:  # noqa: ANN401 - coroutines

@@ -12,7 +12,7 @@ from producer_items import SOURCE, item
 from sanderling.clock import SystemClock
 from sanderling.events.outbox import OutboxRules, OutboxSender
 from sanderling.events.producer import BatchSink, SinkRules
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.stores.analytics import AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
 from sanderling.stores.objects import open_objects
@@ -46,7 +46,7 @@ async def send(folder: Path, outbox: AnalyticsStore, life: str) -> None:
 
 async def main(folder: Path, what: str, life: str) -> None:
     with ThreadPoolExecutor(1) as threads:
-        outbox = await open_analytics(f"sqlite:{folder}/events.db", desk_in(threads))
+        outbox = await open_analytics(f"sqlite:{folder}/events.db", in_threads(threads))
         await (send(folder, outbox, life) if what == "send" else crawl(folder, outbox, int(life)))
 
 

@@ -11,8 +11,8 @@ import pytest
 from event_house import QUICK, House, awaited, everything, house
 
 from sanderling.events.modes import Modes, write_modes
-from sanderling.stores.analytics import AnalyticsError, Batch, Kept
-from sanderling.stores.objects import Fault, Fetched, ObjectError
+from sanderling.stores.analytics import AnalyticsBatch, AnalyticsError, BatchResult
+from sanderling.stores.objects import ObjectError, ObjectFault, StoredObject
 from sanderling.stores.queue import Letter
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_hostile import Spoil
@@ -137,11 +137,11 @@ async def test_an_object_store_that_is_down_stops_everything_and_it_goes_on_by_i
         await here.publish(0, 10)
         get, failed = here.objects.get, 0
 
-        async def down(bucket: str, key: str, most: int) -> Fetched:
+        async def down(bucket: str, key: str, most: int) -> StoredObject:
             nonlocal failed
             failed += 1
             if failed < 10:
-                raise ObjectError("nobody answers", fault=Fault.DOWN)
+                raise ObjectError("nobody answers", fault=ObjectFault.DOWN)
             return await get(bucket, key, most)
 
         here.objects.get = down  # type: ignore[method-assign]
@@ -156,7 +156,7 @@ async def test_a_database_that_is_down_stops_everything_and_it_goes_on_by_itself
         await here.publish(0, 10)
         keep, failed = here.store.keep, 0
 
-        async def down(batch: Batch) -> Kept:
+        async def down(batch: AnalyticsBatch) -> BatchResult:
             nonlocal failed
             failed += 1
             if failed < 10:
@@ -174,7 +174,7 @@ async def test_to_stop_during_an_outage_leaves_the_messages_to_others(tmp_path: 
     async with house(tmp_path, Social(1, demo())) as here:
         await here.publish(0, 6)
 
-        async def down(_batch: Batch) -> Kept:
+        async def down(_batch: AnalyticsBatch) -> BatchResult:
             raise AnalyticsError("the server is gone")
 
         keep = here.store.keep

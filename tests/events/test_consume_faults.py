@@ -12,8 +12,8 @@ import pytest
 from event_house import QUICK, House, awaited, house
 
 from sanderling.clock import SystemClock
-from sanderling.stores.analytics import AnalyticsError, Batch, Kept, OutboxMessage
-from sanderling.stores.objects import Fault, Fetched, ObjectError
+from sanderling.stores.analytics import AnalyticsBatch, AnalyticsError, BatchResult, OutboxMessage
+from sanderling.stores.objects import ObjectError, ObjectFault, StoredObject
 from sanderling.stores.queue import Delivery, Letter, QueueError
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_presets import demo
@@ -60,7 +60,7 @@ async def test_a_store_that_comes_back_without_the_object_holds_up_nobody(tmp_pa
     async with house(tmp_path, Social(1, demo()), ALONE) as here:
         await here.queue.publish([Letter("missing", missing(1))])
         await here.publish(0, 3)
-        down = ObjectError("nobody answers", fault=Fault.DOWN)
+        down = ObjectError("nobody answers", fault=ObjectFault.DOWN)
         here.objects.get, _ = failing(here.objects.get, down, 2)  # type: ignore[method-assign]
 
         await here.consume(30)
@@ -136,10 +136,10 @@ async def test_while_one_thing_is_away_nothing_more_is_taken_though_all_else_wor
         assert len(inline) > 4
         get, gone, asked = here.objects.get, asyncio.Event(), [0]
 
-        async def down(bucket: str, key: str, most: int) -> Fetched:
+        async def down(bucket: str, key: str, most: int) -> StoredObject:
             asked[0] += 1
             if not gone.is_set():
-                raise ObjectError("nobody answers", fault=Fault.DOWN)
+                raise ObjectError("nobody answers", fault=ObjectFault.DOWN)
             return await get(bucket, key, most)
 
         here.objects.get = down  # type: ignore[method-assign]
@@ -214,7 +214,7 @@ async def test_to_stop_during_an_outage_counts_as_no_try_of_the_message(tmp_path
     async with house(tmp_path, Social(1, demo())) as here:
         await here.publish(0, 1)
 
-        async def down(_batch: Batch) -> Kept:
+        async def down(_batch: AnalyticsBatch) -> BatchResult:
             raise AnalyticsError("the server is gone")
 
         here.store.keep = down  # type: ignore[method-assign, assignment]

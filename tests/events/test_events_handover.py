@@ -20,7 +20,7 @@ from sanderling.events.producer import LARGEST_ITEM, Source
 from sanderling.events.publish import LONGEST_LINE
 from sanderling.formats.instance import Instance, Message
 from sanderling.stores.analytics import AnalyticsError, OutboxMessage
-from sanderling.stores.objects import Fault, Fetched, ObjectError
+from sanderling.stores.objects import ObjectError, ObjectFault, StoredObject
 from sanderling.testing.virtual import LoopClock
 
 T = TypeVar("T")
@@ -31,18 +31,18 @@ JOB = "spring-brand-0"
 class Store:
     """Objects and an outbox in memory, which are away when they are told to be."""
 
-    fault: Fault | None = None
+    fault: ObjectFault | None = None
     database: bool = True
     objects: dict[str, bytes] = field(default_factory=dict)
     sent: list[dict[str, Any]] = field(default_factory=list)
 
-    async def get(self, bucket: str, key: str, most: int) -> Fetched:
+    async def get(self, bucket: str, key: str, most: int) -> StoredObject:
         self._fail()
         if key not in self.objects:
-            raise ObjectError(f"{bucket}/{key} is not there", fault=Fault.MISSING)
+            raise ObjectError(f"{bucket}/{key} is not there", fault=ObjectFault.MISSING)
         if len(self.objects[key]) > most:
-            raise ObjectError(f"{key} is large", fault=Fault.TOO_LARGE)
-        return Fetched(self.objects[key], {}, "1")
+            raise ObjectError(f"{key} is large", fault=ObjectFault.TOO_LARGE)
+        return StoredObject(self.objects[key], {}, "1")
 
     async def put(self, bucket: str, key: str, body: bytes, metadata: Mapping[str, str]) -> None:
         assert bucket
@@ -153,7 +153,7 @@ async def test_there_are_never_more_than_some_sinks() -> None:
 
 @pytest.mark.parametrize("what", ["objects", "database"])
 def test_while_something_is_away_it_waits_and_says_so_ever_more_rarely(what: str) -> None:
-    store = Store(database=False) if what == "database" else Store(fault=Fault.DOWN)
+    store = Store(database=False) if what == "database" else Store(fault=ObjectFault.DOWN)
 
     @virtual
     async def act() -> None:
@@ -176,7 +176,7 @@ def test_while_something_is_away_it_waits_and_says_so_ever_more_rarely(what: str
 
 @virtual
 async def test_who_is_to_stop_waits_a_little_and_is_told() -> None:
-    store, loop = Store(fault=Fault.DOWN), asyncio.get_running_loop()
+    store, loop = Store(fault=ObjectFault.DOWN), asyncio.get_running_loop()
     feed = fed(store)
 
     async with asyncio.TaskGroup() as group:
@@ -199,7 +199,7 @@ async def test_who_is_to_stop_still_hands_on_what_can_be() -> None:
     feed.stop()
 
     assert await feed.hand(rows(3))
-    store.fault = Fault.DOWN
+    store.fault = ObjectFault.DOWN
     before = asyncio.get_running_loop().time()
     assert not await feed.hand(rows(3))
 
@@ -209,7 +209,7 @@ async def test_who_is_to_stop_still_hands_on_what_can_be() -> None:
 
 @virtual
 async def test_what_will_never_go_well_is_an_error() -> None:
-    feed = fed(Store(fault=Fault.REFUSED))
+    feed = fed(Store(fault=ObjectFault.REFUSED))
 
     with pytest.raises(HandOverError, match="what was found does not go on to events: the objects are refused"):
         await feed.hand(rows(3))

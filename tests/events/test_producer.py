@@ -20,10 +20,10 @@ from producer_play import JSON, Play, read_batch
 from sanderling.events.batches import decode, size_notes
 from sanderling.events.posts import Post
 from sanderling.events.producer import LARGEST_ITEM, ItemError, SinkRules, Source
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.analytics_open import open_analytics
-from sanderling.stores.objects import Fault, ObjectError, open_objects
+from sanderling.stores.objects import ObjectError, ObjectFault, open_objects
 
 if sys.version_info >= (3, 14):
     from compression.zstd import get_frame_info
@@ -158,7 +158,7 @@ def test_those_who_add_at_once_make_whole_batches() -> None:
 def test_an_outage_is_waited_out(away: str) -> None:
     play = Play(rules=SinkRules(items=2))
     if away == "objects":
-        play.objects.fails = lambda _: Fault.DOWN if play.clock.now() < 1000 else None
+        play.objects.fails = lambda _: ObjectFault.DOWN if play.clock.now() < 1000 else None
     else:
         play.outbox.fails = lambda: play.clock.now() < 1000
 
@@ -181,8 +181,8 @@ def test_an_outage_is_waited_out(away: str) -> None:
     assert play.paths() == [f"{FOLDER}/batch_000.json"]
 
 
-@pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.UNUSABLE])
-def test_what_will_never_be_taken_is_raised_and_the_items_stay(fault: Fault) -> None:
+@pytest.mark.parametrize("fault", [ObjectFault.REFUSED, ObjectFault.UNUSABLE])
+def test_what_will_never_be_taken_is_raised_and_the_items_stay(fault: ObjectFault) -> None:
     play = Play(rules=SinkRules(items=1))
     play.objects.fails = lambda what: fault if what == "put" else None
 
@@ -280,7 +280,7 @@ def test_other_batches_have_other_ids() -> None:
 
 def test_who_may_write_and_not_read_overwrites_nothing() -> None:
     play = Play(rules=SinkRules(items=1))
-    play.objects.fails = lambda what: Fault.REFUSED if what == "get" else None
+    play.objects.fails = lambda what: ObjectFault.REFUSED if what == "get" else None
 
     play.add(1)
 
@@ -293,7 +293,7 @@ def test_whatever_fails_and_whoever_dies_every_item_arrives(seed: int, loss: flo
     """A crawler that goes on from its last flush, with a sink that is killed now and then."""
     chance = random.Random(seed)
     play = Play(rules=SinkRules(items=size, wait=5))
-    play.objects.fails = lambda _: Fault.DOWN if chance.random() < loss else None
+    play.objects.fails = lambda _: ObjectFault.DOWN if chance.random() < loss else None
     play.outbox.fails = lambda: chance.random() < loss
 
     async def life(cursor: int) -> int:
@@ -432,7 +432,7 @@ def test_who_is_killed_has_lost_nothing_that_was_safe(tmp_path: Path) -> None:
     async def after() -> set[str]:
         found: set[str] = set()
         with ThreadPoolExecutor(1) as threads:
-            outbox = await open_analytics(f"sqlite:{tmp_path}/events.db", desk_in(threads))
+            outbox = await open_analytics(f"sqlite:{tmp_path}/events.db", in_threads(threads))
             objects = open_objects(f"file:{tmp_path}/objects")
             for message in await outbox.waiting(0, 10_000):
                 found |= {each.id for each in await read_batch(objects, message) if isinstance(each, Post)}
@@ -460,9 +460,9 @@ class Failing(MemoryObjects):
 @pytest.mark.parametrize(
     "error",
     [
-        ObjectError("status 500: out of luck", fault=Fault.FAILED),
-        ObjectError("there is no such bucket", fault=Fault.MISSING),
-        ObjectError("No space left on device", fault=Fault.DOWN, full=True),
+        ObjectError("status 500: out of luck", fault=ObjectFault.FAILED),
+        ObjectError("there is no such bucket", fault=ObjectFault.MISSING),
+        ObjectError("No space left on device", fault=ObjectFault.DOWN, full=True),
     ],
 )
 def test_what_a_store_always_fails_at_is_given_up_with_its_words(error: ObjectError) -> None:
@@ -479,7 +479,7 @@ def test_what_a_store_always_fails_at_is_given_up_with_its_words(error: ObjectEr
 
 def test_a_store_that_cannot_be_reached_is_waited_for() -> None:
     play = Play(rules=SinkRules(tries=8))
-    play.objects = objects = Failing(ObjectError("nobody there", fault=Fault.DOWN))
+    play.objects = objects = Failing(ObjectError("nobody there", fault=ObjectFault.DOWN))
     play.restart()
 
     with pytest.raises(TimeoutError):

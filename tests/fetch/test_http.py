@@ -12,7 +12,7 @@ from sanderling.fetch.attempts import EXPECTED
 from sanderling.fetch.classify import TooLarge, of_error
 from sanderling.fetch.guard import GuardRules, Refused
 from sanderling.fetch.http import Http, HttpRules
-from sanderling.flow.memory import Memory
+from sanderling.limit.memory import Memory
 from sanderling.outcome import Code
 from sanderling.task import Reply, Task
 from sanderling.testing.scripted import ScriptedServer, Step, answer, reset

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 from sanderling import Job
 from sanderling.engine.rules import EngineRules
 from sanderling.fetch.attempts import Sends
-from sanderling.flow.memory import Memory
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.run import JobRun, JobTools, hosts_of
 from sanderling.jobs.status import JobStatus, status
 from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.limit.memory import Memory
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task

@@ -10,23 +10,23 @@ from pathlib import Path
 from frontier_urls import HOSTS, failed, fetched, found, url
 
 from sanderling.pages.folder import CrawlFolder, Plan
-from sanderling.stores.frontier_rows import Body, End, Ended, Queued
+from sanderling.stores.frontier_rows import BodyFile, End, Ended, QueuedUrl
 
 PLAN = Plan(("https://a.example/0",), (), 5)
 MANY = 1500
 
 
-def ended(queued: Queued) -> Ended:
+def ended(queued: QueuedUrl) -> Ended:
     """Each in its own way, by its number: a fifth failed, a seventh moved, an eleventh has a body."""
     number = int(queued.url.rpartition("/")[2])
     if number % 5 == 4:
         return failed(queued)
     if number % 7 == 6:
         return fetched(queued, End.MOVED, moved_to=url(number + 1))
-    return fetched(queued, body=Body.of(b"%d" % (number % 3), ".bin") if number % 11 == 10 else None)
+    return fetched(queued, body=BodyFile.of(b"%d" % (number % 3), ".bin") if number % 11 == 10 else None)
 
 
-def wait(folder: CrawlFolder, most: int = 10) -> list[Queued]:
+def wait(folder: CrawlFolder, most: int = 10) -> list[QueuedUrl]:
     """Some of what waits, of each host."""
     return list(chain.from_iterable(folder.ledger.take([(host, 0, most) for host in HOSTS])))
 

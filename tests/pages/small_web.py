@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from sanderling.engine.handover import HandOver
 from sanderling.fetch.transport import Transport
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules, PaceRules
+from sanderling.limit.memory import Memory
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.rules import CrawlRules

@@ -11,7 +11,7 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages.folder import CrawlFolder, Plan
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.verify import verify
-from sanderling.stores.frontier_rows import End, Ended, Found
+from sanderling.stores.frontier_rows import End, Ended, FoundUrl
 from sanderling.task import Reply, Task
 
 A = "http://a.example"
@@ -291,7 +291,7 @@ def test_a_crawl_in_which_nothing_waits_any_more_ends_at_once(tmp_path: Path) ->
     """Killed after its last commit, it knows that all is decided, and has not said so yet."""
     site = web(**{f"{A}/": page()})
     with CrawlFolder.open(tmp_path / "out", Plan((f"{A}/",), (), 16), resume=False, wall=0) as folder:
-        folder.commit([], [Found(f"{A}/", "a.example", 0)])
+        folder.commit([], [FoundUrl(f"{A}/", "a.example", 0)])
         gone = Ended(id=1, url=f"{A}/", end=End.FAILED, outcome=Outcome(Code.CONTENT_NOT_FOUND, 404), depth=0)
         folder.commit([gone], [])
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from small_web import Web, crawl, page, reply, web
 
-from sanderling.flow.memory import Memory
+from sanderling.limit.memory import Memory
 from sanderling.pages.folder import FolderError
 from sanderling.pages.robots import read
 from sanderling.pages.rules import CrawlRules

@@ -7,14 +7,14 @@ from small_web import inline, reply
 from sanderling.outcome import Outcome
 from sanderling.pages.discovery import MOST_COUNTED, Discovery, Moved
 from sanderling.pages.folder import CrawlFolder, Plan
-from sanderling.stores.frontier_rows import Queued
+from sanderling.stores.frontier_rows import QueuedUrl
 from sanderling.testing import run_virtual
 
 A = "http://a.example"
 
 
-def queued(number: int, depth: int = 1) -> Queued:
-    return Queued(number, f"{A}/{number}", "a.example", depth)
+def queued(number: int, depth: int = 1) -> QueuedUrl:
+    return QueuedUrl(number, f"{A}/{number}", "a.example", depth)
 
 
 def test_redirects_to_what_is_known_are_counted_only_so_far(tmp_path: Path) -> None:

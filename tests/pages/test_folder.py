@@ -20,8 +20,8 @@ from sanderling.outcome import Code, Outcome
 from sanderling.pages import earlier, parquet, record
 from sanderling.pages.folder import CrawlFolder, FolderError, Plan, State
 from sanderling.pages.verify import verify
-from sanderling.stores.frontier import End, Ended
-from sanderling.stores.frontier_file import Meta
+from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_rows import End, Ended
 
 ABOVE = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}  # where a script finds what tests share
 
@@ -203,7 +203,7 @@ def test_a_move_that_was_cut_short_is_ended_by_the_next_run(path: Path, taken: i
     crawl(path, many=30)
     parquet.write_parquet(path)
     before = verify(path)
-    meta = Meta(plan='{"seeds":["https://a.example/0"],"allow":[],"depth":5}', crawl=2)
+    meta = FrontierMeta(plan='{"seeds":["https://a.example/0"],"allow":[],"depth":5}', crawl=2)
     steps = earlier.begin(path, meta)
     for _ in range(taken):
         next(steps)
@@ -223,7 +223,7 @@ def test_all_steps_of_a_move_are_cut_short_above(path: Path) -> None:
     crawl(path, many=30)
     parquet.write_parquet(path)
 
-    steps = list(earlier.begin(path, Meta(plan="{}", crawl=2)))
+    steps = list(earlier.begin(path, FrontierMeta(plan="{}", crawl=2)))
 
     assert len(steps) == 9
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.pages.output import PAGES, SEEN, Output, whole_rows
-from sanderling.stores.frontier_rows import Body, End, Ended, Queued
+from sanderling.stores.frontier_rows import BodyFile, End, Ended, QueuedUrl
 
 
 @pytest.fixture
@@ -17,8 +17,8 @@ def folder() -> Iterator[Path]:
         yield path
 
 
-def queued(number: int) -> Queued:
-    return Queued(number, url(number), "a.example", 0)
+def queued(number: int) -> QueuedUrl:
+    return QueuedUrl(number, url(number), "a.example", 0)
 
 
 def row(number: int) -> bytes:
@@ -69,7 +69,7 @@ def test_half_a_row_does_not_stand_before_the_next(folder: Path) -> None:
 
 
 def test_bodies_are_files_named_by_their_content(folder: Path) -> None:
-    body = Body.of(b"content", ".pdf")
+    body = BodyFile.of(b"content", ".pdf")
 
     Output(folder, 0).write([fetched(queued(1), body=body), fetched(queued(2), body=body)])
 
@@ -78,7 +78,7 @@ def test_bodies_are_files_named_by_their_content(folder: Path) -> None:
 
 
 def test_a_body_that_is_there_is_left_alone_and_half_of_one_is_not(folder: Path) -> None:
-    body, other = Body.of(b"content", ""), Body.of(b"another", "")
+    body, other = BodyFile.of(b"content", ""), BodyFile.of(b"another", "")
     output = Output(folder, 0)
     output.write([fetched(queued(1), body=body), fetched(queued(2), body=other)])
     (folder / body.path).write_bytes(b"CONTENT")  # the same size: nobody looks into it
@@ -95,7 +95,7 @@ def test_a_body_that_cannot_be_kept_keeps_its_row_out(folder: Path) -> None:
     output = Output(folder, 0)
 
     with pytest.raises(OSError, match="bodies"):
-        output.write([fetched(queued(1), body=Body.of(b"content", ".pdf"))])
+        output.write([fetched(queued(1), body=BodyFile.of(b"content", ".pdf"))])
 
     assert (folder / PAGES).read_bytes() == b""
 

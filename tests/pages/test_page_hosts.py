@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from sanderling.pages.hosts import PageHost
 from sanderling.pages.rules import CrawlRules
-from sanderling.stores.frontier_rows import Queued
+from sanderling.stores.frontier_rows import QueuedUrl
 
 LONGEST = 60.0
 
 
-def queued(number: int, failures: int = 0, due: float = 0.0) -> Queued:
-    return Queued(number, f"http://a.example/{number}", "a.example", 0, failures=failures, due=due)
+def queued(number: int, failures: int = 0, due: float = 0.0) -> QueuedUrl:
+    return QueuedUrl(number, f"http://a.example/{number}", "a.example", 0, failures=failures, due=due)
 
 
-def filled(urls: Sequence[Queued], *, on_disk: int = 0) -> PageHost:
+def filled(urls: Sequence[QueuedUrl], *, on_disk: int = 0) -> PageHost:
     host = PageHost("a.example", on_disk=on_disk)
     host.put(list(urls), now=0.0, wall=1000.0, longest=LONGEST)
     return host

@@ -10,12 +10,12 @@ from small_web import page, reply
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.output import RowId
-from sanderling.stores.frontier_rows import End, Queued
+from sanderling.stores.frontier_rows import End, QueuedUrl
 from sanderling.task import Reply
 
 OK = Outcome(Code.OK, 200)
 URL = "http://a.example/dir/page"
-QUEUED = Queued(7, URL, "a.example", 3)
+QUEUED = QueuedUrl(7, URL, "a.example", 3)
 WALL = 1_800_000_000.0
 
 
@@ -126,7 +126,7 @@ def test_validators_are_remembered_for_the_next_crawl() -> None:
 
 
 def test_an_unchanged_page_keeps_what_was_known_of_it() -> None:
-    queued = Queued(7, URL, "a.example", 3, '"1"', "yesterday")
+    queued = QueuedUrl(7, URL, "a.example", 3, '"1"', "yesterday")
 
     ended = record.unchanged(queued, Outcome(Code.NOT_MODIFIED, 304), at(reply(304)), WALL)
 

@@ -10,12 +10,12 @@ import pytest
 from small_web import lines
 
 from sanderling.clock import SystemClock
+from sanderling.executor import in_threads
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.transport import Transport
-from sanderling.flow.desk import desk_in
-from sanderling.flow.memory import Memory
 from sanderling.limit import BackoffRules, BreakerRules, Limiter, LimiterRules, PaceRules, Snapshot
+from sanderling.limit.memory import Memory
 from sanderling.outcome import Code
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.folder import CrawlFolder, Plan
@@ -61,7 +61,7 @@ def crawl(folder: Path, script: Script, limits: LimiterRules = FAST, http_rules:
             async with asyncio.timeout(300), ScriptedServer(script) as server, whole as http:
                 plan = Plan((server.url("/"),), (), 16)
                 with CrawlFolder.open(folder, plan, resume=False, wall=clock.wall()) as opened:
-                    one = Crawl(opened, Transport(http, limiter, memory), desk_in(thread), rules=SOON, clock=clock)
+                    one = Crawl(opened, Transport(http, limiter, memory), in_threads(thread), rules=SOON, clock=clock)
                     assert await one.run()
                     assert memory.total == 0
                     opened.finish(clock.wall(), complete=True)

@@ -12,7 +12,7 @@ from kept import PLAN, crawl, wait
 from sanderling.pages import parquet
 from sanderling.pages.folder import CrawlFolder, FolderError
 from sanderling.pages.verify import MOST_PROBLEMS, verify
-from sanderling.stores.frontier import End
+from sanderling.stores.frontier_rows import End
 
 
 @pytest.fixture(scope="module")

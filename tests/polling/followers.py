@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from memory_changes import MemoryChanges
 
 from sanderling.polling.feed import Feed, Trimmed
-from sanderling.stores.polling import Change
+from sanderling.stores.polling import RowChange
 from sanderling.testing import LoopClock
 
 
@@ -18,7 +18,7 @@ async def opened(store: MemoryChanges, keep: int = 100_000) -> Feed:
     return feed
 
 
-def numbers(changes: Sequence[Change]) -> list[int]:
+def numbers(changes: Sequence[RowChange]) -> list[int]:
     return [change.seq for change in changes]
 
 

@@ -16,10 +16,10 @@ from typing import Any
 from race_polling import at_once, play
 
 from sanderling.apis.json_source import JsonSource
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
-from sanderling.flow.desk import Desk
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, LimiterRules
+from sanderling.limit.memory import Memory
 from sanderling.polling.status import PollingStatus
 from sanderling.polling.system import PollingSystem, Tools
 from sanderling.polling.watch import PollingWatch
@@ -178,7 +178,7 @@ class Live:
         self.source = JsonSource.from_settings({"name": "scores", "kinds": {"match": match | listing}})
         self.settings: dict[str, str] = {}
         self.max_rps = 100.0
-        self.desk: Desk = at_once
+        self.desk: Executor = at_once
         self.wrapped: Callable[[PollingStore], PollingStore] = lambda store: store
         self.saved: bytes | None = None  # what a limiter has kept of an earlier process
         self.limiter: Limiter

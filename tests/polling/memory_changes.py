@@ -3,7 +3,7 @@
 from bisect import bisect
 from collections.abc import Awaitable, Callable
 
-from sanderling.stores.polling import Change, Op, PollingStoreError, Span
+from sanderling.stores.polling import ChangeSpan, Op, PollingStoreError, RowChange
 
 Mood = Callable[[], Awaitable[None]]
 
@@ -16,8 +16,8 @@ async def broken() -> None:
     raise PollingStoreError("sqlite:race.db cannot be read: disk I/O error")
 
 
-def change(seq: int, text: str = "") -> Change:
-    return Change(
+def change(seq: int, text: str = "") -> RowChange:
+    return RowChange(
         seq=seq,
         at=1_800_000_000.0 + seq,
         op=Op.INSERT,
@@ -39,7 +39,7 @@ class MemoryChanges:
         self.reads: list[tuple[int, int]] = []
         self.trims: list[int] = []
 
-    def commit(self, count: int = 1, *, holes: int = 0) -> list[Change]:
+    def commit(self, count: int = 1, *, holes: int = 0) -> list[RowChange]:
         """The next changes; before them so many numbers that belong to nothing."""
         first = self.newest + 1 + holes
         made = [change(seq) for seq in range(first, first + count)]
@@ -52,7 +52,7 @@ class MemoryChanges:
         del self.kept[:gone]
         return gone
 
-    async def changes(self, after: int, most: int) -> list[Change]:
+    async def changes(self, after: int, most: int) -> list[RowChange]:
         self.reads.append((after, most))
         await self.mood()
         start = bisect(self.kept, after, key=lambda each: each.seq)
@@ -60,9 +60,9 @@ class MemoryChanges:
         await self.mood()
         return found
 
-    async def span(self) -> Span:
+    async def span(self) -> ChangeSpan:
         await self.mood()
-        span = Span(self.kept[0].seq if self.kept else 0, self.newest)
+        span = ChangeSpan(self.kept[0].seq if self.kept else 0, self.newest)
         await self.mood()
         return span
 

@@ -14,13 +14,13 @@ from sanderling.apis.trackside import Trackside
 from sanderling.cli.polling.flags import Upstream
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter
+from sanderling.limit.memory import Memory
 from sanderling.polling.control import PollingControl
 from sanderling.polling.source import ENGINE
 from sanderling.polling.system import PollingSystem, Tools
 from sanderling.polling.watch import PollingWatch
-from sanderling.stores.polling import Change, Op, PollingStore
+from sanderling.stores.polling import Op, PollingStore, RowChange
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
@@ -154,15 +154,15 @@ class Polling:
         return self.network.times.get(path, [])
 
 
-async def everything(store: PollingStore) -> list[Change]:
+async def everything(store: PollingStore) -> list[RowChange]:
     """All changes there are."""
-    found: list[Change] = []
+    found: list[RowChange] = []
     while page := await store.changes(found[-1].seq if found else 0, 1000):
         found += page
     return found
 
 
-def replayed(changes: list[Change]) -> dict[str, dict[str, dict[str, object]]]:
+def replayed(changes: list[RowChange]) -> dict[str, dict[str, dict[str, object]]]:
     """The rows that the changes add up to, by table and key."""
     tables: dict[str, dict[str, dict[str, object]]] = {}
     for change in changes:

@@ -6,10 +6,10 @@ from sanderling.engine.classes import Class, Shares
 from sanderling.polling.entries import Entry
 from sanderling.polling.schedule import Schedule
 from sanderling.polling.source import ENGINE
-from sanderling.stores.polling import Target
+from sanderling.stores.polling import PollingTarget
 
 
-def target(number: int = 1, **given: object) -> Target:
+def target(number: int = 1, **given: object) -> PollingTarget:
     """A race that is polled every ten seconds."""
     usual: dict[str, object] = {
         "id": number,
@@ -20,7 +20,7 @@ def target(number: int = 1, **given: object) -> Target:
         "next_due": 0.0,
         "runs": 1,
     }
-    return Target(**{**usual, **given})  # type: ignore[arg-type]  # of a Target
+    return PollingTarget(**{**usual, **given})  # type: ignore[arg-type]  # of a Target
 
 
 def entry(number: int = 1, at: float = 0.0, **given: object) -> Entry:

@@ -6,22 +6,22 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from sanderling.clock import SystemClock
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.polling.feed import Feed
 from sanderling.polling.sinks import WebhookSink
 from sanderling.polling.subscribers import Subscriber
-from sanderling.stores.documents import Column, ColumnKind, Row, Schema, Table
-from sanderling.stores.polling import Documents, Told
+from sanderling.stores.documents import Column, ColumnKind, Schema, SourceRow, SourceTable
+from sanderling.stores.polling import Documents, PolledDocument
 from sanderling.stores.polling_open import open_polling
 
-SCHEMA = Schema((Table("laps", (Column("seconds", ColumnKind.REAL),)),))
+SCHEMA = Schema((SourceTable("laps", (Column("seconds", ColumnKind.REAL),)),))
 ROWS = 200  # that change with each document
 
 
-def told(number: int) -> Told:
+def told(number: int) -> PolledDocument:
     """A document in which all is different from any other."""
-    rows = [Row("laps", f"lap-{place}", {"seconds": number + place / ROWS}) for place in range(ROWS)]
-    return Told("race", "heat-1", "cup", SCHEMA.document(rows), at=float(number))
+    rows = [SourceRow("laps", f"lap-{place}", {"seconds": number + place / ROWS}) for place in range(ROWS)]
+    return PolledDocument("race", "heat-1", "cup", SCHEMA.document(rows), at=float(number))
 
 
 async def make_changes(store: Documents, feed: Feed, newest: int) -> None:
@@ -32,7 +32,7 @@ async def make_changes(store: Documents, feed: Feed, newest: int) -> None:
 async def subscribe(url: str, database: str, newest: int) -> None:
     clock = SystemClock()
     with ThreadPoolExecutor(2) as threads:
-        store = await open_polling(database, SCHEMA, "race", desk_in(threads))
+        store = await open_polling(database, SCHEMA, "race", in_threads(threads))
         if await store.position("board") is None:
             await store.advance("board", 0)
         feed = Feed(store, clock)

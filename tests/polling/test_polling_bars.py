@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from live_polling import LIVE_FROM, Absent, Live, Outage, during, refused_connection, reset, saying, silence
 
-from sanderling.stores.polling import PollingStore, PollingStoreError, Told
+from sanderling.stores.polling import PolledDocument, PollingStore, PollingStoreError
 
 LIVE = 100
 
@@ -113,7 +113,7 @@ class Refusing:
         method: Callable[..., Coroutine[Any, Any, object]] = getattr(self._store, name)
         return method
 
-    async def keep(self, told: Told) -> object:
+    async def keep(self, told: PolledDocument) -> object:
         """All but those."""
         await asyncio.sleep(0.001)
         if told.source_id == self._name and asyncio.get_running_loop().time() > LIVE_FROM:

@@ -11,12 +11,12 @@ from scheduled import take
 
 from sanderling.polling.books import HORIZON, REFILL, Books, Heard
 from sanderling.polling.schedule import GRACE, Schedule
-from sanderling.stores.documents import Column, Schema, Table
-from sanderling.stores.polling import Found, PollingStore, PollingStoreError, Query, Ran, Reconciliation
+from sanderling.stores.documents import Column, Schema, SourceTable
+from sanderling.stores.polling import PollingStore, PollingStoreError, Query, Reconciliation, TargetRun, WantedTarget
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.testing import FakeClock, run_virtual
 
-SCHEMA = Schema((Table("things", (Column("event"),)),))
+SCHEMA = Schema((SourceTable("things", (Column("event"),)),))
 
 
 class Shop:
@@ -34,7 +34,9 @@ class Shop:
 
     async def add(self, *seconds: float) -> None:
         first = len(await self.store.known())
-        found = tuple(Found("race", f"{first + each}", "e", None, every, 0) for each, every in enumerate(seconds))
+        found = tuple(
+            WantedTarget("race", f"{first + each}", "e", None, every, 0) for each, every in enumerate(seconds)
+        )
         await self.store.apply(Reconciliation(insert=found), self.clock.wall())
 
     def run_due(self) -> int:
@@ -135,7 +137,7 @@ def test_what_could_not_be_written_is_written_later(tmp_path: Path) -> None:
         here.run_due()
         write = here.store.write
 
-        async def fails(_: list[Ran]) -> None:
+        async def fails(_: list[TargetRun]) -> None:
             raise PollingStoreError("the disk is full")
 
         here.store.write = fails  # type: ignore[method-assign, assignment]

@@ -11,8 +11,8 @@ import pytest
 from race_polling import Polling, play, stored
 
 from sanderling.polling.settings import SettingError
-from sanderling.stores.documents import Row
-from sanderling.stores.polling import Query, Target
+from sanderling.stores.documents import SourceRow
+from sanderling.stores.polling import PollingTarget, Query
 from sanderling.worlds.race import Kind as Weather
 from sanderling.worlds.race import RaceRules, RaceWeather, demo
 from sanderling.worlds.race_day import DayRules
@@ -33,7 +33,7 @@ def polled(folder: Path, script: Script, rules: RaceRules | None = None) -> Poll
     return polling
 
 
-async def the(polling: Polling, kind: str, number: int = 0) -> Target:
+async def the(polling: Polling, kind: str, number: int = 0) -> PollingTarget:
     found = await polling.store.list(Query(kind=kind, most=100))
     return sorted(found, key=lambda target: target.id)[number]
 
@@ -442,7 +442,7 @@ def test_rows_of_an_unknown_table_are_an_error_of_their_own(tmp_path: Path) -> N
         await polling.clock.sleep(12.0)
         rows = await polling.control.rows("pilots", event=None, after="", most=3)
         assert len(rows) == 3
-        assert isinstance(rows[0], Row)
+        assert isinstance(rows[0], SourceRow)
         with pytest.raises(KeyError):
             await polling.control.rows("polling_targets", event=None, after="", most=3)
 

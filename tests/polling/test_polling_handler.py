@@ -13,8 +13,8 @@ from scheduled import entry
 
 from sanderling.apis.json_source import JsonSource
 from sanderling.fetch.attempts import Fetcher
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter
+from sanderling.limit.memory import Memory
 from sanderling.outcome import Code
 from sanderling.polling.entries import Entry
 from sanderling.polling.handler import NOWHERE, Answer, PollingHandler, canonical

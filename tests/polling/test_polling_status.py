@@ -25,13 +25,13 @@ from sanderling.polling.status import (
     recently,
 )
 from sanderling.polling.watch import PollingWatch
-from sanderling.stores.polling import Change, Counts, Op
+from sanderling.stores.polling import Op, RowChange, StoredTargetCounts
 from sanderling.stores.status_file import write_status
 from sanderling.testing import FakeClock, LoopClock, run_virtual
 
 
-def change(seq: int = 1, **others: Any) -> Change:  # noqa: ANN401 - fields of a change
-    return Change(**{"seq": seq, "at": 5.0, "op": Op.INSERT, "table": "laps", "key": "lap-1", **others})
+def change(seq: int = 1, **others: Any) -> RowChange:  # noqa: ANN401 - fields of a change
+    return RowChange(**{"seq": seq, "at": 5.0, "op": Op.INSERT, "table": "laps", "key": "lap-1", **others})
 
 
 def test_others_read_what_was_published(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_no_count_is_lost_in_a_status(counts: dict[tuple[str, str], int]) -> Non
 
 
 def test_targets_are_counted_as_the_database_and_the_metrics_count_them() -> None:
-    counted = TargetCounts.of(Counts(targets=50, paused=4, due=9, accelerated=1, failing=2, gone=6))
+    counted = TargetCounts.of(StoredTargetCounts(targets=50, paused=4, due=9, accelerated=1, failing=2, gone=6))
 
     assert counted == STATUS.targets
     assert msgspec.structs.asdict(counted) == READINGS.targets
@@ -156,10 +156,10 @@ def test_it_is_at_one_thing(changes: dict[str, Any], doing: str) -> None:
 def test_targets_that_take_long_to_count_are_counted_once_a_minute() -> None:
     clock, seconds, counted = LoopClock(), iter([0.0, 0.0, 0.3, 0.3, 0.0, 0.0]), list[float]()
 
-    async def count(_: float) -> Counts:
+    async def count(_: float) -> StoredTargetCounts:
         counted.append(clock.now())
         await clock.sleep(next(seconds))
-        return Counts(0, 0, 0, 0, 0, 0)
+        return StoredTargetCounts(0, 0, 0, 0, 0, 0)
 
     async def play() -> None:
         system: Any = SimpleNamespace(clock=clock, tools=SimpleNamespace(store=SimpleNamespace(count=count)))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sanderling.apis.polled import Kind, TargetName, Wanted
 from sanderling.polling.reconcile import FORGET, reconcile
 from sanderling.polling.settings import Keys, PollingSettings
-from sanderling.stores.polling import Found, Known, Reconciliation, Target
+from sanderling.stores.polling import KnownTarget, PollingTarget, Reconciliation, WantedTarget
 
 KINDS = (
     Kind("event", 10.0, whole=True),
@@ -25,7 +25,7 @@ NOW = 1_000_000.0
 class Remembered:
     """Does with a dict what a store does with its tables."""
 
-    def __init__(self, *targets: Known) -> None:
+    def __init__(self, *targets: KnownTarget) -> None:
         self.targets = {target.id: target for target in targets}
         self.last = max(self.targets, default=0)
 
@@ -33,14 +33,14 @@ class Remembered:
         plan = reconcile(self.targets.values(), wanted, settings, KINDS, wall)
         for found in plan.insert:
             self.last += 1
-            self.targets[self.last] = Known(self.last, found, None)
-        self.targets |= {number: Known(number, found, None) for number, found in plan.update}
+            self.targets[self.last] = KnownTarget(self.last, found, None)
+        self.targets |= {number: KnownTarget(number, found, None) for number, found in plan.update}
         self.targets |= {number: self.targets[number]._replace(gone=wall) for number in plan.gone}
         for number in plan.delete:
             del self.targets[number]
         return plan
 
-    def polled(self) -> dict[TargetName, Found]:
+    def polled(self) -> dict[TargetName, WantedTarget]:
         return {
             TargetName(target.found.kind, target.found.source_id): target.found
             for target in self.targets.values()
@@ -48,8 +48,8 @@ class Remembered:
         }
 
 
-def found(wanted: Wanted, seconds: float = 10.0, priority: int = 0) -> Found:
-    return Found(wanted.kind, wanted.source_id, wanted.event, wanted.only, seconds, priority)
+def found(wanted: Wanted, seconds: float = 10.0, priority: int = 0) -> WantedTarget:
+    return WantedTarget(wanted.kind, wanted.source_id, wanted.event, wanted.only, seconds, priority)
 
 
 def test_new_targets_get_the_interval_and_the_priority_of_their_kind_in_the_order_they_are_listed() -> None:
@@ -70,23 +70,23 @@ def test_new_targets_get_the_interval_and_the_priority_of_their_kind_in_the_orde
         found(RACE)._replace(only=()),
     ],
 )
-def test_a_target_that_differs_is_updated_and_keeps_its_id(was: Found) -> None:
-    plan = reconcile([Known(7, was, None)], [RACE], SETTINGS, KINDS, NOW)
+def test_a_target_that_differs_is_updated_and_keeps_its_id(was: WantedTarget) -> None:
+    plan = reconcile([KnownTarget(7, was, None)], [RACE], SETTINGS, KINDS, NOW)
 
     assert plan == Reconciliation(update=((7, found(RACE)),))
 
 
 def test_a_target_that_vanished_and_comes_back_keeps_its_id() -> None:
-    targets = Remembered(Known(7, found(RACE), None))
+    targets = Remembered(KnownTarget(7, found(RACE), None))
 
     assert targets.discover([]) == Reconciliation(gone=(7,))
     assert targets.discover([], wall=NOW + FORGET) == EMPTY
     assert targets.discover([RACE], wall=NOW + FORGET) == Reconciliation(update=((7, found(RACE)),))
-    assert targets.targets == {7: Known(7, found(RACE), None)}
+    assert targets.targets == {7: KnownTarget(7, found(RACE), None)}
 
 
 def test_a_target_that_is_gone_for_more_than_a_day_is_forgotten() -> None:
-    targets = Remembered(Known(7, found(RACE), None))
+    targets = Remembered(KnownTarget(7, found(RACE), None))
 
     targets.discover([])
 
@@ -95,7 +95,7 @@ def test_a_target_that_is_gone_for_more_than_a_day_is_forgotten() -> None:
 
 
 def test_a_clock_that_was_set_back_forgets_nothing() -> None:
-    assert reconcile([Known(7, found(RACE), NOW)], [], SETTINGS, KINDS, NOW - 10 * FORGET) == EMPTY
+    assert reconcile([KnownTarget(7, found(RACE), NOW)], [], SETTINGS, KINDS, NOW - 10 * FORGET) == EMPTY
 
 
 def test_the_targets_of_another_event_go() -> None:
@@ -123,13 +123,13 @@ def test_of_two_under_one_name_the_first_counts() -> None:
     twice = [replace(RACE, only=("a",)), replace(RACE, event="e9")]
 
     assert reconcile([], twice, SETTINGS, KINDS, NOW).insert == (found(twice[0]),)
-    assert reconcile([Known(1, found(twice[0]), None)], twice, SETTINGS, KINDS, NOW) == EMPTY
+    assert reconcile([KnownTarget(1, found(twice[0]), None)], twice, SETTINGS, KINDS, NOW) == EMPTY
 
 
 @pytest.mark.parametrize("gone", [None, 0.0])
 def test_targets_of_a_kind_that_the_source_does_not_know_are_left_alone(gone: float | None) -> None:
     by_hand = Wanted("weather", "w1", "e1")
-    known = Known(1, found(by_hand, 5.0), gone)
+    known = KnownTarget(1, found(by_hand, 5.0), gone)
 
     assert reconcile([known], [], SETTINGS, KINDS, NOW) == EMPTY
     assert reconcile([known], [by_hand], SETTINGS, KINDS, NOW) == EMPTY
@@ -139,10 +139,10 @@ def test_targets_of_a_kind_that_the_source_does_not_know_are_left_alone(gone: fl
 def test_a_plan_cannot_name_what_is_not_discoverys_to_write() -> None:
     to_write = {"kind", "source_id", "event", "only", "seconds", "priority"}
 
-    assert set(Found._fields) == to_write < set(Target.__struct_fields__)
+    assert set(WantedTarget._fields) == to_write < set(PollingTarget.__struct_fields__)
     assert get_type_hints(Reconciliation) == {
-        "insert": tuple[Found, ...],
-        "update": tuple[tuple[int, Found], ...],
+        "insert": tuple[WantedTarget, ...],
+        "update": tuple[tuple[int, WantedTarget], ...],
         "gone": tuple[int, ...],
         "delete": tuple[int, ...],
     }
@@ -165,7 +165,7 @@ rounds = st.lists(st.tuples(wants, settings, st.sampled_from([0.0, 10.0, FORGET,
 def test_whatever_was_known_the_plan_leaves_exactly_what_is_wanted(
     rounds: list[tuple[list[Wanted], PollingSettings, float]], by_hand: list[Wanted]
 ) -> None:
-    targets = Remembered(*(Known(number, found(each, 5.0), None) for number, each in enumerate(by_hand, 1)))
+    targets = Remembered(*(KnownTarget(number, found(each, 5.0), None) for number, each in enumerate(by_hand, 1)))
     wall = NOW
     for wanted, settings, later in rounds:
         wall += later

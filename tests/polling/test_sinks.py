@@ -24,7 +24,7 @@ from memory_changes import change
 from sanderling.clock import SystemClock
 from sanderling.polling import sinks
 from sanderling.polling.sinks import LARGEST_BODY, MOST_SAID, QueueSink, SinkError, WebhookSink, posts
-from sanderling.stores.polling import Change, Op
+from sanderling.stores.polling import Op, RowChange
 from sanderling.stores.queue import LARGEST_BODY as LARGEST_LETTER
 from sanderling.stores.queue import Dead, Delivery, Letter, QueueError
 from sanderling.stores.sqlite_queue import SqliteQueue
@@ -39,7 +39,7 @@ T = TypeVar("T")
 class Told(msgspec.Struct):
     first: int
     last: int
-    changes: list[Change]
+    changes: list[RowChange]
 
 
 @dataclass
@@ -83,7 +83,7 @@ def run(main: Callable[[], Awaitable[T]]) -> T:
     return asyncio.run(bounded())
 
 
-async def send(url: str, changes: Sequence[Change], secret: bytes = b"") -> None:
+async def send(url: str, changes: Sequence[RowChange], secret: bytes = b"") -> None:
     sink = WebhookSink(url, FakeClock(wall=WALL), secret)
     try:
         await sink.send(changes)
@@ -91,7 +91,7 @@ async def send(url: str, changes: Sequence[Change], secret: bytes = b"") -> None
         await sink.close()
 
 
-def received(changes: Sequence[Change], *, secret: bytes = b"", login: str = "") -> Receiver:
+def received(changes: Sequence[RowChange], *, secret: bytes = b"", login: str = "") -> Receiver:
     async def main() -> Receiver:
         async with receiving() as receiver:
             await send(receiver.url.replace("://", f"://{login}"), changes, secret)
@@ -116,7 +116,7 @@ def refusal(*steps: Step, changes: int = 1) -> SinkError:
 
 
 def test_changes_are_posted_as_json_under_their_numbers() -> None:
-    purge = Change(seq=9, at=3.5, op=Op.PURGE, table="", key="")
+    purge = RowChange(seq=9, at=3.5, op=Op.PURGE, table="", key="")
     changes = [change(7, "Zoë"), change(8), purge]
 
     receiver = received(changes)
@@ -350,9 +350,9 @@ def test_each_change_is_a_letter_under_its_number(tmp_path: Path) -> None:
     found = run(main)
 
     assert sorted(letter.key for letter in found) == [f"{seq:020d}" for seq in range(8, 13)]
-    assert sorted((msgspec.json.decode(letter.body, type=Change) for letter in found), key=lambda each: each.seq) == (
-        changes
-    )
+    assert sorted(
+        (msgspec.json.decode(letter.body, type=RowChange) for letter in found), key=lambda each: each.seq
+    ) == (changes)
 
 
 class AwayQueue(SqliteQueue):

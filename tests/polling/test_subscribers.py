@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from sanderling.polling.feed import Feed
 from sanderling.polling.sinks import SinkError
 from sanderling.polling.subscribers import SEND_SECONDS, Subscriber
-from sanderling.stores.polling import Change
+from sanderling.stores.polling import RowChange
 from sanderling.testing import LoopClock, run_virtual
 
 
@@ -36,7 +36,7 @@ class Shelf:
     batches: list[list[int]] = field(default_factory=list)
     tries: list[tuple[float, int, int]] = field(default_factory=list)
 
-    async def send(self, changes: Sequence[Change]) -> None:
+    async def send(self, changes: Sequence[RowChange]) -> None:
         numbers = [change.seq for change in changes]
         self.tries.append((asyncio.get_running_loop().time(), numbers[0], numbers[-1]))
         await self.before()

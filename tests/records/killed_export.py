@@ -15,7 +15,7 @@ from sanderling.records import export as export_module
 from sanderling.records import parts
 from sanderling.records.export import export
 from sanderling.records.folders import open_records
-from sanderling.records.open_target import Wanted, open_target
+from sanderling.records.open_target import TargetOptions, open_target
 from sanderling.records.selection import Selection
 
 # What writes; not what only makes rows, of which there are many more calls.
@@ -41,7 +41,7 @@ class Points:
 def run(folder: str, to: str, out: str | None, point: int) -> None:
     export_module.BATCH, parts.ROWS = 40, 100
     points = Points(point)
-    with closing(open_records(Path(folder))) as source, closing(open_target(Wanted(to, out), "x")) as target:
+    with closing(open_records(Path(folder))) as source, closing(open_target(TargetOptions(to, out), "x")) as target:
         sys.setprofile(points)
         export(source, target, Selection(), new=True, watch=lambda *_: None)
         sys.setprofile(None)

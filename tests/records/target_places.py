@@ -18,9 +18,9 @@ import pytest
 from kept_records import from_cells, from_jsonl, read_csv
 from services.s3 import S3
 
-from sanderling.records.columns import Kind, StoredColumn
-from sanderling.records.open_target import Wanted, open_target
-from sanderling.records.target import Target
+from sanderling.records.columns import StoredColumn, ValueKind
+from sanderling.records.open_target import TargetOptions, open_target
+from sanderling.records.target import ExportTarget
 
 
 @dataclass
@@ -32,8 +32,8 @@ class Place:
     out: str | None
     read: Callable[[], list[Any]]
 
-    def target(self) -> Target:
-        return open_target(Wanted(self.to, self.out), "x")
+    def target(self) -> ExportTarget:
+        return open_target(TargetOptions(self.to, self.out), "x")
 
     def columns(self) -> tuple[StoredColumn, ...]:
         with closing(self.target()) as target:
@@ -72,7 +72,7 @@ def _rows_of_parquet(parts: list[bytes]) -> list[Any]:
 
 
 def _column(field: Any) -> StoredColumn:  # noqa: ANN401 - of pyarrow
-    return StoredColumn(field.metadata[b"field"].decode(), field.name, Kind(field.metadata[b"kind"].decode()))
+    return StoredColumn(field.metadata[b"field"].decode(), field.name, ValueKind(field.metadata[b"kind"].decode()))
 
 
 def in_schema(url: str, schema: str) -> Place:

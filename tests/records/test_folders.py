@@ -15,7 +15,7 @@ import sanderling
 from sanderling.pages import earlier
 from sanderling.records.folders import open_records
 from sanderling.stores import frontier_file
-from sanderling.stores.frontier_file import Meta
+from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.instances import open_instances
 from sanderling.stores.record_source import RecordsError, RecordSource
 
@@ -130,7 +130,7 @@ def test_pages_of_all_crawls_come_in_their_order(tmp_path: Path) -> None:
     first = list(source.read())
     middle = first[3].position
 
-    for _ in earlier.begin(folder, Meta(plan=meta.plan, crawl=2)):
+    for _ in earlier.begin(folder, FrontierMeta(plan=meta.plan, crawl=2)):
         pass
     row = b'{"id":1,"url":"http://127.0.0.1:28460/","outcome":"OK","status":200,"depth":0,"fetched_at":""}\n'
     (folder / "pages.jsonl").write_bytes(row)

@@ -16,7 +16,7 @@ from sanderling.records import export as export_module
 from sanderling.records import parts
 from sanderling.records.export import Exported, export
 from sanderling.records.selection import Selection
-from sanderling.records.target import Mark, Target, TargetError
+from sanderling.records.target import ExportTarget, Mark, TargetError
 
 SOME: list[dict[str, Any]] = [
     {"id": 1, "name": "Ann"},
@@ -58,7 +58,7 @@ class Killed(BaseException):
 class KilledAt:
     """A target that dies at a call, before or after it."""
 
-    def __init__(self, inner: Target, call: int, *, after: bool) -> None:
+    def __init__(self, inner: ExportTarget, call: int, *, after: bool) -> None:
         self._inner = inner
         self._left = call
         self._after = after

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from sanderling.fetch.attempts import Sends
 from sanderling.fetch.transport import Transport
-from sanderling.flow.memory import Memory
 from sanderling.formats.rca_reader import RcaReader
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
+from sanderling.limit.memory import Memory
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Entry
 from sanderling.repos.rules import RepoRules

@@ -11,11 +11,11 @@ from fleet_crawl import Crawled, Listed, crawl_fleet, inline
 from sanderling.apis.atproto import Category
 from sanderling.fetch.attempts import Sends
 from sanderling.fetch.transport import Transport
-from sanderling.flow.memory import Memory
 from sanderling.formats.car import read_car, write_car
 from sanderling.formats.cid import Cid
 from sanderling.formats.repo import Limits, RepoError, parse_repo
 from sanderling.limit import Limiter
+from sanderling.limit.memory import Memory
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import DirectoryError, Entry
 from sanderling.repos.rules import RepoRules

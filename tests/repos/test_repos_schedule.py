@@ -12,10 +12,10 @@ from fleet_crawl import Listed, inline
 
 from sanderling.apis.atproto import Category
 from sanderling.fetch.transport import Transport
-from sanderling.flow.memory import Memory
 from sanderling.formats.car import write_car
 from sanderling.formats.cid import Cid
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
+from sanderling.limit.memory import Memory
 from sanderling.repos import feeding
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.rules import RepoRules

@@ -9,9 +9,9 @@ from fleet_crawl import LIMITS, Listed, archived, crawl_fleet, inline
 
 from sanderling.apis.atproto import Category
 from sanderling.fetch.transport import Transport
-from sanderling.flow.memory import Memory
 from sanderling.formats.rca import encode_block
 from sanderling.limit import Limiter
+from sanderling.limit.memory import Memory
 from sanderling.repos.archives import Problem
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.rules import RepoRules

@@ -10,8 +10,8 @@ from sequence_parts import desk
 
 from sanderling.cli.sequence.flags import Pace, Upstream
 from sanderling.fetch.attempts import Fetcher
-from sanderling.flow.memory import Memory
 from sanderling.formats.instance import Message, decode
+from sanderling.limit.memory import Memory
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.state import SequenceState

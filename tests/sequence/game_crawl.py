@@ -18,8 +18,8 @@ from sequence_parts import JumpingClock, MemoryQueue
 from sanderling.apis.bungie import Bungie
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules as Addresses
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter, PaceRules
+from sanderling.limit.memory import Memory
 from sanderling.observe.alerts import Alert
 from sanderling.sequence.asking import limits
 from sanderling.sequence.cursor import Position

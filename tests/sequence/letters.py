@@ -11,7 +11,14 @@ from sanderling.clock import Clock
 from sanderling.engine.handover import HandOver
 from sanderling.formats.instance import Message
 from sanderling.sequence.store import StoreRules, StoreWorkers
-from sanderling.stores.instances import Counts, Fault, InstancesError, Kept, RawRow, Rows
+from sanderling.stores.instances import (
+    InsertResult,
+    InstanceCounts,
+    InstanceRows,
+    InstancesError,
+    InstancesFault,
+    RawRow,
+)
 from sanderling.stores.queue import Letter
 from sanderling.testing.virtual import LoopClock
 
@@ -23,31 +30,31 @@ class MemoryInstances:
     clock: Clock
     seconds: float = 0.0  # that a batch takes
     refused: set[int] = field(default_factory=set)
-    faults: list[Fault | None] = field(default_factory=list)
+    faults: list[InstancesFault | None] = field(default_factory=list)
     down_until: float = 0.0
-    kept: dict[int, Rows] = field(default_factory=dict)
+    kept: dict[int, InstanceRows] = field(default_factory=dict)
     calls: list[tuple[float, int]] = field(default_factory=list)  # when, and how many instances
 
-    async def keep(self, batch: Sequence[Rows]) -> Kept:
+    async def keep(self, batch: Sequence[InstanceRows]) -> InsertResult:
         self.calls.append((self.clock.now(), len(batch)))
         await self.clock.sleep(self.seconds)
         if self.clock.now() < self.down_until:
-            raise InstancesError("nobody answers", Fault.DOWN)
+            raise InstancesError("nobody answers", InstancesFault.DOWN)
         fault = self.faults.pop(0) if self.faults else None
         if fault is not None:
             raise InstancesError(f"for once it is {fault.value}", fault)
         ids = [rows.instance.instance_id for rows in batch]
         if self.refused & set(ids):
-            raise InstancesError(f"refuses one of {len(ids)}", Fault.REFUSED)
+            raise InstancesError(f"refuses one of {len(ids)}", InstancesFault.REFUSED)
         new = {number: rows for number, rows in zip(ids, batch, strict=True) if number not in self.kept}
         self.kept |= new
-        return Kept(len(new), len(batch) - len(new))
+        return InsertResult(len(new), len(batch) - len(new))
 
     async def latest(self) -> int | None:
         return max(self.kept, default=None)
 
-    async def counts(self) -> Counts:
-        return Counts(len(self.kept), 0, 0, 0, 0, 0)
+    async def counts(self) -> InstanceCounts:
+        return InstanceCounts(len(self.kept), 0, 0, 0, 0, 0)
 
     async def raw(self, instance_id: int) -> bytes | None:
         rows = self.kept.get(instance_id)
@@ -67,7 +74,7 @@ class MemoryRaw:
 
     async def keep(self, batch: Sequence[RawRow]) -> None:
         if self.clock.now() < self.down_until:
-            raise InstancesError("nobody answers here either", Fault.DOWN)
+            raise InstancesError("nobody answers here either", InstancesFault.DOWN)
         self.kept |= {row.instance_id: bytes(row.data) for row in batch}
 
     async def raw(self, instance_id: int) -> bytes | None:

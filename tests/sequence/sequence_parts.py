@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from sanderling.apis.numbered import Answer, Status
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Fetcher
-from sanderling.flow.memory import Memory
 from sanderling.limit import CircuitOpen, Limiter, LimiterRules, PaceRules
+from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.sequence.asking import Inquiry
 from sanderling.sequence.handler import SequenceHandler

@@ -28,7 +28,7 @@ from sanderling.formats.instance import decode
 from sanderling.outcome import Code, Outcome
 from sanderling.sequence.rows import rows_of
 from sanderling.sequence.status import SequenceStatus, published
-from sanderling.stores.instances import CharacterRow, InstancePlayerRow, InstanceRow, PlayerRow, Rows, WeaponRow
+from sanderling.stores.instances import CharacterRow, InstancePlayerRow, InstanceRow, InstanceRows, PlayerRow, WeaponRow
 from sanderling.stores.rabbitmq import DELAYS
 from sanderling.task import Reply
 from sanderling.worlds.game import REPORT, Game, GameRules
@@ -187,7 +187,7 @@ def expected(game: Game, numbers: Iterable[int]) -> Tables:
     )
 
 
-def _totals(kept: Iterable[Rows]) -> list[Totals]:
+def _totals(kept: Iterable[InstanceRows]) -> list[Totals]:
     totals: dict[tuple[int, int], Totals] = {}
     for instance, part in ((rows.instance, part) for rows in kept for part in rows.taken_part):
         key = (part.membership_id, instance.activity_hash or 0)
@@ -197,7 +197,7 @@ def _totals(kept: Iterable[Rows]) -> list[Totals]:
     return sorted(totals.values())
 
 
-def _rows(game: Game, number: int) -> Rows:
+def _rows(game: Game, number: int) -> InstanceRows:
     url, wall = f"{REPORT}{number}/", SystemClock.wall()
     reply = Reply(200, (), game.ask(url, wall).body, url, 0.0)
     message = decode(Bungie("http://game.example").read(number, reply, Outcome(Code.OK, 200), wall).message)

@@ -6,7 +6,7 @@ from raids import letter, raid, usual
 
 from sanderling.sequence.depth import DepthRules
 from sanderling.sequence.store import StoreRules
-from sanderling.stores.instances import Fault
+from sanderling.stores.instances import InstancesFault
 from sanderling.stores.queue import Letter
 
 ONE = DepthRules(start=1, most=1)
@@ -117,7 +117,7 @@ async def test_while_its_store_is_not_to_be_had_there_are_no_rows_either() -> No
 @virtual
 async def test_what_the_queue_did_not_hear_is_said_again() -> None:
     bench = Bench(StoreRules(depth=ONE))
-    bench.store.faults = [Fault.REFUSED, None, Fault.BUSY]
+    bench.store.faults = [InstancesFault.REFUSED, None, InstancesFault.BUSY]
     bench.store.seconds = 5.0
     await bench.queue.publish([letter(each) for each in usual(1)] + [Letter("9", b"")])
 

@@ -7,7 +7,7 @@ from raids import letter, raid, usual
 
 from sanderling.sequence.depth import DepthRules
 from sanderling.sequence.store import StoreRules
-from sanderling.stores.instances import Fault
+from sanderling.stores.instances import InstancesFault
 from sanderling.stores.queue import Depth, Letter
 from sanderling.testing.virtual import run_virtual
 
@@ -88,7 +88,7 @@ async def test_of_a_batch_that_is_refused_only_those_are_buried_that_are_to_blam
 @virtual
 async def test_a_batch_that_crossed_another_comes_back_later() -> None:
     bench = Bench(StoreRules(depth=ONE))
-    bench.store.faults = [Fault.BUSY]
+    bench.store.faults = [InstancesFault.BUSY]
 
     await bench.drain([letter(each) for each in usual(3)])
 
@@ -100,7 +100,7 @@ async def test_a_batch_that_crossed_another_comes_back_later() -> None:
 @virtual
 async def test_it_comes_back_ever_later_and_is_buried_after_many_tries() -> None:
     bench = Bench(StoreRules(depth=ONE, most_tries=14))
-    bench.store.faults = [Fault.BUSY] * 15
+    bench.store.faults = [InstancesFault.BUSY] * 15
 
     await bench.drain([letter(raid(1))])
 
@@ -234,11 +234,11 @@ def test_rules_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
 @given(
     st.lists(st.integers(1, 40), max_size=40),
     st.sets(st.integers(1, 40), max_size=5),
-    st.lists(st.sampled_from([None, None, *Fault]), max_size=12),
+    st.lists(st.sampled_from([None, None, *InstancesFault]), max_size=12),
     st.integers(0, 4),
 )
 def test_every_letter_ends_among_the_rows_or_among_the_dead(
-    numbers: list[int], refused: set[int], faults: list[Fault | None], failures: int
+    numbers: list[int], refused: set[int], faults: list[InstancesFault | None], failures: int
 ) -> None:
     async def play() -> None:
         bench = Bench(StoreRules(batch=8, depth=DepthRules(start=3)))

@@ -38,7 +38,7 @@ from looping import in_loop
 from sanderling.clock import SystemClock
 from sanderling.events.outbox import OutboxRules, OutboxSender
 from sanderling.stores import analytics_questions
-from sanderling.stores.analytics import AnalyticsError, Kept, OutboxMessage
+from sanderling.stores.analytics import AnalyticsError, BatchResult, OutboxMessage
 
 
 class BatchesContract:
@@ -62,7 +62,7 @@ class BatchesContract:
             outbox=[message(b"\x00\xff"), message(b"", exchange="", created_at=NOW + 7)],
         )
         async with place.opens() as store:
-            assert await store.keep(kept) == Kept(new=True, posts=2, errors=2)
+            assert await store.keep(kept) == BatchResult(new=True, posts=2, errors=2)
 
         async with place.opens() as store:
             first, second = await all_posts(store)
@@ -87,8 +87,8 @@ class BatchesContract:
             await store.keep(first)
             assert await store.processed("evt_1")
 
-            assert await store.keep(other) == Kept(new=False)
-            assert await store.keep(first) == Kept(new=False)
+            assert await store.keep(other) == BatchResult(new=False)
+            assert await store.keep(first) == BatchResult(new=False)
 
             (only,) = await all_posts(store)
             assert await store.post(only.id) == (only, [])
@@ -109,7 +109,7 @@ class BatchesContract:
     @in_loop
     async def test_an_event_without_anything_is_kept_too(self, place: Place) -> None:
         async with place.opens() as store:
-            assert await store.keep(batch("empty")) == Kept(new=True)
+            assert await store.keep(batch("empty")) == BatchResult(new=True)
             assert await store.processed("empty")
 
     @pytest.mark.parametrize("turned", [False, True])
@@ -132,7 +132,7 @@ class BatchesContract:
         async with place.opens() as store:
             kept = [await store.keep(each) for each in ((after, before) if turned else (before, after))]
 
-            assert kept == [Kept(new=True, posts=1), Kept(new=True, posts=0 if turned else 1)]
+            assert kept == [BatchResult(new=True, posts=1), BatchResult(new=True, posts=0 if turned else 1)]
             (only,) = await all_posts(store)
             assert only.row == after.posts[0]
             found = await store.post(only.id)
@@ -215,7 +215,7 @@ class TogetherContract:
         async with place.opens() as store, place.opens() as other:
             kept = await together(*(lambda by=by: by.keep(one) for by in [store, other] * 5))
 
-            assert sorted(kept) == [Kept(new=False)] * 9 + [Kept(new=True, posts=2, errors=1)]
+            assert sorted(kept) == [BatchResult(new=False)] * 9 + [BatchResult(new=True, posts=2, errors=1)]
             counts = [(await place.sql(f"SELECT count(*) FROM {name}"))[0][0] for name in TABLES]  # noqa: S608 - ours
             assert counts == [1, 2, 1, 1, 1]
 
@@ -252,7 +252,7 @@ class TogetherContract:
                 await asyncio.wait_for(store.keep(one), 0.002)
 
             again = await store.keep(one)
-            assert again in (Kept(new=False), Kept(new=True, posts=50, errors=1))
+            assert again in (BatchResult(new=False), BatchResult(new=True, posts=50, errors=1))
             counts = [(await place.sql(f"SELECT count(*) FROM {name}"))[0][0] for name in TABLES]  # noqa: S608 - ours
             assert counts == [0, 50, 1, 1, 1]
 

@@ -9,10 +9,10 @@ from analytics_contract_replays import ALL, FIRST, bodies, later, replay, shown
 from analytics_play import NOW, Place, all_errors, batch, error, post
 from looping import in_loop
 
-from sanderling.stores.analytics import AnalyticsError, Batch, EventFilter, Kept, Replayable
+from sanderling.stores.analytics import AnalyticsBatch, AnalyticsError, BatchResult, EventFilter, Replayable
 
 
-def processed(number: int, **fields: Any) -> Batch:  # noqa: ANN401 - of any field
+def processed(number: int, **fields: Any) -> AnalyticsBatch:  # noqa: ANN401 - of any field
     """An event that was processed so many seconds after another."""
     usual: dict[str, Any] = {"processed_at": NOW + number, "message": str(number).encode()}
     return batch(f"evt_{9 - number}", **(usual | fields))
@@ -138,7 +138,7 @@ class HistoryContract:
             assert await all_errors(store) == FIRST.errors
 
             second = later(post("a"), post("d"), errors=[error(3), error(5)])
-            assert await store.keep(second) == Kept(new=True, posts=2, errors=2)
+            assert await store.keep(second) == BatchResult(new=True, posts=2, errors=2)
             assert await store.processed("evt_1")
             found = await shown(store)
             assert found.keys() == {"a", "b", "c", "d"}

@@ -26,11 +26,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sanderling.stores.analytics import (
+    AnalyticsBatch,
     AnalyticsStore,
-    Batch,
+    BatchResult,
     CommentRow,
     EventFilter,
-    Kept,
     PostFilter,
     PostRow,
     Replayable,
@@ -59,7 +59,7 @@ MESSAGE = st.builds(message, st.binary(max_size=3))
 
 
 @st.composite
-def batches(draw: st.DrawFn) -> Batch:
+def batches(draw: st.DrawFn) -> AnalyticsBatch:
     posts = draw(st.lists(POST, max_size=4))
     of, names = st.integers(0, max(0, len(posts) - 1)), st.sampled_from("12")
     comments = draw(st.lists(st.builds(comment, of, names, likes=st.integers(0, 3)), max_size=4)) if posts else []
@@ -90,10 +90,10 @@ class Twin:
         self.marked: set[str] = set()
         self.messages: list[bytes] = []
 
-    def keep(self, kept: Batch) -> Kept:
+    def keep(self, kept: AnalyticsBatch) -> BatchResult:
         event = kept.event_id
         if event in self.events and event not in self.marked:
-            return Kept(new=False)
+            return BatchResult(new=False)
         brought = kept.message or (self.events[event][2] if event in self.events else b"")
         self.events[event] = kept.processed_at, kept.project_id or "", brought
         self.marked.discard(event)
@@ -109,7 +109,7 @@ class Twin:
         gone = [key for key, (row, _) in self.posts.items() if row.event_id == event and key not in keys]
         for key in gone:
             del self.posts[key]
-        return Kept(new=True, posts=written, errors=len(kept.errors) + len(bad))
+        return BatchResult(new=True, posts=written, errors=len(kept.errors) + len(bad))
 
     def meant(self, asked: Replay) -> tuple[list[str], int]:
         """Which can be replayed, in order, and how many cannot."""
@@ -127,7 +127,7 @@ class Twin:
         self.messages += [self.events[event][2] for event in chosen]
         return len(chosen)
 
-    def _best(self, kept: Batch) -> Iterable[int]:
+    def _best(self, kept: AnalyticsBatch) -> Iterable[int]:
         best: dict[Any, int] = {}
         for place, row in enumerate(kept.posts):
             key = self._key(row)
@@ -135,7 +135,7 @@ class Twin:
                 best[key] = place
         return best.values()
 
-    def _put(self, kept: Batch, place: int) -> bool:
+    def _put(self, kept: AnalyticsBatch, place: int) -> bool:
         row = kept.posts[place]
         there = self.posts.get(self._key(row))
         if there is not None and self._age(there[0]) >= self._age(row):
@@ -156,8 +156,8 @@ class Twin:
         return row.analyzed_at if row.crawled_at is None else row.crawled_at, row.analyzed_at, row.event_id
 
 
-async def take(step: Batch | Replay, store: AnalyticsStore, twin: Twin) -> None:
-    if isinstance(step, Batch):
+async def take(step: AnalyticsBatch | Replay, store: AnalyticsStore, twin: Twin) -> None:
+    if isinstance(step, AnalyticsBatch):
         assert await store.keep(step) == twin.keep(step)
         return
     chosen = EventFilter(from_date=step.since, project_id=step.project_id)
@@ -229,7 +229,7 @@ FILTER = st.builds(
 
 class RandomContract:
     def test_it_does_what_a_dict_would_do(self, place: Place) -> None:
-        async def play(steps: list[Batch | Replay], chosen: PostFilter) -> None:
+        async def play(steps: list[AnalyticsBatch | Replay], chosen: PostFilter) -> None:
             await place.wipe()
             twin = Twin()
             async with place.opens() as store:
@@ -240,7 +240,7 @@ class RandomContract:
 
         @EXAMPLES
         @given(st.lists(STEP, max_size=10), FILTER)
-        def check(steps: list[Batch | Replay], chosen: PostFilter) -> None:
+        def check(steps: list[AnalyticsBatch | Replay], chosen: PostFilter) -> None:
             asyncio.run(play(steps, chosen))
 
         check()
@@ -248,7 +248,7 @@ class RandomContract:
     def test_the_order_in_which_batches_come_does_not_matter(self, place: Place) -> None:
         @EXAMPLES
         @given(st.lists(batches(), max_size=4, unique_by=lambda each: each.event_id), st.randoms(use_true_random=False))
-        def check(kept: list[Batch], order: Random) -> None:
+        def check(kept: list[AnalyticsBatch], order: Random) -> None:
             shuffled = [*kept]
             order.shuffle(shuffled)
             assert asyncio.run(outcome(place, kept)) == asyncio.run(outcome(place, shuffled))
@@ -260,7 +260,7 @@ COMMENTS = """SELECT project_id, platform, post_analytics.post_id, comment_id, l
     FROM post_comments JOIN post_analytics ON post_analytics.id = post_comments.post_id"""
 
 
-async def outcome(place: Place, kept: list[Batch]) -> list[Any]:
+async def outcome(place: Place, kept: list[AnalyticsBatch]) -> list[Any]:
     await place.wipe()
     async with place.opens() as store:
         for each in kept:

@@ -16,9 +16,9 @@ from sanderling.stores.analytics import (
     Granularity,
     KeywordCount,
     PostFilter,
+    PostSummary,
     Sort,
     StoredPost,
-    Summary,
     Trend,
 )
 
@@ -199,7 +199,7 @@ class SumsContract:
         async with place.opens() as store:
             await store.keep(batch(posts=rows))
 
-            assert await store.summary(PostFilter(project_id=PROJECT)) == Summary(
+            assert await store.summary(PostFilter(project_id=PROJECT)) == PostSummary(
                 posts=3,
                 by_sentiment={"NEGATIVE": 2, "POSITIVE": 1},
                 by_risk={"CRITICAL": 1, "LOW": 2},

@@ -19,7 +19,7 @@ from analytics_play import (
 )
 from looping import in_loop
 
-from sanderling.stores.analytics import AnalyticsError, Batch, Kept
+from sanderling.stores.analytics import AnalyticsBatch, AnalyticsError, BatchResult
 
 DEEP: dict[str, object] = {}
 for _ in range(3000):
@@ -54,7 +54,7 @@ class RefusalsContract:
         rows = [post("a"), post(**{"post_id": "b"} | fields), post("c")]
         mixed = batch(posts=rows, comments=[comment(1), comment(2)], errors=[error(0), error(2)], outbox=[message()])
         async with place.opens() as store:
-            assert await store.keep(mixed) == Kept(new=True, posts=2, errors=3)
+            assert await store.keep(mixed) == BatchResult(new=True, posts=2, errors=3)
 
             assert [each.row for each in await all_posts(store)] == [mixed.posts[0], mixed.posts[2]]
             first, second, third = await all_errors(store)
@@ -66,13 +66,13 @@ class RefusalsContract:
             assert await store.depth() == 1
             assert await place.sql("SELECT posts, errors FROM processed_events") == [(2, 3)]
             assert await place.sql("SELECT count(*) FROM post_comments") == [(1,)]
-            assert await store.keep(mixed) == Kept(new=False)
+            assert await store.keep(mixed) == BatchResult(new=False)
 
     @in_loop
     async def test_a_batch_of_which_nothing_can_be_stored_is_all_errors(self, place: Place) -> None:
         rows = [post("a" * 200), post("b\0"), post("c", like_count=-(2**63) - 1)]
         async with place.opens() as store:
-            assert await store.keep(batch(posts=rows)) == Kept(new=True, posts=0, errors=3)
+            assert await store.keep(batch(posts=rows)) == BatchResult(new=True, posts=0, errors=3)
 
             assert [row.item_index for row in await all_errors(store)] == [0, 1, 2]
             assert await nothing_in(place, "post_analytics", "post_comments")
@@ -82,7 +82,7 @@ class RefusalsContract:
         bad = {0, 7, 8, 49}
         rows = [post(f"{n:02}", view_count=2**70 if n in bad else n) for n in range(50)]
         async with place.opens() as store:
-            assert await store.keep(batch(posts=rows)) == Kept(new=True, posts=46, errors=4)
+            assert await store.keep(batch(posts=rows)) == BatchResult(new=True, posts=46, errors=4)
 
             assert [row.item_index for row in await all_errors(store)] == sorted(bad)
             assert {each.row.view_count for each in await all_posts(store)} == {*range(50)} - bad
@@ -92,7 +92,7 @@ class RefusalsContract:
         wrong = comment(0, "1" * 300, text="a\0b\ud800", likes=2**70, sentiment_score=float("nan"), commented_at=1e300)
         async with place.opens() as store:
             kept = await store.keep(batch(posts=[post("a")], comments=[wrong, comment(0, "2", likes=1)]))
-            assert kept == Kept(new=True, posts=1)
+            assert kept == BatchResult(new=True, posts=1)
 
             (only,) = await all_posts(store)
             found = await store.post(only.id)
@@ -106,7 +106,7 @@ class RefusalsContract:
     async def test_what_cannot_be_stored_of_an_error_is_cut(self, place: Place) -> None:
         wrong = error(0, content_id="x\0", error_code="E" * 99, error_details={"a": "\ud800"}, error_message="m" * 9999)
         async with place.opens() as store:
-            assert await store.keep(batch(posts=[post("a")], errors=[wrong, error(1)])) == Kept(
+            assert await store.keep(batch(posts=[post("a")], errors=[wrong, error(1)])) == BatchResult(
                 new=True, posts=1, errors=2
             )
 
@@ -126,7 +126,7 @@ class RefusalsContract:
         ],
     )
     @in_loop
-    async def test_a_batch_that_cannot_be_noted_is_refused_for_good(self, place: Place, wrong: Batch) -> None:
+    async def test_a_batch_that_cannot_be_noted_is_refused_for_good(self, place: Place, wrong: AnalyticsBatch) -> None:
         async with place.opens() as store:
             with pytest.raises(AnalyticsError, match="refuses it") as told:
                 await store.keep(wrong)
@@ -152,7 +152,7 @@ class RefusalsContract:
             hashtags=["x" * 100] * 1000,
         )
         async with place.opens() as store:
-            assert await store.keep(batch("e" * 256, [large])) == Kept(new=True, posts=1)
+            assert await store.keep(batch("e" * 256, [large])) == BatchResult(new=True, posts=1)
 
             (only,) = await all_posts(store, "p" * 256)
             assert msgspec.structs.replace(only.row, event_id="") == large

@@ -22,12 +22,12 @@ from analytics_play import (
 from looping import in_loop
 
 from sanderling.stores.analytics import (
+    AnalyticsBatch,
     AnalyticsError,
     AnalyticsStore,
-    Batch,
+    BatchResult,
     CommentRow,
     EventFilter,
-    Kept,
     PostRow,
     Replayable,
 )
@@ -51,7 +51,7 @@ async def bodies(store: AnalyticsStore) -> list[bytes]:
     return [each.body async for each in all_messages(store)]
 
 
-def later(*posts: PostRow, seconds: float = 100.0, **fields: Any) -> Batch:  # noqa: ANN401 - of any field
+def later(*posts: PostRow, seconds: float = 100.0, **fields: Any) -> AnalyticsBatch:  # noqa: ANN401 - of any field
     """The same event once more, with these posts, which were analysed later."""
     usual: dict[str, Any] = {"processed_at": NOW + 1 + seconds, "message": b"again"}
     rows = [msgspec.structs.replace(row, analyzed_at=NOW + seconds) for row in posts]
@@ -84,9 +84,9 @@ class ReplaysContract:
             assert sent.created_at > NOW
             assert await store.processed("evt_1") == (FIRST.message, True)
             assert await replay(store) == 0, "it is marked"
-            assert await store.keep(later(post("a"))) == Kept(new=True, posts=1)
+            assert await store.keep(later(post("a"))) == BatchResult(new=True, posts=1)
             assert await store.processed("evt_1") == (b"again", False)
-            assert await store.keep(later(post("a"))) == Kept(new=False)
+            assert await store.keep(later(post("a"))) == BatchResult(new=False)
             assert await store.depth() == 1
 
     @in_loop
@@ -136,7 +136,7 @@ class ReplaysContract:
 
             await replay(store)
             second = later(post("a"), post("c"), comments=[comment(0, "new")], errors=[error(1), error(3)])
-            assert await store.keep(second) == Kept(new=True, posts=2, errors=2)
+            assert await store.keep(second) == BatchResult(new=True, posts=2, errors=2)
             found = await shown(store)
             assert found.keys() == {"a", "c", "of another event"}
             assert found["a"] == (second.posts[0], [comment(0, "new")])
@@ -145,7 +145,7 @@ class ReplaysContract:
 
             await replay(store)
             third = later(post("a"), post("b"), post("c"), seconds=200.0, comments=[comment(1, "of b")])
-            assert await store.keep(third) == Kept(new=True, posts=3)
+            assert await store.keep(third) == BatchResult(new=True, posts=3)
             found = await shown(store)
             assert [found[name] for name in "abc"] == [
                 (third.posts[0], []),
@@ -209,7 +209,7 @@ class ReplaysContract:
             await replay(store)
             second = later(*FIRST.posts, comments=FIRST.comments, errors=FIRST.errors, seconds=seconds)
 
-            assert await store.keep(second) == Kept(new=True, posts=0, errors=2)
+            assert await store.keep(second) == BatchResult(new=True, posts=0, errors=2)
             assert await shown(store) == before
             assert await all_errors(store) == FIRST.errors
             assert await store.processed("evt_1")
@@ -223,7 +223,7 @@ class ReplaysContract:
             unstorable = post("b", content_text="\0")
             second = later(post("a"), unstorable, post("d"), post("b", crawled_at=1.0), errors=[error(3)])
 
-            assert await store.keep(second) == Kept(new=True, posts=2, errors=2)
+            assert await store.keep(second) == BatchResult(new=True, posts=2, errors=2)
             after = await numbers(store)
             assert after.keys() == {"a", "d"}
             assert after["a"] == before["a"]
@@ -270,7 +270,7 @@ class ReplaysContract:
             await replay(store)
 
             assert (await store.keep(FIRST)).new
-            assert await store.keep(later(post("a"))) == Kept(new=False)
+            assert await store.keep(later(post("a"))) == BatchResult(new=False)
             assert (await shown(store)).keys() == {"a", "b", "c"}
             assert await all_errors(store) == FIRST.errors
 
@@ -284,6 +284,6 @@ class ReplaysContract:
                 tasks = [group.create_task(by.keep(second)) for by in [store, other] * 5]
 
             kept = sorted(task.result() for task in tasks)
-            assert kept == [Kept(new=False)] * 9 + [Kept(new=True, posts=2, errors=1)]
+            assert kept == [BatchResult(new=False)] * 9 + [BatchResult(new=True, posts=2, errors=1)]
             assert (await shown(store)).keys() == {"a", "d"}
             assert await store.depth() == 2

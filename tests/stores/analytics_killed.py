@@ -7,13 +7,13 @@ from contextlib import ExitStack
 
 from analytics_play import NOW, Place, all_errors, all_messages, all_posts, batch, comment, error, message, post
 
-from sanderling.stores.analytics import Batch, EventFilter
+from sanderling.stores.analytics import AnalyticsBatch, EventFilter
 from sanderling.stores.analytics_open import open_analytics
 
 POSTS, EVENTS = 20, 4
 
 
-def numbered(number: int) -> Batch:
+def numbered(number: int) -> AnalyticsBatch:
     """Some of its posts are new and some are those of the batch before, crawled later."""
     posts = [post(str(number * POSTS // 2 + n), crawled_at=1e9 + number) for n in range(POSTS)]
     comments = [comment(of, f"{number}-{n}") for of in range(POSTS) for n in range(3)]
@@ -30,7 +30,7 @@ async def keep_on(url: str, pause: float) -> None:
         await asyncio.sleep(pause)
 
 
-def nth(number: int, time: int) -> Batch:
+def nth(number: int, time: int) -> AnalyticsBatch:
     """An event as it is the n-th time: each time another of its items is the error."""
     places = [place for place in range(POSTS) if place != time % POSTS]
     posts = [post(f"{number}-{place}", keyword=str(time), analyzed_at=NOW + time) for place in places]

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from sanderling.stores.analytics import (
+    AnalyticsBatch,
     AnalyticsStore,
-    Batch,
     CommentRow,
     ErrorFilter,
     ErrorRow,
@@ -136,7 +136,7 @@ def batch(
     errors: Iterable[ErrorRow] = (),
     outbox: Iterable[OutboxMessage] = (),
     **fields: Any,  # noqa: ANN401 - of any field
-) -> Batch:
+) -> AnalyticsBatch:
     """Its rows are of its event."""
     usual: dict[str, Any] = {
         "event_id": event_id,
@@ -151,7 +151,7 @@ def batch(
         "errors": [of_event(row, event_id) for row in errors],
         "outbox": [*outbox],
     }
-    return Batch(**(usual | fields))
+    return AnalyticsBatch(**(usual | fields))
 
 
 def of_event(row: T, event_id: str) -> T:

@@ -7,20 +7,20 @@ from frontier_urls import HOSTS, failed, fetched, found, url
 
 from sanderling.outcome import Code, Outcome
 from sanderling.stores.frontier import Frontier
-from sanderling.stores.frontier_rows import KEPT, Again, Aside, End, Fault, Queued
+from sanderling.stores.frontier_rows import KEPT, Aside, End, Fault, QueuedUrl, RetryUrl
 
 Opens = Callable[[], Frontier]
 SLOW = Outcome(Code.TIMEOUT, detail="connect \udcff")
 BUSY = Outcome(Code.HOST_UNAVAILABLE, 503, "busy")
 
 
-def taken(ledger: Frontier, host: str = "a.example", after: int = 0, most: int = 100) -> list[Queued]:
+def taken(ledger: Frontier, host: str = "a.example", after: int = 0, most: int = 100) -> list[QueuedUrl]:
     (urls,) = ledger.take([(host, after, most)])
     return urls
 
 
-def put_off(queued: Queued, failures: int = 1, due: float = 100.0, outcome: Outcome = BUSY) -> Again:
-    return Again(queued.id, queued.url, failures, due, outcome)
+def put_off(queued: QueuedUrl, failures: int = 1, due: float = 100.0, outcome: Outcome = BUSY) -> RetryUrl:
+    return RetryUrl(queued.id, queued.url, failures, due, outcome)
 
 
 def faults(frontier: Frontier) -> dict[str, tuple[Fault, str]]:
@@ -35,9 +35,9 @@ class FrontierContract:
         assert ledger.commit([], found(9, 3, 1, 6, depth=2), 0) == {"a.example": 3, "b.example": 1}
         assert ledger.waiting() == {"a.example": 3, "b.example": 1}
         assert taken(ledger) == [
-            Queued(1, url(9), HOSTS[0], 2),
-            Queued(2, url(3), HOSTS[0], 2),
-            Queued(4, url(6), HOSTS[0], 2),
+            QueuedUrl(1, url(9), HOSTS[0], 2),
+            QueuedUrl(2, url(3), HOSTS[0], 2),
+            QueuedUrl(4, url(6), HOSTS[0], 2),
         ]
         assert [each.url for each in taken(ledger, after=1, most=1)] == [url(3)]
 
@@ -84,9 +84,9 @@ class FrontierContract:
         ledger.commit([], found(3), 0)
 
         with pytest.raises(ValueError, match="/3 with id 2 is known"):
-            ledger.commit([fetched(Queued(2, url(3), "a.example", 0))], [], 0)
+            ledger.commit([fetched(QueuedUrl(2, url(3), "a.example", 0))], [], 0)
         with pytest.raises(ValueError, match="/6 with id 1 is known"):
-            ledger.commit([fetched(Queued(1, url(6), "a.example", 0))], [], 0)
+            ledger.commit([fetched(QueuedUrl(1, url(6), "a.example", 0))], [], 0)
 
     def test_what_was_kept_cannot_be_reopened(self, opens: Opens) -> None:
         for end in KEPT | {End.WAITING}:
@@ -128,7 +128,7 @@ class FrontierContract:
         """A host that is new in it is not known afterwards, neither on disk nor in memory."""
         ledger = opens()
         with pytest.raises(ValueError, match="is known"):
-            ledger.commit([fetched(Queued(1, url(3), "a.example", 0))], found(3), 5)
+            ledger.commit([fetched(QueuedUrl(1, url(3), "a.example", 0))], found(3), 5)
         with pytest.raises(UnicodeEncodeError):
             ledger.commit([], [*found(1, 2), *[each._replace(url="\ud800") for each in found(3)]], 5)
 

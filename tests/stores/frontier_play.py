@@ -13,12 +13,12 @@ from sanderling.stores.frontier_rows import (
     KEPT,
     REOPENABLE,
     UNFETCHED,
-    Again,
     Aside,
     End,
     Ended,
     Failed,
-    Queued,
+    QueuedUrl,
+    RetryUrl,
     WaitingRow,
     fault_of,
 )
@@ -34,7 +34,7 @@ class Twin:
     id: int
     url: str
     end: End = End.WAITING
-    again: Again | None = None
+    again: RetryUrl | None = None
     failed: Failed | None = None
     host: str = field(init=False, default="")
 
@@ -42,9 +42,9 @@ class Twin:
         object.__setattr__(self, "host", self.url.split("/")[2])
 
     @property
-    def queued(self) -> Queued:
+    def queued(self) -> QueuedUrl:
         failures, due = (self.again.failures, self.again.due) if self.again else (0, 0.0)
-        return Queued(self.id, self.url, self.host, 0, failures=failures, due=due)
+        return QueuedUrl(self.id, self.url, self.host, 0, failures=failures, due=due)
 
     def fails(self, end: End, outcome: Outcome, requests: int) -> "Twin":
         fault = fault_of(end, outcome.code)
@@ -109,7 +109,7 @@ class FrontierPlay(RuleBasedStateMachine):
             self.ended(twin, end, data.draw(st.integers(1, 9))) for twin, end in zip(some, how, strict=True) if end
         ]
         again = [
-            Again(twin.id, twin.url, data.draw(st.integers(1, 20)), data.draw(TIMES), data.draw(OUTCOMES))
+            RetryUrl(twin.id, twin.url, data.draw(st.integers(1, 20)), data.draw(TIMES), data.draw(OUTCOMES))
             for twin, end in zip(some, how, strict=True)
             if end is None
         ]

@@ -23,16 +23,16 @@ from sanderling.formats.instance import Instance, Message
 from sanderling.stores.instance_stats import StatsRow
 from sanderling.stores.instances import (
     CharacterRow,
-    Counts,
-    Fault,
+    InsertResult,
+    InstanceCounts,
     InstancePlayerRow,
     InstanceRow,
+    InstanceRows,
     Instances,
     InstancesError,
-    Kept,
+    InstancesFault,
     PlayerRow,
     RawRow,
-    Rows,
     WeaponRow,
 )
 from sanderling.stores.queue import Depth
@@ -85,7 +85,7 @@ def _plain(name: str, value: object) -> object:
     return value
 
 
-def expected(kept: list[Rows]) -> Tables:
+def expected(kept: list[InstanceRows]) -> Tables:
     """What the tables should hold, apart from what the API said."""
     kept = sorted(kept)
     return Tables(
@@ -99,7 +99,7 @@ def expected(kept: list[Rows]) -> Tables:
     )
 
 
-async def assert_holds(place: Place, kept: list[Rows]) -> None:
+async def assert_holds(place: Place, kept: list[InstanceRows]) -> None:
     found = await place.tables()
     assert found._replace(raw_instance=[]) == expected(kept)
     assert [row.instance_id for row in found.raw_instance] == [each.instance.instance_id for each in sorted(kept)]
@@ -111,20 +111,20 @@ class InstancesContract:
     @in_loop
     async def test_it_begins_with_nothing(self, place: Place) -> None:
         async with place.opens() as store:
-            assert await store.counts() == Counts(0, 0, 0, 0, 0, 0)
+            assert await store.counts() == InstanceCounts(0, 0, 0, 0, 0, 0)
             assert await store.latest() is None
             assert await store.raw(1) is None
-            assert await store.keep([]) == Kept(0, 0)
+            assert await store.keep([]) == InsertResult(0, 0)
         assert await place.tables() == NOTHING
 
     @in_loop
     async def test_all_rows_of_a_batch_are_there_when_it_is_opened_again(self, place: Place) -> None:
         batch = rows(*usual(60))
         async with place.opens() as store:
-            assert await store.keep(batch) == Kept(60, 0)
+            assert await store.keep(batch) == InsertResult(60, 0)
 
         async with place.opens() as store:
-            assert await store.counts() == Counts(60, 9, 360, 360, 720, 60)
+            assert await store.counts() == InstanceCounts(60, 9, 360, 360, 720, 60)
             assert await store.latest() == 60
         await assert_holds(place, batch)
 
@@ -152,8 +152,8 @@ class InstancesContract:
             return Message("7", api, EPOCH + 9, Instance(instance_id="7", date_completed=EPOCH), Raw(b'{"a": [1.50]}'))
 
         async with place.opens() as store:
-            assert await store.keep(rows(plain("json_ids"))) == Kept(1, 0)
-            assert await store.keep(rows(plain("json_ids"), raid(6))) == Kept(1, 1)
+            assert await store.keep(rows(plain("json_ids"))) == InsertResult(1, 0)
+            assert await store.keep(rows(plain("json_ids"), raid(6))) == InsertResult(1, 1)
             with pytest.raises(InstancesError, match="Give each API a store of its own"):
                 await store.keep(rows(plain("another")))
 
@@ -179,9 +179,9 @@ class InstancesContract:
         batch = rows(*usual(10))
         async with place.opens() as store:
             await store.keep(batch)
-            assert await store.keep(batch[3:]) == Kept(0, 7)
+            assert await store.keep(batch[3:]) == InsertResult(0, 7)
         async with place.opens() as store:
-            assert await store.keep([*batch, *rows(*usual(2, 11)), *batch]) == Kept(2, 20)
+            assert await store.keep([*batch, *rows(*usual(2, 11)), *batch]) == InsertResult(2, 20)
 
         await assert_holds(place, rows(*usual(12)))
 
@@ -189,7 +189,7 @@ class InstancesContract:
     async def test_twice_in_one_batch_is_once(self, place: Place) -> None:
         batch = rows(*usual(3))
         async with place.opens() as store:
-            assert await store.keep(batch * 2) == Kept(3, 3)
+            assert await store.keep(batch * 2) == InsertResult(3, 3)
 
         await assert_holds(place, batch)
 
@@ -198,7 +198,7 @@ class InstancesContract:
         first, second = raid(1, [member(1)]), raid(1, [member(1), member(2)], at=EPOCH + 5)
         async with place.opens() as store:
             await store.keep(rows(first))
-            assert await store.keep(rows(second)) == Kept(0, 1)
+            assert await store.keep(rows(second)) == InsertResult(0, 1)
 
             assert await store.raw(1) == bytes(first.raw)
         await assert_holds(place, rows(first))
@@ -210,7 +210,7 @@ class InstancesContract:
 
             with pytest.raises(InstancesError, match="instance 1 of the API 'other' was not stored") as told:
                 await store.keep(rows(raid(2, api="other"), raid(1, api="other")))
-            assert told.value.fault is Fault.REFUSED
+            assert told.value.fault is InstancesFault.REFUSED
             assert "has that id from 'bungie'" in str(told.value)
         await assert_holds(place, rows(raid(1)))
 
@@ -224,11 +224,11 @@ class InstancesContract:
             for batch in ([good, bad], [bad]):
                 with pytest.raises(InstancesError, match="refuses it") as told:
                     await store.keep(batch)
-                assert told.value.fault is Fault.REFUSED
+                assert told.value.fault is InstancesFault.REFUSED
                 assert not told.value.transient
             assert await place.tables() == NOTHING
 
-            assert await store.keep([good]) == Kept(1, 0)
+            assert await store.keep([good]) == InsertResult(1, 0)
 
     @in_loop
     async def test_a_number_that_no_column_holds_is_refused(self, place: Place) -> None:
@@ -237,7 +237,7 @@ class InstancesContract:
             with pytest.raises(InstancesError, match="refuses it") as told:
                 await store.keep([only._replace(instance=only.instance._replace(activity_hash=2**63))])
 
-            assert told.value.fault is Fault.REFUSED
+            assert told.value.fault is InstancesFault.REFUSED
 
     @in_loop
     async def test_the_largest_numbers_are_held(self, place: Place) -> None:
@@ -319,7 +319,7 @@ class InstancesContract:
             batches = [arrivals[low:high] for low, high in zip([0, *cuts], [*cuts, None], strict=True)]
             asyncio.run(store_all(everything, batches))
 
-        async def store_all(everything: list[Rows], batches: list[list[Rows]]) -> None:
+        async def store_all(everything: list[InstanceRows], batches: list[list[InstanceRows]]) -> None:
             async with place.opens() as store:
                 await place.wipe()
                 for batch in batches:
@@ -334,7 +334,7 @@ class InstancesContract:
     async def test_two_at_once_neither_wait_for_each_other_for_ever_nor_count_twice(self, place: Place) -> None:
         everything = rows(*usual(120))
 
-        async def store(batches: list[list[Rows]]) -> int:
+        async def store(batches: list[list[InstanceRows]]) -> int:
             async with place.opens() as one:
                 return sum([(await one.keep(batch)).new for batch in batches])
 
@@ -400,5 +400,5 @@ class InstancesContract:
 
             with pytest.raises(InstancesError, match="player_stats") as told:
                 await store.keep(rows(*usual(1)))
-            assert told.value.fault is Fault.DOWN
+            assert told.value.fault is InstancesFault.DOWN
             assert (await store.counts()).instances == 0

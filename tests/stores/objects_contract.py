@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sanderling.stores.objects import Fault, Fetched, ObjectError, Objects
+from sanderling.stores.objects import ObjectError, ObjectFault, Objects, StoredObject
 
 T = TypeVar("T")
 Opens = Callable[[], Objects]
@@ -88,7 +88,7 @@ def played(opens: Opens, play: Callable[[Objects], Awaitable[T]], seconds: float
     return asyncio.run(run())
 
 
-async def fault(attempt: Awaitable[object], expected: Fault) -> str:
+async def fault(attempt: Awaitable[object], expected: ObjectFault) -> str:
     """What is said of it."""
     with pytest.raises(ObjectError) as failed:
         await attempt
@@ -109,7 +109,7 @@ class ObjectsContract:
         assert isinstance(found.body, bytes)
 
     def test_a_second_put_takes_the_place_of_the_first(self, opens: Opens, bucket: str) -> None:
-        async def play(objects: Objects) -> list[Fetched]:
+        async def play(objects: Objects) -> list[StoredObject]:
             found = []
             for body, metadata in ((b"one", PACKED), (b"two", {}), (b"two", {"a": "b"})):
                 await objects.put(bucket, "key", body, metadata)
@@ -125,21 +125,21 @@ class ObjectsContract:
 
     def test_what_is_not_there_is_missing_and_may_come(self, opens: Opens, bucket: str) -> None:
         async def play(objects: Objects) -> bytes:
-            said = await fault(objects.get(bucket, "folder/key", PLENTY), Fault.MISSING)
+            said = await fault(objects.get(bucket, "folder/key", PLENTY), ObjectFault.MISSING)
             assert f"{bucket}/folder/key" in said
-            await fault(objects.get("no-such-bucket-of-ours", "key", PLENTY), Fault.MISSING)
+            await fault(objects.get("no-such-bucket-of-ours", "key", PLENTY), ObjectFault.MISSING)
             await objects.put(bucket, "folder/key", b"here", {})
-            await fault(objects.get(bucket, "folder", PLENTY), Fault.MISSING)
+            await fault(objects.get(bucket, "folder", PLENTY), ObjectFault.MISSING)
             return (await objects.get(bucket, "folder/key", PLENTY)).body
 
         assert played(opens, play) == b"here"
-        assert ObjectError("", fault=Fault.MISSING).transient
+        assert ObjectError("", fault=ObjectFault.MISSING).transient
 
     def test_what_is_too_large_is_refused_with_its_size(self, opens: Opens, bucket: str) -> None:
         async def play(objects: Objects) -> str:
             await objects.put(bucket, "large", bytes(3_000_000), {})
             assert len((await objects.get(bucket, "large", 3_000_000)).body) == 3_000_000
-            return await fault(objects.get(bucket, "large", 2_999_999), Fault.TOO_LARGE)
+            return await fault(objects.get(bucket, "large", 2_999_999), ObjectFault.TOO_LARGE)
 
         said = played(opens, play)
 
@@ -160,12 +160,12 @@ class ObjectsContract:
     def test_a_name_that_leads_elsewhere_is_never_used(self, opens: Opens, bucket_named: str, key: str) -> None:
         async def play(objects: Objects) -> None:
             for attempt in (objects.get(bucket_named, key, PLENTY), objects.put(bucket_named, key, b"x", {})):
-                said = await fault(attempt, Fault.UNUSABLE)
+                said = await fault(attempt, ObjectFault.UNUSABLE)
                 assert "expected bucket/key" in said
                 assert said.isprintable()
 
         played(opens, play)
-        assert not ObjectError("", fault=Fault.UNUSABLE).transient
+        assert not ObjectError("", fault=ObjectFault.UNUSABLE).transient
 
     @pytest.mark.parametrize(
         ("name", "value"),
@@ -190,17 +190,17 @@ class ObjectsContract:
         async def play(objects: Objects) -> None:
             with pytest.raises(ValueError, match=r"metadata .*expected"):
                 await objects.put(bucket, "key", b"x", {name: value})
-            await fault(objects.get(bucket, "key", PLENTY), Fault.MISSING)
+            await fault(objects.get(bucket, "key", PLENTY), ObjectFault.MISSING)
 
         played(opens, play)
 
     def test_many_at_once_do_not_mix(self, opens: Opens, bucket: str) -> None:
-        async def there_and_back(objects: Objects, number: int) -> Fetched:
+        async def there_and_back(objects: Objects, number: int) -> StoredObject:
             body = number.to_bytes(4) * 5000
             await objects.put(bucket, f"{number}", body, {"number": str(number)})
             return await objects.get(bucket, f"{number}", PLENTY)
 
-        async def play(objects: Objects) -> list[Fetched]:
+        async def play(objects: Objects) -> list[StoredObject]:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(there_and_back(objects, number)) for number in range(40)]
             return [task.result() for task in tasks]
@@ -216,7 +216,7 @@ class ObjectsContract:
             for body in bodies:
                 await objects.put(bucket, "key", body, {"size": str(len(body))})
 
-        async def play(objects: Objects) -> list[Fetched]:
+        async def play(objects: Objects) -> list[StoredObject]:
             await objects.put(bucket, "key", bodies[0], {"size": str(len(bodies[0]))})
             found = []
             async with asyncio.TaskGroup() as group:

@@ -38,13 +38,13 @@ from polling_play import (
 from sanderling.outcome import Code
 from sanderling.stores.documents import Document, Parent, SourceError
 from sanderling.stores.polling import (
-    Change,
-    Found,
     PollingStore,
+    PollingTarget,
     Query,
-    Ran,
     Reconciliation,
-    Target,
+    RowChange,
+    TargetRun,
+    WantedTarget,
 )
 
 EXAMPLES = settings(max_examples=30, deadline=None)
@@ -100,7 +100,7 @@ def parents(table: str, values: Any) -> Iterator[Parent]:  # noqa: ANN401 - of a
 
 async def play_documents(place: Place, steps: list[Document | str | int]) -> None:
     rows: Rows = {}
-    seen: list[Change] = []
+    seen: list[RowChange] = []
     await place.wipe()
     for part in parts(steps, "open again"):
         async with place.opens() as store:
@@ -115,7 +115,7 @@ async def play_documents(place: Place, steps: list[Document | str | int]) -> Non
             assert replayed(seen) == rows
 
 
-async def document_step(store: PollingStore, step: Document | str | int, rows: Rows, seen: list[Change]) -> Rows:
+async def document_step(store: PollingStore, step: Document | str | int, rows: Rows, seen: list[RowChange]) -> Rows:
     if isinstance(step, Document):
         expected = after(rows, step)
         if isinstance(expected, Code):
@@ -198,7 +198,7 @@ class Twin:
     """Targets as they should be, by source id; all are of one kind."""
 
     def __init__(self) -> None:
-        self.targets: dict[str, Target] = {}
+        self.targets: dict[str, PollingTarget] = {}
         self.edited: set[int] = set()  # differs from what was taken last
         self.touched: set[int] = set()  # was written to, be it with what was there
         self.deleted: set[int] = set()
@@ -211,7 +211,7 @@ class Twin:
             if self.targets[name] != before:
                 self.edited.add(before.id)
 
-    def discovered(self, wanted: Found, wall: float) -> None:
+    def discovered(self, wanted: WantedTarget, wall: float) -> None:
         known = self.targets[wanted.source_id]
         fields: dict[str, Any] = {"event": wanted.event, "seconds": wanted.seconds, "priority": wanted.priority}
         again = {} if known.only == wanted.only else {"next_due": wall, "etag": "", "modified": "", "digest": b""}
@@ -235,19 +235,19 @@ async def play_targets(place: Place, steps: list[tuple[str, Any]]) -> None:
         await take(place, store, twin, WALL)
 
 
-async def insert(_: Place, store: PollingStore, twin: Twin, wanted: Found) -> None:
+async def insert(_: Place, store: PollingStore, twin: Twin, wanted: WantedTarget) -> None:
     await store.apply(Reconciliation(insert=(wanted,)), WALL)
     if wanted.source_id in twin.targets:
         twin.discovered(wanted, WALL)
         return
     target = await store.find("race", wanted.source_id)
     assert target is not None
-    twin.targets[wanted.source_id] = Target(id=target.id, next_due=WALL, **wanted._asdict())
+    twin.targets[wanted.source_id] = PollingTarget(id=target.id, next_due=WALL, **wanted._asdict())
     twin.edited.add(target.id)
     twin.touched.add(target.id)
 
 
-async def update(_: Place, store: PollingStore, twin: Twin, wanted: Found) -> None:
+async def update(_: Place, store: PollingStore, twin: Twin, wanted: WantedTarget) -> None:
     if known := twin.targets.get(wanted.source_id):
         await store.apply(Reconciliation(update=((known.id, wanted),)), WALL + 1)
         twin.discovered(wanted, WALL + 1)
@@ -270,7 +270,7 @@ async def delete(_: Place, store: PollingStore, twin: Twin, name: str) -> None:
 async def write(_: Place, store: PollingStore, twin: Twin, value: tuple[str, dict[str, Any]]) -> None:
     name, fields = value
     known = twin.targets.get(name)
-    await store.write([Ran(known.id if known else 10**12, **fields)])
+    await store.write([TargetRun(known.id if known else 10**12, **fields)])
     if known:
         twin.set(name, edit=False, **fields)
 

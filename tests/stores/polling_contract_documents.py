@@ -30,8 +30,17 @@ from polling_play import (
 )
 
 from sanderling.outcome import Code
-from sanderling.stores.documents import Column, ColumnKind, Document, Parent, Row, Schema, SourceError, Table
-from sanderling.stores.polling import Change, Op, PollingStoreError, Span
+from sanderling.stores.documents import (
+    Column,
+    ColumnKind,
+    Document,
+    Parent,
+    Schema,
+    SourceError,
+    SourceRow,
+    SourceTable,
+)
+from sanderling.stores.polling import ChangeSpan, Op, PollingStoreError, RowChange
 from sanderling.stores.polling_rows import LARGEST_PAGE
 
 LONG = "t" * 63
@@ -49,7 +58,7 @@ class DocumentsContract:
             changes = await store.keep(told(said, kind="race", source_id="a", event="e", at=WALL))
 
             assert changes == [
-                Change(seq=number, at=WALL, op=Op.INSERT, table=row.table, key=row.key, values=row.values,
+                RowChange(seq=number, at=WALL, op=Op.INSERT, table=row.table, key=row.key, values=row.values,
                        kind="race", source_id="a", event="e")
                 for number, row in enumerate(said.rows, 1)
             ]  # fmt: skip
@@ -272,7 +281,7 @@ class DocumentsContract:
 
             assert error.value.outcome.code is Code.DEFERRED
             assert await all_rows(store) == before
-            assert await store.span() == Span(1, 1)
+            assert await store.span() == ChangeSpan(1, 1)
 
             await keep(store, event(), round_("r"))
             assert brief(await keep(store, race("a", "r"))) == ["insert races a"]
@@ -324,7 +333,7 @@ class DocumentsContract:
         ],
     )
     @in_loop
-    async def test_what_no_database_holds_is_refused_and_nothing_is_written(self, place: Place, row: Row) -> None:
+    async def test_what_no_database_holds_is_refused_and_nothing_is_written(self, place: Place, row: SourceRow) -> None:
         async with place.opens() as store:
             with pytest.raises(SourceError, match="pilots") as error:
                 await keep(store, event(), row)
@@ -400,27 +409,27 @@ class DocumentsContract:
     @in_loop
     async def test_numbers_only_grow_through_trimming_purging_and_opening_again(self, place: Place) -> None:
         async with place.opens() as store:
-            assert await store.span() == Span(0, 0)
+            assert await store.span() == ChangeSpan(0, 0)
             assert await store.trim(0) == 0
             await keep(store, event("1"), event("2"), event("3"))
-            assert await store.span() == Span(1, 3)
+            assert await store.span() == ChangeSpan(1, 3)
             assert await store.trim(2) == 1
-            assert await store.span() == Span(2, 3)
+            assert await store.span() == ChangeSpan(2, 3)
             assert [each.seq for each in await store.changes(0, 9)] == [2, 3]
             assert await store.trim(0) == 2
-            assert await store.span() == Span(0, 3)
+            assert await store.span() == ChangeSpan(0, 3)
 
         async with place.opens() as store:
-            assert await store.span() == Span(0, 3)
+            assert await store.span() == ChangeSpan(0, 3)
             assert [each.seq for each in await keep(store, event("4"))] == [4]
             await store.purge(WALL)
-            assert await store.span() == Span(4, 5)
+            assert await store.span() == ChangeSpan(4, 5)
             await store.trim(0)
 
         async with place.opens() as store:
             assert [each.seq for each in await keep(store, event("4"))] == [6]
             assert await store.trim(10) == 0
-            assert await store.span() == Span(6, 6)
+            assert await store.span() == ChangeSpan(6, 6)
 
     @in_loop
     async def test_changes_are_read_from_any_number_on(self, place: Place) -> None:
@@ -464,7 +473,7 @@ class DocumentsContract:
             assert await store.position("x") == 1
             assert set((await taken(store)).deleted) == {each.id for each in targets}
             *_, last = await all_changes(store)
-            assert last == Change(seq=6, at=WALL + 5, op=Op.PURGE, table="", key="")
+            assert last == RowChange(seq=6, at=WALL + 5, op=Op.PURGE, table="", key="")
             assert replayed(await all_changes(store)) == {}
 
     @in_loop
@@ -488,7 +497,9 @@ class DocumentsContract:
     @in_loop
     async def test_columns_that_a_source_has_now_are_added(self, place: Place) -> None:
         (events, *_), extra = SCHEMA.tables, (Column("won", ColumnKind.BOOLEAN), Column("best", references="events"))
-        grown = Schema((events, Table("pilots", SCHEMA.tables[1].columns + extra), Table("clubs", (Column("name"),))))
+        grown = Schema(
+            (events, SourceTable("pilots", SCHEMA.tables[1].columns + extra), SourceTable("clubs", (Column("name"),)))
+        )
         async with place.opens(Schema((events, SCHEMA.tables[1]))) as store:
             await keep(store, pilot("p", name="x"))
 
@@ -500,8 +511,10 @@ class DocumentsContract:
                 ]
 
         async with place.opens(grown) as store:
-            now = Row("pilots", "p", {**before.values, "won": True, "best": "e"})
-            (*_, change) = await store.keep(told(grown.document([event(), now, Row("clubs", "c", {"name": "y"})])))
+            now = SourceRow("pilots", "p", {**before.values, "won": True, "best": "e"})
+            (*_, change) = await store.keep(
+                told(grown.document([event(), now, SourceRow("clubs", "c", {"name": "y"})]))
+            )
             assert change.fields == ("won", "best")
             assert [row.values for row in await store.rows("pilots")] == [now.values]
             # A reference that came later takes along as the others do.
@@ -527,7 +540,7 @@ class DocumentsContract:
         async with place.opens():
             pass
 
-        other = Schema((SCHEMA.tables[0], Table("pilots", (column,))))
+        other = Schema((SCHEMA.tables[0], SourceTable("pilots", (column,))))
         with pytest.raises(PollingStoreError, match=rf"pilots.*{column.name}") as error:
             async with place.opens(other):
                 pass
@@ -565,7 +578,7 @@ class DocumentsContract:
             await keep(store, event())
 
         with pytest.raises(PollingStoreError, match=r"'race'.*'other'") as error:
-            async with place.opens(Schema((Table("others", (Column("x"),)),)), source="other"):
+            async with place.opens(Schema((SourceTable("others", (Column("x"),)),)), source="other"):
                 pass
 
         assert not error.value.transient
@@ -578,7 +591,7 @@ class DocumentsContract:
     @in_loop
     async def test_tables_with_names_of_ours_are_refused(self, place: Place, name: str) -> None:
         with pytest.raises(PollingStoreError, match=name) as error:
-            async with place.opens(Schema((Table(name, (Column("x"),)),))):
+            async with place.opens(Schema((SourceTable(name, (Column("x"),)),))):
                 pass
         assert not error.value.transient
 
@@ -587,19 +600,19 @@ class DocumentsContract:
         columns = (Column("select"), Column(f"{LONG[1:]}a"), Column(f"{LONG[1:]}b", ColumnKind.REAL))
         schema = Schema(
             (
-                Table("table", columns),
-                Table("order", (Column("group", references="table"), Column("index"))),
-                Table(f"{LONG[1:]}a", (Column(LONG, references="order"), Column("event"))),
-                Table(f"{LONG[1:]}b", (Column(LONG, references="order"), Column("event"))),
-                Table("a_b", (Column("c", references="table"),)),
-                Table("a", (Column("b_c", references="table"),)),
+                SourceTable("table", columns),
+                SourceTable("order", (Column("group", references="table"), Column("index"))),
+                SourceTable(f"{LONG[1:]}a", (Column(LONG, references="order"), Column("event"))),
+                SourceTable(f"{LONG[1:]}b", (Column(LONG, references="order"), Column("event"))),
+                SourceTable("a_b", (Column("c", references="table"),)),
+                SourceTable("a", (Column("b_c", references="table"),)),
             )
         )
         rows = [
-            Row("table", "1", {"select": "x", f"{LONG[1:]}a": None, f"{LONG[1:]}b": 1.5}),
-            Row("order", "2", {"group": "1", "index": "y"}),
-            Row(f"{LONG[1:]}a", "3", {LONG: "2", "event": "e"}),
-            Row(f"{LONG[1:]}b", "4", {LONG: "2", "event": "f"}),
+            SourceRow("table", "1", {"select": "x", f"{LONG[1:]}a": None, f"{LONG[1:]}b": 1.5}),
+            SourceRow("order", "2", {"group": "1", "index": "y"}),
+            SourceRow(f"{LONG[1:]}a", "3", {LONG: "2", "event": "e"}),
+            SourceRow(f"{LONG[1:]}b", "4", {LONG: "2", "event": "f"}),
         ]
         gone = schema.document([], [whole("table", "select", "x")])
         for _ in range(2):
@@ -617,7 +630,7 @@ class DocumentsContract:
     @in_loop
     async def test_documents_that_are_kept_at_once_are_numbered_one_after_the_other(self, place: Place) -> None:
         async with place.opens() as store, place.opens() as other:
-            kept: list[list[Change]] = []
+            kept: list[list[RowChange]] = []
 
             async def keep_some(store_of: Callable[[int], object], name: str) -> None:
                 for number in range(10):

@@ -23,23 +23,23 @@ from polling_play import (
 
 from sanderling.stores.polling import (
     LONGEST_PAUSE,
-    Counts,
+    ChangeSpan,
     Edits,
-    Known,
+    KnownTarget,
     PollingStore,
     PollingStoreError,
+    PollingTarget,
     Query,
-    Ran,
     Reconciliation,
-    Span,
-    Target,
+    StoredTargetCounts,
+    TargetRun,
 )
 from sanderling.stores.polling_rows import MOST_EDITS
 
 LONG_AGO = (float("-inf"), 0)
 
 
-def ids(targets: list[Target] | tuple[Target, ...]) -> list[str]:
+def ids(targets: list[PollingTarget] | tuple[PollingTarget, ...]) -> list[str]:
     return [each.source_id for each in targets]
 
 
@@ -55,10 +55,10 @@ class TargetsContract:
             assert await store.known() == []
             assert await store.fetched() == set()
             assert await store.list(Query()) == []
-            assert await store.count(WALL) == Counts(0, 0, 0, 0, 0, 0)
+            assert await store.count(WALL) == StoredTargetCounts(0, 0, 0, 0, 0, 0)
             assert await store.settings() == {}
             assert await store.position("x") is None
-            assert await store.span() == Span(0, 0)
+            assert await store.span() == ChangeSpan(0, 0)
             await store.write([])
             await store.apply(Reconciliation(), WALL)
 
@@ -72,9 +72,9 @@ class TargetsContract:
 
         async with place.opens() as store:
             assert await get(store) == target
-            assert target == Target(id=target.id, next_due=WALL, **wanted._asdict())
+            assert target == PollingTarget(id=target.id, next_due=WALL, **wanted._asdict())
             assert target.wanted
-            assert await store.known() == [Known(target.id, wanted, None)]
+            assert await store.known() == [KnownTarget(target.id, wanted, None)]
 
     @pytest.mark.parametrize("only", [None, (), ("",), ("a,b", 'c"', "Ω", "it's {}")])
     @in_loop
@@ -105,7 +105,7 @@ class TargetsContract:
         async with place.opens() as store:
             (target, other) = await add(store, found("a"), found("b"))
             await store.change("race", "a", {"enabled": False, "set_seconds": 3.0, "set_priority": 7})
-            await store.write([Ran(target.id, WALL + 5, WALL + 9, 1, 2, 3, WALL, WALL, "ok", 0.5, 0.25)])
+            await store.write([TargetRun(target.id, WALL + 5, WALL + 9, 1, 2, 3, WALL, WALL, "ok", 0.5, 0.25)])
             await store.keep(told(document(event()), etag="1", modified="2", digest=b"3"))
             before = await get(store)
 
@@ -114,9 +114,9 @@ class TargetsContract:
 
             expected = {"event": "f", "seconds": 20.0, "priority": 1}
             after = await get(store)
-            assert {name for name in Target.__struct_fields__ if getattr(before, name) != getattr(after, name)} == {
-                *expected
-            }
+            assert {
+                name for name in PollingTarget.__struct_fields__ if getattr(before, name) != getattr(after, name)
+            } == {*expected}
             assert {name: getattr(after, name) for name in expected} == expected
             assert await get(store, "b") == other
 
@@ -272,9 +272,9 @@ class TargetsContract:
         async with place.opens() as store:
             a, b, c = await add(store, found("a"), found("b"), found("c"))
             runs = [
-                Ran(a.id, WALL + 10.125, WALL + 30.5, 2**40, 2, 3, WALL, WALL - 1, "ok", 0.97, 0.5),
-                Ran(b.id, WALL + 20, None, 1, 0, 0, None, None, "Ω error: \N{WAVING HAND SIGN}", 0.0, 1e-9),
-                Ran(10**15, WALL, None, 1, 0, 0, None, None, "", 0.0, 0.0),
+                TargetRun(a.id, WALL + 10.125, WALL + 30.5, 2**40, 2, 3, WALL, WALL - 1, "ok", 0.97, 0.5),
+                TargetRun(b.id, WALL + 20, None, 1, 0, 0, None, None, "Ω error: \N{WAVING HAND SIGN}", 0.0, 1e-9),
+                TargetRun(10**15, WALL, None, 1, 0, 0, None, None, "", 0.0, 0.0),
             ]
             await store.write(runs)
 
@@ -319,7 +319,7 @@ class TargetsContract:
             await taken(store)
 
             await store.claim(WALL)
-            await store.write([Ran(target.id, WALL + 5, WALL + 9, 1, 2, 3, WALL, WALL, "ok", 0.5, 0.25)])
+            await store.write([TargetRun(target.id, WALL + 5, WALL + 9, 1, 2, 3, WALL, WALL, "ok", 0.5, 0.25)])
             await keep(store, event())
             await store.shift(5)
 
@@ -355,7 +355,9 @@ class TargetsContract:
             await place.sql("INSERT INTO polling_targets (kind, source_id, seconds) VALUES ('race', 'mine', 5)")
 
             (target,) = (await store.take_edits(WALL)).targets
-            assert target == Target(id=target.id, kind="race", source_id="mine", event="", seconds=5.0, next_due=WALL)
+            assert target == PollingTarget(
+                id=target.id, kind="race", source_id="mine", event="", seconds=5.0, next_due=WALL
+            )
             assert await all_due(store) == [target]
 
             await place.sql("DELETE FROM polling_targets WHERE source_id = 'mine'")
@@ -614,7 +616,9 @@ class TargetsContract:
             await store.change("race", "e", {"enabled": False})
             await store.apply(Reconciliation(gone=(e.id,)), WALL)
 
-            assert await store.count(WALL) == Counts(targets=7, paused=1, due=2, accelerated=1, failing=2, gone=1)
+            assert await store.count(WALL) == StoredTargetCounts(
+                targets=7, paused=1, due=2, accelerated=1, failing=2, gone=1
+            )
 
     # --- settings and positions ---
 

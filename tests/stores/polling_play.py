@@ -4,15 +4,35 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
 
-from sanderling.stores.documents import Column, ColumnKind, Document, Parent, Row, Schema, Table, Value, Whole
-from sanderling.stores.polling import Change, Edits, Found, Op, PollingStore, Ran, Reconciliation, Target, Told
+from sanderling.stores.documents import (
+    Column,
+    ColumnKind,
+    Document,
+    Parent,
+    Schema,
+    SourceRow,
+    SourceTable,
+    Value,
+    Whole,
+)
+from sanderling.stores.polling import (
+    Edits,
+    Op,
+    PolledDocument,
+    PollingStore,
+    PollingTarget,
+    Reconciliation,
+    RowChange,
+    TargetRun,
+    WantedTarget,
+)
 
 WALL = 1_700_000_000.0
 EVENT = Column("event", references="events")
 SCHEMA = Schema(
     (
-        Table("events", (Column("name"),)),
-        Table(
+        SourceTable("events", (Column("name"),)),
+        SourceTable(
             "pilots",
             (
                 Column("name"),
@@ -21,9 +41,9 @@ SCHEMA = Schema(
                 Column("practice", ColumnKind.BOOLEAN),
             ),
         ),
-        Table("rounds", (EVENT, Column("name"))),
-        Table("races", (EVENT, Column("round", references="rounds"), Column("start"))),
-        Table(
+        SourceTable("rounds", (EVENT, Column("name"))),
+        SourceTable("races", (EVENT, Column("round", references="rounds"), Column("start"))),
+        SourceTable(
             "laps",
             (
                 Column("race", references="races"),
@@ -32,7 +52,7 @@ SCHEMA = Schema(
             ),
         ),
         # Its rows are children of something that is in no table.
-        Table("notes", (Column("target"), Column("text"))),
+        SourceTable("notes", (Column("target"), Column("text"))),
     )
 )
 
@@ -59,30 +79,30 @@ class Place(NamedTuple):
 # --- targets ---
 
 
-def found(source_id: str = "a", **fields: Any) -> Found:  # noqa: ANN401 - of a target
+def found(source_id: str = "a", **fields: Any) -> WantedTarget:  # noqa: ANN401 - of a target
     of: dict[str, Any] = {"kind": "race", "event": "e", "only": None, "seconds": 10.0, "priority": 0}
-    return Found(**of | fields, source_id=source_id)
+    return WantedTarget(**of | fields, source_id=source_id)
 
 
-async def add(store: PollingStore, *wanted: Found, wall: float = WALL) -> list[Target]:
+async def add(store: PollingStore, *wanted: WantedTarget, wall: float = WALL) -> list[PollingTarget]:
     """Have discovery find these; what they are then."""
     await store.apply(Reconciliation(insert=wanted), wall)
     return [await get(store, each.source_id, each.kind) for each in wanted]
 
 
-async def get(store: PollingStore, source_id: str = "a", kind: str = "race") -> Target:
+async def get(store: PollingStore, source_id: str = "a", kind: str = "race") -> PollingTarget:
     target = await store.find(kind, source_id)
     assert target is not None
     return target
 
 
-def ran(target: Target, **fields: Any) -> Ran:  # noqa: ANN401 - of a run
-    return Ran(**{name: getattr(target, name) for name in Ran._fields} | fields)
+def ran(target: PollingTarget, **fields: Any) -> TargetRun:  # noqa: ANN401 - of a run
+    return TargetRun(**{name: getattr(target, name) for name in TargetRun._fields} | fields)
 
 
 async def taken(store: PollingStore, wall: float = WALL) -> Edits:
     """All edits there are, however few are taken at a time."""
-    targets: list[Target] = []
+    targets: list[PollingTarget] = []
     deleted: list[int] = []
     while any(edits := await store.take_edits(wall)):
         targets += edits.targets
@@ -90,7 +110,7 @@ async def taken(store: PollingStore, wall: float = WALL) -> Edits:
     return Edits(tuple(targets), tuple(deleted))
 
 
-async def all_due(store: PollingStore, until: float = WALL + 1e9, most: int = 100) -> list[Target]:
+async def all_due(store: PollingStore, until: float = WALL + 1e9, most: int = 100) -> list[PollingTarget]:
     """Page by page."""
     due, after = [], (float("-inf"), 0)
     while page := await store.due(after, until, most):
@@ -103,48 +123,48 @@ async def all_due(store: PollingStore, until: float = WALL + 1e9, most: int = 10
 # --- documents ---
 
 
-def event(key: str = "e", name: str | None = None) -> Row:
-    return Row("events", key, {"name": name})
+def event(key: str = "e", name: str | None = None) -> SourceRow:
+    return SourceRow("events", key, {"name": name})
 
 
-def pilot(key: str, **values: Value) -> Row:
-    return Row("pilots", key, {"name": None, "points": None, "speed": None, "practice": None} | values)
+def pilot(key: str, **values: Value) -> SourceRow:
+    return SourceRow("pilots", key, {"name": None, "points": None, "speed": None, "practice": None} | values)
 
 
-def round_(key: str, event: str | None = "e", name: str | None = None) -> Row:
-    return Row("rounds", key, {"event": event, "name": name})
+def round_(key: str, event: str | None = "e", name: str | None = None) -> SourceRow:
+    return SourceRow("rounds", key, {"event": event, "name": name})
 
 
-def race(key: str, round_: str | None = None, event: str | None = "e", start: str | None = None) -> Row:
-    return Row("races", key, {"event": event, "round": round_, "start": start})
+def race(key: str, round_: str | None = None, event: str | None = "e", start: str | None = None) -> SourceRow:
+    return SourceRow("races", key, {"event": event, "round": round_, "start": start})
 
 
-def lap(key: str, race: str | None, pilot: str | None = None, seconds: float | None = None) -> Row:
-    return Row("laps", key, {"race": race, "pilot": pilot, "seconds": seconds})
+def lap(key: str, race: str | None, pilot: str | None = None, seconds: float | None = None) -> SourceRow:
+    return SourceRow("laps", key, {"race": race, "pilot": pilot, "seconds": seconds})
 
 
-def note(key: str, target: str | None, text: str | None = None) -> Row:
-    return Row("notes", key, {"target": target, "text": text})
+def note(key: str, target: str | None, text: str | None = None) -> SourceRow:
+    return SourceRow("notes", key, {"target": target, "text": text})
 
 
 def whole(table: str, column: str, parent: str, *keys: str) -> Whole:
     return Whole(table, column, parent, frozenset(keys))
 
 
-def document(*rows: Row, whole: Iterable[Whole] = ()) -> Document:
+def document(*rows: SourceRow, whole: Iterable[Whole] = ()) -> Document:
     return SCHEMA.document(rows, whole)
 
 
-def told(document: Document, source_id: str = "a", **fields: Any) -> Told:  # noqa: ANN401 - of what is told
+def told(document: Document, source_id: str = "a", **fields: Any) -> PolledDocument:  # noqa: ANN401 - of what is told
     of: dict[str, Any] = {"kind": "race", "event": "e", "at": WALL}
-    return Told(**of | fields, source_id=source_id, document=document)
+    return PolledDocument(**of | fields, source_id=source_id, document=document)
 
 
-async def keep(store: PollingStore, *rows: Row, whole: Iterable[Whole] = ()) -> list[Change]:
+async def keep(store: PollingStore, *rows: SourceRow, whole: Iterable[Whole] = ()) -> list[RowChange]:
     return await store.keep(told(document(*rows, whole=whole)))
 
 
-def brief(changes: Iterable[Change]) -> list[str]:
+def brief(changes: Iterable[RowChange]) -> list[str]:
     """Changes in few words."""
     return [f"{each.op} {each.table} {each.key}".strip() for each in changes]
 
@@ -165,8 +185,8 @@ async def all_rows(store: PollingStore, schema: Schema = SCHEMA, most: int = 7) 
     return rows
 
 
-async def all_changes(store: PollingStore, after: int = 0, most: int = 50) -> list[Change]:
-    changes: list[Change] = []
+async def all_changes(store: PollingStore, after: int = 0, most: int = 50) -> list[RowChange]:
+    changes: list[RowChange] = []
     while page := await store.changes(after, most):
         assert len(page) <= most
         changes += page
@@ -174,7 +194,7 @@ async def all_changes(store: PollingStore, after: int = 0, most: int = 50) -> li
     return changes
 
 
-def replayed(changes: Iterable[Change]) -> Rows:
+def replayed(changes: Iterable[RowChange]) -> Rows:
     """What there is after these: each does what it says it does, and every row has its parents all the while."""
     rows: Rows = {}
     references = {table.name: {c.name: c.references for c in table.columns if c.references} for table in SCHEMA.tables}
@@ -189,7 +209,7 @@ def replayed(changes: Iterable[Change]) -> Rows:
     return rows
 
 
-def _apply(rows: Rows, change: Change) -> None:
+def _apply(rows: Rows, change: RowChange) -> None:
     place = Parent(change.table, change.key)
     match change.op:
         case Op.INSERT:

@@ -14,7 +14,7 @@ from polling_play import SCHEMA, WALL, Place
 from sanderling.stores.documents import Schema
 from sanderling.stores.polling_store import SqlPolling
 from sanderling.stores.postgres_polling import open_postgres_polling
-from sanderling.stores.postgres_polling_link import Link
+from sanderling.stores.postgres_polling_link import PollingConnections
 from sanderling.stores.postgres_polling_tables import OWN
 
 EMPTIED = [name for name in OWN if name != "polling_meta"] + [table.name for table in SCHEMA.tables]
@@ -35,8 +35,8 @@ async def opened(url: str, schema: Schema | None = SCHEMA, source: str = "race")
         await store.close()
 
 
-def link_of(store: SqlPolling) -> Link:
-    assert isinstance(store._database, Link)
+def link_of(store: SqlPolling) -> PollingConnections:
+    assert isinstance(store._database, PollingConnections)
     return store._database
 
 

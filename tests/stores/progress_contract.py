@@ -12,13 +12,13 @@ from killed import killed
 from memory_progress import MemoryProgress
 from recording import BATCH, CATEGORIES, batch, crawl, did
 
-from sanderling.stores.ports import FIRST, Due, Finished, HostAside, Progress, ProgressView, Unfinished
+from sanderling.stores.ports import FIRST, Due, Finished, HostAside, ProgressView, RepoProgress, Unfinished
 
 FAR = 2**40  # seconds
 EMPTY = ProgressView(cursor="", completed=0, failed={}, segment=0, total_crawled=0, bytes_written=0)
 
 
-class Store(Progress, Protocol):
+class Store(RepoProgress, Protocol):
     def close(self) -> None: ...
 
 

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from sanderling.stores.ports import Finished, HostAside, Progress, Unfinished
+from sanderling.stores.ports import Finished, HostAside, RepoProgress, Unfinished
 from sanderling.stores.redis_progress import RedisProgress
 from sanderling.stores.sqlite_progress import SqliteProgress
 
@@ -20,7 +20,7 @@ def batch(number: int) -> list[str]:
     return [did(BATCH * number + each) for each in range(BATCH)]
 
 
-def crawl(progress: Progress, records: int = sys.maxsize) -> None:
+def crawl(progress: RepoProgress, records: int = sys.maxsize) -> None:
     """Record batch after batch, a quarter of each as failed; go on where the cursor is."""
     cursor = progress.cursor()
     first = int(cursor.rpartition(":")[2]) // BATCH + 1 if cursor else 0

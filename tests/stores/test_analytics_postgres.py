@@ -14,17 +14,17 @@ from postgres_polling_place import at, connected, fresh_schema
 from wire import Wire
 
 from sanderling.stores import analytics_postgres_tables, analytics_writing
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, ErrorFilter, Kept, PostFilter, Sort
+from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, BatchResult, ErrorFilter, PostFilter, Sort
 from sanderling.stores.analytics_migrate import migrate
 from sanderling.stores.analytics_open import open_analytics
 from sanderling.stores.analytics_postgres_tables import BY_INDEX
-from sanderling.stores.analytics_questions import Condition, Question, counted_events, next_to_replay, page_of_posts
+from sanderling.stores.analytics_questions import Question, SqlCondition, counted_events, next_to_replay, page_of_posts
 from sanderling.stores.analytics_writing import OF_EVENT, OLD_ERRORS, old_events
 from sanderling.stores.database import POSTGRES
 from sanderling.stores.postgres_database import PostgresTransaction, numbered
 
 WHOLE = batch(posts=[post("a"), post("b")], comments=[comment(0)], errors=[error(2)], outbox=[message()])
-KEPT = Kept(new=True, posts=2, errors=1)
+KEPT = BatchResult(new=True, posts=2, errors=1)
 # Who waits for us, or behind another. (What the server says of activity is of when our transaction first asked for it.)
 WAITING = """SELECT pid FROM pg_locks
     WHERE NOT granted AND pid <> $1 AND pg_blocking_pids(pid) && ARRAY[pg_backend_pid(), $1]"""
@@ -88,7 +88,7 @@ class TestPostgresAnalytics(AnalyticsContract):
 
 
 @asynccontextmanager
-async def stuck(db: Any, store: AnalyticsStore) -> AsyncIterator[asyncio.Task[Kept | AnalyticsError]]:  # noqa: ANN401 - no types
+async def stuck(db: Any, store: AnalyticsStore) -> AsyncIterator[asyncio.Task[BatchResult | AnalyticsError]]:  # noqa: ANN401 - no types
     """A batch that is being kept, and waits for somebody who has one of its posts."""
     await store.keep(batch("evt_0", [post("b", crawled_at=1.0)]))
     transaction = db.transaction()
@@ -101,7 +101,7 @@ async def stuck(db: Any, store: AnalyticsStore) -> AsyncIterator[asyncio.Task[Ke
         await transaction.rollback()
 
 
-async def outcome(store: AnalyticsStore) -> Kept | AnalyticsError:
+async def outcome(store: AnalyticsStore) -> BatchResult | AnalyticsError:
     try:
         return await store.keep(WHOLE)
     except AnalyticsError as error:
@@ -188,7 +188,7 @@ async def test_a_commit_of_which_we_never_heard_is_found_when_it_is_kept_again(
         wire.before = lambda _: False
 
         assert told.value.transient
-        assert await store.keep(WHOLE) == Kept(new=False)
+        assert await store.keep(WHOLE) == BatchResult(new=False)
         assert await place.sql("SELECT posts, errors FROM processed_events") == [(2, 1)]
         assert len([each async for each in all_messages(store)]) == 1
 
@@ -346,7 +346,7 @@ async def test_an_index_gives_a_page_in_order(postgres: str, schema: str) -> Non
     async with connected(postgres, search_path=schema, synchronous_commit="off") as db:
         await db.execute(FILL)
         for sort, (descending, way) in product(get_args(Sort), [(False, ""), (True, " Backward")]):
-            asked = page_of_posts(Condition("project_id = ?", ("p1",)), sort, (descending, 0, 20), POSTGRES)
+            asked = page_of_posts(SqlCondition("project_id = ?", ("p1",)), sort, (descending, 0, 20), POSTGRES)
             rows = await db.fetch(f"EXPLAIN {numbered(asked.sql)}", *asked.values)
             plan = "\n".join(row[0] for row in rows)
 
@@ -358,7 +358,7 @@ EVENTS = """INSERT INTO processed_events
         (event_id, job_id, project_id, platform, mode, received_at, processed_at, posts, errors, message)
     SELECT n, 'j', 'p', '', '', to_timestamp(n), to_timestamp(n), 0, 0, CASE WHEN n % 2 = 0 THEN 'm'::bytea END
     FROM generate_series(1, 5000) AS n; ANALYZE processed_events"""
-SOME = Condition("project_id = ? AND processed_at >= to_timestamp(?)", ("p", 9.0))
+SOME = SqlCondition("project_id = ? AND processed_at >= to_timestamp(?)", ("p", 9.0))
 
 
 FOUND_BY: list[tuple[Question, str]] = [

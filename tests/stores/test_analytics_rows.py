@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sanderling.stores.analytics import CommentRow
 from sanderling.stores.analytics_questions import DAY, first_day
 from sanderling.stores.analytics_rows import (
-    Piece,
+    BatchPiece,
     chosen,
     key_of,
     mended_comment,
@@ -24,12 +24,12 @@ TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 ROW = st.builds(comment, st.integers(0, 3), TEXT, text=TEXT, likes=st.integers(-(2**63), 2**63 - 1))
 
 
-def sifted(count: int, bad: set[int], hopeless: set[int]) -> tuple[dict[int, str], list[Piece], int]:
+def sifted(count: int, bad: set[int], hopeless: set[int]) -> tuple[dict[int, str], list[BatchPiece], int]:
     """What comes of it where `bad` ones are taken with their comments mended, unless they are hopeless.
 
     Which are refused, which pieces are taken, and how many were offered.
     """
-    offered: list[Piece] = []
+    offered: list[BatchPiece] = []
     offering = sift(range(count))
     try:
         piece = next(offering)
@@ -66,11 +66,11 @@ def test_a_single_one_at_fault_is_found_soon(count: int, data: st.DataObject) ->
 def test_a_part_has_its_posts_with_their_comments_alone() -> None:
     whole = batch(posts=[post("a"), post("b"), post("c")], comments=[comment(2, "x\0"), comment(1, "y")])
 
-    some = part(whole, Piece([2, 0], mended=True))
+    some = part(whole, BatchPiece([2, 0], mended=True))
 
     assert [row.post_id for row in some.posts] == ["c", "a"]
     assert [(row.post, row.comment_id) for row in some.comments] == [(0, "x\N{REPLACEMENT CHARACTER}")]
-    assert part(whole, Piece([2])).comments == [comment(0, "x\0")]
+    assert part(whole, BatchPiece([2])).comments == [comment(0, "x\0")]
 
 
 @given(st.sets(st.integers(0, 12), max_size=6), st.sets(st.integers(0, 4)))

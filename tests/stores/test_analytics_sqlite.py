@@ -15,17 +15,17 @@ from analytics_play import NOW, TABLES, Place, all_posts, batch, comment, error,
 from looping import in_loop
 from test_sqlite_instances import full_disk
 
-from sanderling.flow.desk import desk_in
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, Kept, PostFilter, Sort
+from sanderling.executor import in_threads
+from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, BatchResult, PostFilter, Sort
 from sanderling.stores.analytics_migrate import migrate
 from sanderling.stores.analytics_open import open_analytics
-from sanderling.stores.analytics_questions import Condition, counted_events, next_to_replay, page_of_posts
+from sanderling.stores.analytics_questions import SqlCondition, counted_events, next_to_replay, page_of_posts
 from sanderling.stores.analytics_store import SqlAnalytics
 from sanderling.stores.analytics_writing import OF_EVENT, OLD_ERRORS, old_events
 from sanderling.stores.database import SQLITE
 from sanderling.stores.sqlite_database import SqliteDatabase
 
-MEANT = Condition("project_id = ? AND processed_at >= ?", ())
+MEANT = SqlCondition("project_id = ? AND processed_at >= ?", ())
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def place(path: Path) -> Place:
     @asynccontextmanager
     async def opens() -> AsyncIterator[AnalyticsStore]:
         with ThreadPoolExecutor(3) as threads:
-            store = await open_analytics(f"sqlite:{path}", desk_in(threads))
+            store = await open_analytics(f"sqlite:{path}", in_threads(threads))
             try:
                 yield store
             finally:
@@ -88,7 +88,7 @@ async def test_a_full_disk_is_transient_and_leaves_nothing_half(place: Place) ->
         assert [each.row.post_id for each in await all_posts(store)] == ["first"]
         assert not await store.processed("evt_1")
 
-        assert await store.keep(LARGE) == Kept(new=True, posts=50, errors=1)
+        assert await store.keep(LARGE) == BatchResult(new=True, posts=50, errors=1)
 
 
 @in_loop
@@ -146,7 +146,7 @@ async def test_a_table_that_is_gone_is_not_the_batchs_fault(place: Place) -> Non
 @pytest.mark.parametrize("sort", ["analyzed_at", "published_at", "impact_score", "view_count", "like_count"])
 @pytest.mark.parametrize("descending", [False, True])
 def test_an_index_gives_a_page_in_order(path: Path, sort: Sort, *, descending: bool) -> None:
-    asked = page_of_posts(Condition("project_id = ?", ("p",)), sort, (descending, 0, 20), SQLITE)
+    asked = page_of_posts(SqlCondition("project_id = ?", ("p",)), sort, (descending, 0, 20), SQLITE)
     with closing(sqlite3.connect(path)) as db:
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {asked.sql}", asked.values)]
 

@@ -13,7 +13,7 @@ from storing import store_letters
 from sanderling.clock import SystemClock
 from sanderling.stores.clickhouse import open_clickhouse
 from sanderling.stores.clickhouse_raw import ClickhouseRaw
-from sanderling.stores.instances import Fault, InstancesError, RawRow
+from sanderling.stores.instances import InstancesError, InstancesFault, RawRow
 from sanderling.stores.instances_store import open_sqlite_instances
 from sanderling.stores.sqlite_queue import SqliteQueue
 
@@ -109,7 +109,7 @@ async def test_whatever_it_objects_to_is_not_the_letters_fault(opens: Opens) -> 
         with pytest.raises(InstancesError, match="raw_instance") as told:
             await store.keep([RawRow(1, b"{}", CRAWLED)])
 
-        assert told.value.fault is Fault.DOWN
+        assert told.value.fault is InstancesFault.DOWN
 
 
 @in_loop

@@ -17,26 +17,26 @@ from sanderling.stores.database import (
     POSTGRES,
     SQLITE,
     Claim,
+    ColumnType,
     Database,
+    DatabaseTrouble,
     Insert,
-    Kind,
     RefusalError,
-    Table,
+    TableDefinition,
     Transaction,
-    Trouble,
     encoded,
 )
 from sanderling.stores.postgres_database import PostgresDatabase, numbered, pool_of
 from sanderling.stores.postgres_server import read_url
 from sanderling.stores.sqlite_database import SqliteDatabase, plainly, run
 
-ID = Kind("INTEGER NOT NULL", "bigint NOT NULL")
-TEXT = Kind("TEXT", "text", mark="nullif(?, '')", made="nullif({0}, '')")
-LIST = Kind("TEXT", "jsonb", packed=encoded)
-TIME = Kind("REAL", "timestamptz", travels="float8", made="to_timestamp({0})")
-WORDS = Table("word", {"id": ID, "text": TEXT, "at": TIME}, ("id",))
-PAIRS = Table("pair", {"left_one": ID, "right_one": ID, "sum": ID}, ("left_one", "right_one"))
-LISTS = Table("list", {"id": ID, "all_of_it": LIST, "at": TIME}, ("id",))
+ID = ColumnType("INTEGER NOT NULL", "bigint NOT NULL")
+TEXT = ColumnType("TEXT", "text", mark="nullif(?, '')", made="nullif({0}, '')")
+LIST = ColumnType("TEXT", "jsonb", packed=encoded)
+TIME = ColumnType("REAL", "timestamptz", travels="float8", made="to_timestamp({0})")
+WORDS = TableDefinition("word", {"id": ID, "text": TEXT, "at": TIME}, ("id",))
+PAIRS = TableDefinition("pair", {"left_one": ID, "right_one": ID, "sum": ID}, ("left_one", "right_one"))
+LISTS = TableDefinition("list", {"id": ID, "all_of_it": LIST, "at": TIME}, ("id",))
 READ = {
     each: f"SELECT id, text, {each.seconds.format('at')} FROM word WHERE id < 99 ORDER BY id"  # noqa: S608 - ours
     for each in (SQLITE, POSTGRES)
@@ -44,7 +44,7 @@ READ = {
 
 
 class StoreError(Exception):
-    def __init__(self, message: str, trouble: Trouble) -> None:
+    def __init__(self, message: str, trouble: DatabaseTrouble) -> None:
         super().__init__(message)
         self.trouble = trouble
 
@@ -152,10 +152,14 @@ async def test_what_is_refused_within_a_savepoint_is_undone_alone(opens: Any) ->
 
 @pytest.mark.parametrize(
     ("bad", "trouble"),
-    [((1, "again", 1.0), Trouble.REFUSED), ((2, "\ud800", 1.0), Trouble.REFUSED), (None, None)],
+    [((1, "again", 1.0), DatabaseTrouble.REFUSED), ((2, "\ud800", 1.0), DatabaseTrouble.REFUSED), (None, None)],
 )
 @in_loop
-async def test_what_fails_leaves_nothing_and_is_told_once(opens: Any, bad: Any, trouble: Trouble | None) -> None:  # noqa: ANN401
+async def test_what_fails_leaves_nothing_and_is_told_once(
+    opens: Any,  # noqa: ANN401
+    bad: Any,  # noqa: ANN401
+    trouble: DatabaseTrouble | None,
+) -> None:
     async def write(db: Transaction) -> None:
         await db.insert(WORDS.insert(), [(2, "b", 2.0)])
         if bad is None:
@@ -221,19 +225,19 @@ def of_sqlite(code: int) -> sqlite3.OperationalError:
 @pytest.mark.parametrize(
     ("error", "trouble"),
     [
-        (of_sqlite(sqlite3.SQLITE_FULL), Trouble.FULL),
-        (of_sqlite(sqlite3.SQLITE_BUSY_SNAPSHOT), Trouble.AWAY),
-        (of_sqlite(sqlite3.SQLITE_IOERR_WRITE), Trouble.FAILED),
-        (of_sqlite(sqlite3.SQLITE_CORRUPT), Trouble.BROKEN),
-        (of_sqlite(sqlite3.SQLITE_READONLY), Trouble.AMISS),
-        (OSError(errno.ENOSPC, "x"), Trouble.FULL),
-        (OSError(errno.EIO, "x"), Trouble.FAILED),
-        (OSError(errno.EACCES, "x"), Trouble.AMISS),
-        (sqlite3.IntegrityError("x"), Trouble.REFUSED),
-        (OverflowError("x"), Trouble.REFUSED),
+        (of_sqlite(sqlite3.SQLITE_FULL), DatabaseTrouble.FULL),
+        (of_sqlite(sqlite3.SQLITE_BUSY_SNAPSHOT), DatabaseTrouble.AWAY),
+        (of_sqlite(sqlite3.SQLITE_IOERR_WRITE), DatabaseTrouble.FAILED),
+        (of_sqlite(sqlite3.SQLITE_CORRUPT), DatabaseTrouble.BROKEN),
+        (of_sqlite(sqlite3.SQLITE_READONLY), DatabaseTrouble.AMISS),
+        (OSError(errno.ENOSPC, "x"), DatabaseTrouble.FULL),
+        (OSError(errno.EIO, "x"), DatabaseTrouble.FAILED),
+        (OSError(errno.EACCES, "x"), DatabaseTrouble.AMISS),
+        (sqlite3.IntegrityError("x"), DatabaseTrouble.REFUSED),
+        (OverflowError("x"), DatabaseTrouble.REFUSED),
     ],
 )
-def test_an_error_of_a_file_means(error: Exception, trouble: Trouble, tmp_path: Path) -> None:
+def test_an_error_of_a_file_means(error: Exception, trouble: DatabaseTrouble, tmp_path: Path) -> None:
     with pytest.raises(StoreError) as told, plainly(tmp_path, StoreError):
         raise error
     assert told.value.trouble is trouble

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError
-from sanderling.stores.frontier import Body, End, Ended, Frontier, Queued
-from sanderling.stores.frontier_file import Meta
+from sanderling.stores.frontier import Frontier
+from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_rows import BodyFile, End, Ended, QueuedUrl
 
 
 @pytest.fixture
@@ -52,14 +53,14 @@ TestPlay.settings = settings(max_examples=40, stateful_step_count=20, deadline=N
 @pytest.mark.parametrize("end", [End.WAITING, End.LEFT])
 def test_a_url_cannot_be_said_to_wait_or_to_be_left(end: End) -> None:
     with pytest.raises(ValueError, match=f"end {end.name}"):
-        failed(Queued(1, url(3), "a.example", 0), end)
+        failed(QueuedUrl(1, url(3), "a.example", 0), end)
 
 
 def test_a_row_belongs_to_what_was_kept() -> None:
     with pytest.raises(ValueError, match="a row is missing"):
-        failed(Queued(1, url(3), "a.example", 0), End.MOVED)
+        failed(QueuedUrl(1, url(3), "a.example", 0), End.MOVED)
     with pytest.raises(ValueError, match="a row came along"):
-        fetched(Queued(1, url(3), "a.example", 0), End.FAILED)
+        fetched(QueuedUrl(1, url(3), "a.example", 0), End.FAILED)
     with pytest.raises(ValueError, match="line break"):
         Ended(id=1, url=url(3), end=End.FETCHED, outcome=FINE, depth=0, row=b"{\n}")
 
@@ -67,13 +68,13 @@ def test_a_row_belongs_to_what_was_kept() -> None:
 @pytest.mark.parametrize("suffix", ["pdf", "/../x", ".a/b", "." + "a" * 17, "..", "."])
 def test_a_body_has_a_harmless_name(suffix: str) -> None:
     with pytest.raises(ValueError, match="expected 64 hex digits"):
-        Body.of(b"", suffix)
+        BodyFile.of(b"", suffix)
 
 
 def next_crawl(path: Path) -> Frontier:
     """A ledger of the crawl after that in `path`."""
     following = path.with_name(f"{path.name}+")
-    frontier_file.create(following, Meta(crawl=2), path)
+    frontier_file.create(following, FrontierMeta(crawl=2), path)
     ledger = Frontier(following)
     ledger.commit([], found(0, 3, 6), 0)
     return ledger

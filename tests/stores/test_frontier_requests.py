@@ -16,11 +16,11 @@ from sanderling.stores.frontier_requests import (
     LAST,
     EndedRequest,
     FoundRequest,
-    Progress,
+    JobProgress,
     QueuedRequest,
     RequestFrontier,
 )
-from sanderling.stores.frontier_rows import Again, End
+from sanderling.stores.frontier_rows import End, RetryUrl
 
 READERS = ("listing", "detail")
 HOSTS = ("a.example", "b.example")
@@ -83,7 +83,7 @@ def test_a_frontier_does_what_its_twin_does(steps: list[tuple[list[FoundRequest]
                 for each in done:
                     row, _ = twin.rows[each.id - 1]
                     twin.rows[each.id - 1] = row, end
-                progress = Progress(step, 2 * step, 3 * step, 4 * step)
+                progress = JobProgress(step, 2 * step, 3 * step, 4 * step)
                 new = frontier.commit_requests([ended(each, end) for each in done], found, progress)
                 assert Counter(new) == twin.add(found)
                 assert_same(frontier, twin)
@@ -117,7 +117,7 @@ def assert_same(frontier: RequestFrontier, twin: Twin) -> None:
 @pytest.fixture
 def frontier(tmp_path: Path) -> RequestFrontier:
     made = RequestFrontier(tmp_path / "frontier.db", READERS)
-    made.commit_requests([], [request(1), request(2, 5)], Progress(0, 0, 0, 0))
+    made.commit_requests([], [request(1), request(2, 5)], JobProgress(0, 0, 0, 0))
     return made
 
 
@@ -127,7 +127,7 @@ def test_a_commit_that_cannot_be_made_leaves_everything_as_it_was(frontier: Requ
 
     for bad in ([ended(first), ended(first)], [ended(first), ended(second._replace(id=9))]):
         with pytest.raises(ValueError, match=r"ends twice|is known, so it cannot end"):
-            frontier.commit_requests(bad, [request(3)], Progress(9, 9, 9, 9))
+            frontier.commit_requests(bad, [request(3)], JobProgress(9, 9, 9, 9))
         assert (frontier.counts(), frontier.meta, frontier.waiting_by_priority()) == before
         assert take_all(frontier) == [first, second]
     frontier.close()
@@ -135,14 +135,14 @@ def test_a_commit_that_cannot_be_made_leaves_everything_as_it_was(frontier: Requ
 
 def test_what_failed_waits_with_its_due_time_and_what_is_put_last_is_last(frontier: RequestFrontier) -> None:
     ranked, plain = take_all(frontier)
-    frontier.commit_requests([], [], Progress(0, 0, 0, 0), [Again(plain.id, plain.url, 2, 77.0, LATE)])
+    frontier.commit_requests([], [], JobProgress(0, 0, 0, 0), [RetryUrl(plain.id, plain.url, 2, 77.0, LATE)])
     frontier.put_last(ranked)
 
     assert frontier.waiting_by_priority() == {("a.example", 0): 1, ("a.example", LAST): 1}
     ((again,), (last,)) = frontier.take_requests([("a.example", 0, 0, 5), ("a.example", LAST, 0, 5)])
     assert (again.failures, again.due) == (2, 77.0)
     assert (last.id, last.priority, frontier.waiting_request(last.id)) == (ranked.id, LAST, last)
-    frontier.commit_requests([ended(last, End.FAILED)], [], Progress(0, 0, 0, 0))
+    frontier.commit_requests([ended(last, End.FAILED)], [], JobProgress(0, 0, 0, 0))
     assert frontier.waiting_by_priority() == {("a.example", 0): 1}
     assert frontier.waiting_request(last.id) is None
     assert [(each.id, each.code, reader) for each, reader in frontier.failed_requests()] == [

@@ -7,7 +7,7 @@ from raids import ACTIVITY, EPOCH, SOME_RAIDS, member, raid, rows, stats_of
 
 from sanderling.formats.instance import Message
 from sanderling.stores.instance_stats import Key, StatsRow, keys_of, runs_of, settled, unseated
-from sanderling.stores.instances import Rows
+from sanderling.stores.instances import InstanceRows
 
 
 class Shelf:
@@ -15,9 +15,9 @@ class Shelf:
 
     def __init__(self) -> None:
         self.stats: dict[Key, StatsRow] = {}
-        self._kept: dict[int, Rows] = {}
+        self._kept: dict[int, InstanceRows] = {}
 
-    def keep(self, batch: Sequence[Rows]) -> list[StatsRow]:
+    def keep(self, batch: Sequence[InstanceRows]) -> list[StatsRow]:
         runs = runs_of(batch)
         known = self._stats(keys_of(runs))
         finishers = {

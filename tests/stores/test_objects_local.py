@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from objects_contract import PACKED, PLENTY, ObjectsContract, Opens, fault, played
 
-from sanderling.stores.objects import EXPECTED, Fault, Hands, ObjectError, Objects, open_objects
+from sanderling.stores.objects import EXPECTED, ObjectError, ObjectFault, Objects, ObjectThreads, open_objects
 from sanderling.stores.objects_local import BESIDE, LocalObjects
 
 
@@ -42,7 +42,7 @@ def test_a_bucket_is_a_folder_that_is_made_once(tmp_path: Path) -> None:
         objects = open_objects(f"file:{tmp_path}")
         await objects.make("mine")
         await objects.make("mine")
-        await fault(objects.make("../mine"), Fault.UNUSABLE)
+        await fault(objects.make("../mine"), ObjectFault.UNUSABLE)
         await objects.close()
 
     asyncio.run(main())
@@ -80,8 +80,8 @@ def test_metadata_are_no_objects(opens: Opens) -> None:
     async def play(objects: Objects) -> None:
         await objects.put("bucket", "key", b"body", {"a": "b"})
         for name in (f"key{BESIDE}", f"new{BESIDE}/key"):
-            await fault(objects.get("bucket", name, PLENTY), Fault.UNUSABLE)
-            await fault(objects.put("bucket", name, b"", {}), Fault.UNUSABLE)
+            await fault(objects.get("bucket", name, PLENTY), ObjectFault.UNUSABLE)
+            await fault(objects.put("bucket", name, b"", {}), ObjectFault.UNUSABLE)
         assert (await objects.get("bucket", "key", PLENTY)).metadata == {"a": "b"}
 
     played(opens, play)
@@ -103,12 +103,12 @@ def test_no_link_is_followed_out_of_the_folder(opens: Opens, folder: Path, tmp_p
 
     async def play(objects: Objects) -> None:
         for bucket, key in (("bucket", "file"), ("bucket", "relative"), ("bucket", "dangling")):
-            said = await fault(objects.get(bucket, key, PLENTY), Fault.UNUSABLE)
+            said = await fault(objects.get(bucket, key, PLENTY), ObjectFault.UNUSABLE)
             assert said.endswith("is a symbolic link, and none is followed")
         for bucket, key in (("bucket", "folder/secret"), ("linked", "secret"), ("bucket", "folder/new/key")):
-            said = await fault(objects.get(bucket, key, PLENTY), Fault.UNUSABLE)
+            said = await fault(objects.get(bucket, key, PLENTY), ObjectFault.UNUSABLE)
             assert "behind a symbolic link" in said
-            await fault(objects.put(bucket, key, b"theirs", {}), Fault.UNUSABLE)
+            await fault(objects.put(bucket, key, b"theirs", {}), ObjectFault.UNUSABLE)
         await objects.put("bucket", "file", b"ours", {})
         assert (await objects.get("bucket", "file", PLENTY)).body == b"ours"
 
@@ -122,9 +122,9 @@ def test_what_is_no_plain_file_is_not_waited_for(opens: Opens, folder: Path) -> 
     os.mkfifo(folder / "bucket/pipe")
 
     async def play(objects: Objects) -> None:
-        await fault(objects.get("bucket", "pipe", PLENTY), Fault.UNUSABLE)
-        await fault(objects.get("bucket", "folder", PLENTY), Fault.MISSING)
-        await fault(objects.put("bucket", "folder", b"", {}), Fault.UNUSABLE)
+        await fault(objects.get("bucket", "pipe", PLENTY), ObjectFault.UNUSABLE)
+        await fault(objects.get("bucket", "folder", PLENTY), ObjectFault.MISSING)
+        await fault(objects.put("bucket", "folder", b"", {}), ObjectFault.UNUSABLE)
 
     played(opens, play)
 
@@ -132,9 +132,9 @@ def test_what_is_no_plain_file_is_not_waited_for(opens: Opens, folder: Path) -> 
 def test_nothing_can_be_below_an_object(opens: Opens) -> None:
     async def play(objects: Objects) -> None:
         await objects.put("bucket", "a", b"body", {})
-        await fault(objects.get("bucket", "a/b", PLENTY), Fault.MISSING)
-        await fault(objects.put("bucket", "a/b", b"", {}), Fault.UNUSABLE)
-        await fault(objects.put("bucket", "n" * 256, b"", {}), Fault.UNUSABLE)
+        await fault(objects.get("bucket", "a/b", PLENTY), ObjectFault.MISSING)
+        await fault(objects.put("bucket", "a/b", b"", {}), ObjectFault.UNUSABLE)
+        await fault(objects.put("bucket", "n" * 256, b"", {}), ObjectFault.UNUSABLE)
         assert (await objects.get("bucket", "a", PLENTY)).body == b"body"
 
     played(opens, play)
@@ -146,7 +146,7 @@ def test_of_a_file_of_a_gigabyte_nothing_is_read(opens: Opens, folder: Path) -> 
         file.truncate(1 << 30)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    played(opens, lambda objects: fault(objects.get("bucket", "large", 64 << 20), Fault.TOO_LARGE))
+    played(opens, lambda objects: fault(objects.get("bucket", "large", 64 << 20), ObjectFault.TOO_LARGE))
 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kB
 
@@ -157,7 +157,7 @@ def test_a_file_that_grows_while_it_is_read_is_too_large() -> None:
     assert Path(f"/proc/{process}/limits").stat().st_size == 0
 
     async def play(objects: Objects) -> None:
-        await fault(objects.get(process, "limits", 10), Fault.TOO_LARGE)
+        await fault(objects.get(process, "limits", 10), ObjectFault.TOO_LARGE)
         assert (await objects.get(process, "limits", 100_000)).body.startswith(b"Limit")
 
     played(lambda: LocalObjects(Path("/proc")), play)
@@ -168,7 +168,7 @@ def test_a_folder_that_is_gone_is_an_outage_until_it_is_back(opens: Opens, folde
         await objects.put("bucket", "key", b"body", {})
         shutil.move(folder, f"{folder}-elsewhere")
         for attempt in (objects.get("bucket", "key", PLENTY), objects.put("bucket", "key", b"", {}), objects.ping()):
-            said = await fault(attempt, Fault.DOWN)
+            said = await fault(attempt, ObjectFault.DOWN)
             assert str(folder) in said
         shutil.move(f"{folder}-elsewhere", folder)
         await objects.ping()
@@ -196,11 +196,11 @@ def test_what_we_may_not_read_is_refused(opens: Opens, folder: Path) -> None:
         (folder / "bucket/key").chmod(0)
         (folder / "bucket").chmod(0o555)
         with somebody_else():
-            await fault(objects.get("bucket", "key", PLENTY), Fault.REFUSED)
-            await fault(objects.put("bucket", "new", b"", {}), Fault.REFUSED)
+            await fault(objects.get("bucket", "key", PLENTY), ObjectFault.REFUSED)
+            await fault(objects.put("bucket", "new", b"", {}), ObjectFault.REFUSED)
 
     played(opens, play)
-    assert not ObjectError("", fault=Fault.REFUSED).transient
+    assert not ObjectError("", fault=ObjectFault.REFUSED).transient
 
 
 def test_a_writer_that_dies_leaves_the_earlier_object(opens: Opens, folder: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_writer_that_dies_leaves_the_earlier_object(opens: Opens, folder: Path
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
         try:
-            await fault(objects.put("bucket", "key", bytes(200_000), {"c": "d"}), Fault.DOWN)
+            await fault(objects.put("bucket", "key", bytes(200_000), {"c": "d"}), ObjectFault.DOWN)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         found = await objects.get("bucket", "key", PLENTY)
@@ -228,12 +228,12 @@ def test_nobody_waits_for_hands_that_are_stuck() -> None:
     stuck = threading.Event()
 
     async def play() -> int:
-        hands = Hands("file:/far/away", threads=1, seconds=0.2)
+        hands = ObjectThreads("file:/far/away", threads=1, seconds=0.2)
         async with asyncio.TaskGroup() as group:
             for attempt in (hands(stuck.wait, 60), hands(len, [])):  # the second finds no hand free
-                group.create_task(fault(attempt, Fault.FAILED))
+                group.create_task(fault(attempt, ObjectFault.FAILED))
         stuck.set()
-        patient = Hands("file:/far/away", threads=1)
+        patient = ObjectThreads("file:/far/away", threads=1)
         try:
             return await patient(len, [1, 2])
         finally:
@@ -248,10 +248,10 @@ def test_what_was_not_begun_when_its_time_was_over_is_never_done() -> None:
     done: list[int] = []
 
     async def play() -> None:
-        hands = Hands("file:/far/away", threads=1, seconds=0.1)
+        hands = ObjectThreads("file:/far/away", threads=1, seconds=0.1)
         async with asyncio.TaskGroup() as group:
-            group.create_task(fault(hands(stuck.wait, 60), Fault.FAILED))
-            group.create_task(fault(hands(done.append, 1), Fault.FAILED))
+            group.create_task(fault(hands(stuck.wait, 60), ObjectFault.FAILED))
+            group.create_task(fault(hands(done.append, 1), ObjectFault.FAILED))
         stuck.set()
         hands._seconds = 30.0
         await hands(len, [])  # behind whatever was in line

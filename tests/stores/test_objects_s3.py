@@ -17,7 +17,7 @@ from services.process import Missing, free_ports, private_folder, program, runni
 from services.s3 import BUCKET, S3, hello
 
 from sanderling.stores import objects_s3
-from sanderling.stores.objects import PATIENCE, Fault, ObjectError, Objects, open_objects
+from sanderling.stores.objects import PATIENCE, ObjectError, ObjectFault, Objects, open_objects
 from sanderling.stores.objects_s3 import S3Objects, server
 
 KEYS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "hidden"}
@@ -66,7 +66,7 @@ def test_more_buckets_than_are_kept_open_are_all_there(opens: Opens) -> None:
         assert isinstance(objects, S3Objects)
         for _ in range(2):
             for number in range(objects_s3.MOST_BUCKETS + 5):
-                await fault(objects.get(f"no-such-bucket-{number}", "key", PLENTY), Fault.MISSING)
+                await fault(objects.get(f"no-such-bucket-{number}", "key", PLENTY), ObjectFault.MISSING)
         assert len(objects._buckets) == objects_s3.MOST_BUCKETS
 
     played(opens, play)
@@ -164,7 +164,7 @@ def test_a_server_that_hangs_has_failed_and_then_has_not(monkeypatch: pytest.Mon
         # Long before an exchange would have to be over.
         async with asyncio.timeout(objects_s3.EXCHANGE / 2), asyncio.TaskGroup() as group:
             for attempt in (objects.get("b", "k", PLENTY), objects.put("b", "k", b"x", {}), objects.ping()):
-                group.create_task(fault(attempt, Fault.FAILED))
+                group.create_task(fault(attempt, ObjectFault.FAILED))
         odd.says = saying(reply("200 OK", b"body"))
         assert (await objects.get("b", "k", PLENTY)).body == b"body"
 
@@ -184,7 +184,7 @@ def test_a_server_that_drips_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(objects: Objects, odd: Odd) -> None:
         odd.says = drip
         async with asyncio.timeout(PATIENCE / 2):
-            await fault(objects.get("b", "k", PLENTY), Fault.DOWN)
+            await fault(objects.get("b", "k", PLENTY), ObjectFault.DOWN)
 
     with_odd(play)
 
@@ -202,7 +202,7 @@ def test_of_an_object_of_a_gigabyte_nothing_is_read() -> None:
 
     async def play(objects: Objects, odd: Odd) -> None:
         odd.says = pour
-        said = await fault(objects.get("b", "k", 64 << 20), Fault.TOO_LARGE)
+        said = await fault(objects.get("b", "k", 64 << 20), ObjectFault.TOO_LARGE)
         assert "has 1,073,741,824 bytes, expected at most 67,108,864" in said
 
     with_odd(play)
@@ -213,27 +213,27 @@ def test_of_an_object_of_a_gigabyte_nothing_is_read() -> None:
 @pytest.mark.parametrize(
     ("answer", "expected", "said"),
     [
-        (refusal("404 Not Found", "NoSuchKey"), Fault.MISSING, "is not there (NoSuchKey)"),
-        (refusal("404 Not Found", "NoSuchBucket"), Fault.MISSING, "no such bucket; make it, as with `aws s3 mb"),
-        (reply("404 Not Found"), Fault.MISSING, "is not there (not found)"),
-        (refusal("403 Forbidden", "AccessDenied"), Fault.REFUSED, "is not for us (AccessDenied: said)"),
-        (refusal("403 Forbidden", "AllAccessDisabled"), Fault.REFUSED, "(AllAccessDisabled: said)"),
-        (reply("401 Unauthorized"), Fault.REFUSED, "(401 Unauthorized)"),
-        (refusal("403 Forbidden", "InvalidAccessKeyId"), Fault.DOWN, "does not know our keys"),
-        (refusal("403 Forbidden", "SignatureDoesNotMatch"), Fault.DOWN, "see AWS_SECRET_ACCESS_KEY"),
-        (refusal("400 Bad Request", "ExpiredToken"), Fault.DOWN, "(ExpiredToken)"),
-        (refusal("403 Forbidden", "RequestTimeTooSkewed"), Fault.DOWN, "(RequestTimeTooSkewed)"),
-        (refusal("400 Bad Request", "InvalidBucketName"), Fault.UNUSABLE, "cannot be (InvalidBucketName)"),
-        (refusal("400 Bad Request", "RequestTimeout"), Fault.FAILED, "(RequestTimeout: said)"),
-        (refusal("429 Too Many Requests", "SlowDown"), Fault.FAILED, "(SlowDown: said)"),
-        (refusal("503 Service Unavailable", "SlowDown"), Fault.FAILED, "is not to be had now (SlowDown: said)"),
-        (reply("500 Internal Server Error"), Fault.FAILED, "(500 Internal Server Error)"),
-        (refusal("301 Moved Permanently", "PermanentRedirect"), Fault.DOWN, ""),
-        (b"what is this?\r\n\r\n", Fault.DOWN, ""),
-        (reply("200 OK", b"x", "x-amz-meta-a: caf\xe9\r\n"), Fault.UNUSABLE, "has metadata that are not ASCII"),
+        (refusal("404 Not Found", "NoSuchKey"), ObjectFault.MISSING, "is not there (NoSuchKey)"),
+        (refusal("404 Not Found", "NoSuchBucket"), ObjectFault.MISSING, "no such bucket; make it, as with `aws s3 mb"),
+        (reply("404 Not Found"), ObjectFault.MISSING, "is not there (not found)"),
+        (refusal("403 Forbidden", "AccessDenied"), ObjectFault.REFUSED, "is not for us (AccessDenied: said)"),
+        (refusal("403 Forbidden", "AllAccessDisabled"), ObjectFault.REFUSED, "(AllAccessDisabled: said)"),
+        (reply("401 Unauthorized"), ObjectFault.REFUSED, "(401 Unauthorized)"),
+        (refusal("403 Forbidden", "InvalidAccessKeyId"), ObjectFault.DOWN, "does not know our keys"),
+        (refusal("403 Forbidden", "SignatureDoesNotMatch"), ObjectFault.DOWN, "see AWS_SECRET_ACCESS_KEY"),
+        (refusal("400 Bad Request", "ExpiredToken"), ObjectFault.DOWN, "(ExpiredToken)"),
+        (refusal("403 Forbidden", "RequestTimeTooSkewed"), ObjectFault.DOWN, "(RequestTimeTooSkewed)"),
+        (refusal("400 Bad Request", "InvalidBucketName"), ObjectFault.UNUSABLE, "cannot be (InvalidBucketName)"),
+        (refusal("400 Bad Request", "RequestTimeout"), ObjectFault.FAILED, "(RequestTimeout: said)"),
+        (refusal("429 Too Many Requests", "SlowDown"), ObjectFault.FAILED, "(SlowDown: said)"),
+        (refusal("503 Service Unavailable", "SlowDown"), ObjectFault.FAILED, "is not to be had now (SlowDown: said)"),
+        (reply("500 Internal Server Error"), ObjectFault.FAILED, "(500 Internal Server Error)"),
+        (refusal("301 Moved Permanently", "PermanentRedirect"), ObjectFault.DOWN, ""),
+        (b"what is this?\r\n\r\n", ObjectFault.DOWN, ""),
+        (reply("200 OK", b"x", "x-amz-meta-a: caf\xe9\r\n"), ObjectFault.UNUSABLE, "has metadata that are not ASCII"),
     ],
 )
-def test_what_a_server_says_is_told_in_a_line(answer: bytes, expected: Fault, said: str) -> None:
+def test_what_a_server_says_is_told_in_a_line(answer: bytes, expected: ObjectFault, said: str) -> None:
     async def play(objects: Objects, odd: Odd) -> None:
         odd.says = saying(answer)
         told = await fault(objects.get("bucket", "folder/key", PLENTY), expected)
@@ -249,7 +249,7 @@ def test_what_a_server_says_is_told_in_a_line(answer: bytes, expected: Fault, sa
 def test_a_bucket_that_is_not_there_is_named_to_one_who_writes() -> None:
     async def play(objects: Objects, odd: Odd) -> None:
         odd.says = saying(refusal("404 Not Found", "NoSuchBucket"))
-        told = await fault(objects.put("crawl-results", "folder/key", b"body", {}), Fault.MISSING)
+        told = await fault(objects.put("crawl-results", "folder/key", b"body", {}), ObjectFault.MISSING)
         assert told.endswith("there is no such bucket; make it, as with `aws s3 mb`")
 
     with_odd(play)
@@ -283,14 +283,14 @@ def test_a_bucket_is_made_where_there_is_none(answers: list[bytes], asked: list[
     [
         (
             refusal("403 Forbidden", "AccessDenied"),
-            Fault.REFUSED,
+            ObjectFault.REFUSED,
             "does not let us make it (AccessDenied); make it, as",
         ),
-        (reply("405 Method Not Allowed"), Fault.REFUSED, "does not let us make it (status 405)"),
-        (b"what is this?\r\n\r\n", Fault.DOWN, "is not to be had now (BadStatusLine)"),
+        (reply("405 Method Not Allowed"), ObjectFault.REFUSED, "does not let us make it (status 405)"),
+        (b"what is this?\r\n\r\n", ObjectFault.DOWN, "is not to be had now (BadStatusLine)"),
     ],
 )
-def test_a_bucket_that_may_not_be_made_is_said(answer: bytes, expected: Fault, said: str) -> None:
+def test_a_bucket_that_may_not_be_made_is_said(answer: bytes, expected: ObjectFault, said: str) -> None:
     async def play(objects: Objects, odd: Odd) -> None:
         assert isinstance(objects, S3Objects)
         odd.says = saying(NO_BUCKET, answer)
@@ -326,7 +326,7 @@ def test_a_body_that_ends_early_is_no_object() -> None:
 
     async def play(objects: Objects, odd: Odd) -> None:
         odd.says = half
-        await fault(objects.get("b", "k", PLENTY), Fault.DOWN)
+        await fault(objects.get("b", "k", PLENTY), ObjectFault.DOWN)
 
     with_odd(play)
 
@@ -346,7 +346,7 @@ def test_one_who_is_known_and_may_do_little_is_answered() -> None:
             odd.says = saying(refusal("403 Forbidden", code))
             await objects.ping()
         odd.says = saying(refusal("403 Forbidden", "SignatureDoesNotMatch"))
-        await fault(objects.ping(), Fault.DOWN)
+        await fault(objects.ping(), ObjectFault.DOWN)
 
     with_odd(play)
 
@@ -386,7 +386,7 @@ class Load:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self.there: list[str] = []
-        self.faults: list[Fault] = []
+        self.faults: list[ObjectFault] = []
         self.over = False
         self._news = asyncio.Event()
 
@@ -428,8 +428,8 @@ def test_a_server_that_is_stopped_and_started_under_load_loses_nothing() -> None
                 for key in load.there:
                     found = await objects.get(BUCKET, key, PLENTY)
                     assert (found.body, found.metadata) == (key[0].encode(), PACKED)
-        assert Fault.DOWN in load.faults
-        assert all(each in (Fault.DOWN, Fault.FAILED) for each in load.faults)
+        assert ObjectFault.DOWN in load.faults
+        assert all(each in (ObjectFault.DOWN, ObjectFault.FAILED) for each in load.faults)
         await objects.close()
 
     with private_folder() as folder:
@@ -497,7 +497,7 @@ def test_without_keys_it_is_said_where_to_put_them(environment: Mapping[str, str
 def test_where_nobody_listens_nobody_answers() -> None:
     said = played(
         lambda: open_objects("s3+http://u:hidden@127.0.0.1:1", NOBODY),
-        lambda objects: fault(objects.ping(), Fault.DOWN),
+        lambda objects: fault(objects.ping(), ObjectFault.DOWN),
     )
 
     assert re.search(r"at s3\+http://127.0.0.1:1 is not to be had now \(Connect\)", said)
@@ -534,7 +534,7 @@ def test_wrong_keys_are_said_and_not_shown(s3: S3) -> None:
     wrong = url_of(replace(s3, secret_access_key="hidden"))  # noqa: S106 - none
     place = urlsplit(s3.endpoint).netloc
 
-    said = played(lambda: open_objects(wrong, NOBODY), lambda objects: fault(objects.ping(), Fault.DOWN))
+    said = played(lambda: open_objects(wrong, NOBODY), lambda objects: fault(objects.ping(), ObjectFault.DOWN))
 
     assert f"{place}: the server does not know our keys" in said
     assert "hidden" not in said

@@ -7,8 +7,8 @@ from polling_contract import DOCUMENT, after, parents
 from polling_play import SCHEMA, WALL, Rows, document, event, lap, note, pilot, race, round_, told, whole
 
 from sanderling.outcome import Code
-from sanderling.stores.documents import Column, Document, Parent, Row, Schema, SourceError, Table, Value
-from sanderling.stores.polling import Change, Op, PollingStoreError
+from sanderling.stores.documents import Column, Document, Parent, Schema, SourceError, SourceRow, SourceTable, Value
+from sanderling.stores.polling import Op, PollingStoreError, RowChange
 from sanderling.stores.polling_rows import (
     LONGEST_KEY,
     Difference,
@@ -134,13 +134,13 @@ def test_numbers_are_compared_as_numbers_and_nothing_else_is(one: Value, other: 
     assert differs(one, other) is expected
     assert differs(other, one) is expected
 
-    row = Row("t", "k", {"a": 5, "b": one})
+    row = SourceRow("t", "k", {"a": 5, "b": one})
     found = difference(Document((row,)), {Parent("t", "k"): {"a": 5, "b": other}}, [])
     assert [fields for _, fields in found.update] == ([("b",)] if expected else [])
 
 
 def test_the_order_of_columns_does_not_matter() -> None:
-    row = Row("t", "k", {"a": True, "b": 1})
+    row = SourceRow("t", "k", {"a": True, "b": 1})
 
     assert difference(Document((row,)), {Parent("t", "k"): {"b": 1, "a": True}}, []) == Difference((), (), ())
 
@@ -217,7 +217,7 @@ def test_changes_are_numbered_in_the_order_in_which_they_can_be_done() -> None:
 @BOUNDED
 @given(
     st.builds(
-        Change,
+        RowChange,
         seq=st.integers(1, 2**63 - 1),
         at=st.floats(allow_nan=False, allow_infinity=False),
         op=st.sampled_from(Op),
@@ -230,7 +230,7 @@ def test_changes_are_numbered_in_the_order_in_which_they_can_be_done() -> None:
         event=TEXT,
     )
 )
-def test_a_change_comes_out_as_it_went_in(change: Change) -> None:
+def test_a_change_comes_out_as_it_went_in(change: RowChange) -> None:
     back = unpacked(packed(change))
 
     assert back == change
@@ -242,7 +242,7 @@ def test_a_change_comes_out_as_it_went_in(change: Change) -> None:
 @pytest.mark.parametrize("place", [2, 5, 6])
 @pytest.mark.parametrize("value", [None, "{", "1", '{"a": [1]}', "\ud800"])
 def test_a_change_that_is_damaged_is_said(place: int, value: Any) -> None:  # noqa: ANN401 - anything
-    row: Any = list(packed(Change(seq=5, at=1.0, op=Op.INSERT, table="t", key="k")))
+    row: Any = list(packed(RowChange(seq=5, at=1.0, op=Op.INSERT, table="t", key="k")))
     row[place] = value
 
     with pytest.raises(PollingStoreError, match="change 5 is damaged: ") as error:
@@ -256,7 +256,7 @@ def test_a_change_that_is_damaged_is_said(place: int, value: Any) -> None:  # no
 
 @pytest.mark.parametrize("value", ["", "a", "Ω\n\x01", 2**63 - 1, -(2**63), 1e308, True, None, 0])
 def test_what_every_database_holds_is_let_through(value: Value) -> None:
-    check_document(Document((Row("t", "k", {"a": value}),)))
+    check_document(Document((SourceRow("t", "k", {"a": value}),)))
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_what_every_database_holds_is_let_through(value: Value) -> None:
 )
 def test_what_some_database_cannot_hold_is_said_with_its_place(value: Value, said: str) -> None:
     with pytest.raises(SourceError, match=rf"t\.a of 'k' .*{said}") as error:
-        check_document(Document((Row("t", "j", {"a": 1}), Row("t", "k", {"a": value}))))
+        check_document(Document((SourceRow("t", "j", {"a": 1}), SourceRow("t", "k", {"a": value}))))
 
     assert error.value.outcome.code is Code.INVALID_RESPONSE
 
@@ -306,10 +306,10 @@ def test_what_is_made_legible_can_be_stored_and_what_could_be_is_left(text: str)
 @pytest.mark.parametrize("name", ["polling_targets", "polling_", "sqlite_master"])
 def test_names_of_tables_that_are_taken_are_refused(name: str) -> None:
     with pytest.raises(PollingStoreError, match=rf"a table {name}, expected none that begins with polling_") as error:
-        check_names(Schema((Table("good", ()), Table(name, (Column("a"),)))))
+        check_names(Schema((SourceTable("good", ()), SourceTable(name, (Column("a"),)))))
 
     assert not error.value.transient
-    check_names(Schema((Table("polling", ()), Table("targets", ()))))
+    check_names(Schema((SourceTable("polling", ()), SourceTable("targets", ()))))
 
 
 # --- what an admin may set ---

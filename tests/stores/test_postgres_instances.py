@@ -17,7 +17,14 @@ from wire import Wire
 
 from sanderling.clock import SystemClock
 from sanderling.stores import postgres_instances
-from sanderling.stores.instances import Fault, Instances, InstancesError, Kept, Rows, open_instances
+from sanderling.stores.instances import (
+    InsertResult,
+    InstanceRows,
+    Instances,
+    InstancesError,
+    InstancesFault,
+    open_instances,
+)
 from sanderling.stores.queue import Depth
 from sanderling.stores.sqlite_queue import SqliteQueue
 
@@ -109,11 +116,11 @@ async def test_a_backend_that_is_ended_in_the_middle_leaves_nothing_and_may_be_a
 
         with pytest.raises(InstancesError) as told:
             await keeping
-        assert told.value.fault is Fault.DOWN
+        assert told.value.fault is InstancesFault.DOWN
         assert await place.tables() == NOTHING
         await other.execute("SELECT pg_advisory_unlock_all()")
 
-        assert await store.keep(batch) == Kept(50, 0)
+        assert await store.keep(batch) == InsertResult(50, 0)
     await assert_holds(place, batch)
 
 
@@ -130,9 +137,9 @@ async def test_a_wire_that_is_cut_in_the_middle_leaves_nothing_and_may_be_asked_
 
         with pytest.raises(InstancesError, match="cannot be") as told:
             await keeping
-        assert told.value.fault is Fault.DOWN
+        assert told.value.fault is InstancesFault.DOWN
         await other.execute("SELECT pg_advisory_unlock_all()")
-        assert await store.keep(batch) == Kept(50, 0)
+        assert await store.keep(batch) == InsertResult(50, 0)
     await assert_holds(place, batch)
 
 
@@ -147,9 +154,9 @@ async def test_a_commit_of_which_we_never_heard_is_found_when_asked_again(
             await store.keep(batch)
         wire.before = lambda _: False
 
-        assert told.value.fault is Fault.DOWN
+        assert told.value.fault is InstancesFault.DOWN
         await assert_holds(place, batch)
-        assert await store.keep(batch) == Kept(0, 50)
+        assert await store.keep(batch) == InsertResult(0, 50)
     await assert_holds(place, batch)
 
 
@@ -180,7 +187,7 @@ async def test_nobody_there_is_said_without_the_password() -> None:
     with pytest.raises(InstancesError, match=r"postgresql://127.0.0.1:1/x, schema public cannot be reached") as told:
         await open_instances("postgresql://reader:hunter2@127.0.0.1:1/x")
 
-    assert told.value.fault is Fault.DOWN
+    assert told.value.fault is InstancesFault.DOWN
     assert "hunter2" not in f"{told.value!r}"
 
 
@@ -300,7 +307,11 @@ async def test_two_that_bring_the_same_rows_the_other_way_round_do_not_wait_in_a
 
 
 async def keep_both(
-    url: str, schema: str, lock: str, stores: tuple[Instances, Instances], batches: tuple[list[Rows], list[Rows]]
+    url: str,
+    schema: str,
+    lock: str,
+    stores: tuple[Instances, Instances],
+    batches: tuple[list[InstanceRows], list[InstanceRows]],
 ) -> None:
     """Keep both, from the moment both wait for what `lock` holds, or for each other."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'"
@@ -329,7 +340,7 @@ async def test_who_waits_too_long_for_others_is_told_to_come_again(
 
         with pytest.raises(InstancesError, match="is busy: canceling statement due to lock timeout") as told:
             await store.keep(rows(*usual(2)))
-        assert told.value.fault is Fault.BUSY
+        assert told.value.fault is InstancesFault.BUSY
         assert told.value.transient
     assert await place.tables() == NOTHING
 

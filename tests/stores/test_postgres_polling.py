@@ -12,7 +12,7 @@ from polling_play import SCHEMA, WALL, Place, add, all_rows, event, found, keep,
 from postgres_polling_place import at, connected, fresh_schema, link_of, opened, place_in, wipe
 
 from sanderling.outcome import Code
-from sanderling.stores.documents import Column, Row, Schema, SourceError, Table
+from sanderling.stores.documents import Column, Schema, SourceError, SourceRow, SourceTable
 from sanderling.stores.polling import PollingStoreError
 from sanderling.stores.postgres_polling import open_postgres_polling
 from sanderling.stores.postgres_polling_link import BY_INDEX, KEEP_ALIVE
@@ -191,7 +191,7 @@ async def test_a_source_may_come_back_to_what_it_had_before(place: Place) -> Non
         await keep(store, event(name="x"), note("1", "t"))
 
     for _ in range(2):
-        async with place.opens(Schema((Table("events", ()),))) as store:
+        async with place.opens(Schema((SourceTable("events", ()),))) as store:
             assert [row.values for row in await store.rows("events")] == [{}]
         async with place.opens() as store:
             assert await all_rows(store) == rows
@@ -213,8 +213,10 @@ async def test_many_that_open_it_for_the_first_time_make_it_once(place: Place) -
 
 @in_loop
 async def test_tables_may_be_called_as_those_of_the_server(place: Place) -> None:
-    schema = Schema((Table("pg_class", (Column("relname"),)), Table("pg_user", (Column("a", references="pg_class"),))))
-    rows = [Row("pg_class", "1", {"relname": "x"}), Row("pg_user", "2", {"a": "1"})]
+    schema = Schema(
+        (SourceTable("pg_class", (Column("relname"),)), SourceTable("pg_user", (Column("a", references="pg_class"),)))
+    )
+    rows = [SourceRow("pg_class", "1", {"relname": "x"}), SourceRow("pg_user", "2", {"a": "1"})]
     async with place.opens(schema) as store:
         assert len(await store.keep(told(schema.document(rows)))) == 2
 
@@ -226,7 +228,7 @@ async def test_tables_may_be_called_as_those_of_the_server(place: Place) -> None
 @in_loop
 async def test_a_column_that_no_table_of_the_server_can_have_is_said(place: Place) -> None:
     with pytest.raises(PollingStoreError, match='"xmin"') as error:
-        async with place.opens(Schema((Table("t", (Column("xmin"),)),))):
+        async with place.opens(Schema((SourceTable("t", (Column("xmin"),)),))):
             pass
     assert not error.value.transient
 

@@ -10,7 +10,7 @@ import pytest
 from fake_polling import STATUS
 
 from sanderling.polling.status import PollingStatus
-from sanderling.stores.process_identity import Process, has_ended, own_process
+from sanderling.stores.process_identity import ProcessIdentity, has_ended, own_process
 from sanderling.stores.status_file import is_running, read_status, write_status
 from sanderling.web.house import Reader
 
@@ -59,8 +59,8 @@ def test_who_has_its_number_later_is_not_taken_for_it() -> None:
     assert not has_ended(os.getpid(), own)
 
 
-@pytest.mark.parametrize("process", [None, Process("another boot", "1")])
-def test_of_another_machine_nothing_is_known(process: Process | None) -> None:
+@pytest.mark.parametrize("process", [None, ProcessIdentity("another boot", "1")])
+def test_of_another_machine_nothing_is_known(process: ProcessIdentity | None) -> None:
     assert not has_ended(2**22, process)
 
 

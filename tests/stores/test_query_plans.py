@@ -19,7 +19,7 @@ from sanderling.outcome import Code, Outcome
 from sanderling.stores.analytics_open import open_analytics
 from sanderling.stores.analytics_store import COUNTED
 from sanderling.stores.frontier import Frontier
-from sanderling.stores.frontier_rows import Again, End, Ended, Found
+from sanderling.stores.frontier_rows import End, Ended, FoundUrl, RetryUrl
 from sanderling.stores.postgres_server import relations
 from sanderling.stores.queue import Depth, Letter
 from sanderling.stores.sqlite_queue import SqliteQueue
@@ -31,8 +31,8 @@ def schema(postgres: str) -> Iterator[str]:
         yield name
 
 
-def urls(number: int, first: int = 0) -> list[Found]:
-    return [Found(f"https://a.example/{each}", "a.example", 1) for each in range(first, first + number)]
+def urls(number: int, first: int = 0) -> list[FoundUrl]:
+    return [FoundUrl(f"https://a.example/{each}", "a.example", 1) for each in range(first, first + number)]
 
 
 def test_without_its_index_a_queue_of_pages_is_found_out(tmp_path: Path) -> None:
@@ -76,10 +76,10 @@ def test_a_commit_of_pages_takes_as_many_steps_whatever_is_known(tmp_path: Path)
         for known in (100, 10_000):
             ledger.commit([], urls(known - ledger.known, ledger.known), 0)
             ((one, *_, other),) = ledger.take([("a.example", 0, known)])
-            ledger.commit([], [Found("https://b.example/", "b.example", 0)], 0)
+            ledger.commit([], [FoundUrl("https://b.example/", "b.example", 0)], 0)
             ticks: list[int] = []
             ledger._db.set_progress_handler(partial(ticks.append, known), 10)
-            again = [Again(each.id, each.url, 1, 0.0, why) for each in (one, other)]
+            again = [RetryUrl(each.id, each.url, 1, 0.0, why) for each in (one, other)]
             ledger.commit([], urls(20, known), 0, again)
             ledger.take([("a.example", other.id - 20, 20)])
             ended = Ended(id=other.id, url=other.url, end=End.FAILED, outcome=why, depth=1)

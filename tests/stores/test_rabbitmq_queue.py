@@ -34,7 +34,7 @@ from sanderling.stores.queue import (
     WholeQueue,
     open_queue,
 )
-from sanderling.stores.rabbitmq import DELAYS, Intake, RabbitmqQueue
+from sanderling.stores.rabbitmq import DELAYS, QueueIntake, RabbitmqQueue
 from sanderling.stores.rabbitmq_topic import RabbitmqTopic
 from sanderling.stores.rabbitmq_wire import broker
 
@@ -514,7 +514,7 @@ async def delete_exchange(url: str, exchange: str) -> None:
 
 @pytest.fixture
 def bound(rabbitmq: str, name: str, exchange: str) -> Opens:
-    intake = Intake(Binding(exchange, DATA), prefetch=3)
+    intake = QueueIntake(Binding(exchange, DATA), prefetch=3)
     return lambda: RabbitmqQueue(rabbitmq, name, SystemClock(), delays=SHORT, intake=intake)
 
 
@@ -638,7 +638,7 @@ def test_what_feeds_a_queue_is_said_when_it_is_opened(rabbitmq: str, name: str, 
 @pytest.mark.parametrize("intake", [(None, 0), (None, 65_536), (Binding("", DATA), 1), (Binding("e", "k" * 256), 1)])
 def test_an_intake_that_cannot_be_is_a_mistake(intake: tuple[Binding | None, int]) -> None:
     with pytest.raises(ValueError, match="expected 1 to"):
-        Intake(*intake)
+        QueueIntake(*intake)
 
 
 class SmallServerQueue(RabbitmqQueue):
@@ -664,7 +664,7 @@ def test_a_message_over_the_limit_of_the_server_is_told_from_those_beside_it(rab
 
 @pytest.mark.parametrize("prefetch", [0, MOST_PREFETCH + 1])
 def test_letters_are_handed_out_one_at_a_time_at_least_and_not_without_end(prefetch: int) -> None:
-    assert [Intake(prefetch=each).prefetch for each in (1, MOST_PREFETCH)] == [1, MOST_PREFETCH]
+    assert [QueueIntake(prefetch=each).prefetch for each in (1, MOST_PREFETCH)] == [1, MOST_PREFETCH]
 
     with pytest.raises(ValueError, match=f"prefetch is {prefetch}, expected 1 to"):
-        Intake(prefetch=prefetch)
+        QueueIntake(prefetch=prefetch)

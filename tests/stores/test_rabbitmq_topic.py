@@ -17,7 +17,7 @@ from rabbitmq_proxy import Proxy
 
 from sanderling.clock import SystemClock
 from sanderling.events.outbox import OutboxRules, OutboxSender
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.limit.backoff import BackoffRules
 from sanderling.stores import rabbitmq_wire
 from sanderling.stores.analytics import OutboxMessage
@@ -241,7 +241,7 @@ def test_an_outbox_empties_itself_through_any_weather(rabbitmq: str, exchange: s
         await queue.depth()
         over = asyncio.Event()
         with ThreadPoolExecutor(1) as threads:
-            outbox = await open_analytics(f"sqlite:{tmp_path}/events.db", desk_in(threads))
+            outbox = await open_analytics(f"sqlite:{tmp_path}/events.db", in_threads(threads))
             async with Proxy(rabbitmq) as proxy:
                 topic = RabbitmqTopic(proxy.url)
                 sender = OutboxSender(outbox, topic, SystemClock(), random.Random(1), rules)

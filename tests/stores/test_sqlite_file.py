@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from sanderling.stores.durable import FolderError
-from sanderling.stores.sqlite_file import SHORTEST_LOG, Kind, LogBound, open_file, transaction
+from sanderling.stores.sqlite_file import SHORTEST_LOG, FileKind, LogBound, open_file, transaction
 
-KIND = Kind("file of a test", 0x54455354, 1, ("CREATE TABLE thing (number INTEGER)", "INSERT INTO thing VALUES (1)"))
+KIND = FileKind(
+    "file of a test", 0x54455354, 1, ("CREATE TABLE thing (number INTEGER)", "INSERT INTO thing VALUES (1)")
+)
 OPEN = """
 import sys
 from pathlib import Path
@@ -54,7 +56,7 @@ def test_a_file_of_another_kind_is_left_alone(tmp_path: Path) -> None:
     open_file(tmp_path / "a.db", KIND).close()
 
     with pytest.raises(FolderError, match="is no other file; choose another file"):
-        open_file(tmp_path / "a.db", Kind("other file", 0x4F544852, 1, ()))
+        open_file(tmp_path / "a.db", FileKind("other file", 0x4F544852, 1, ()))
 
 
 def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from instances_contract import InstancesContract, Place, Tables, as_rows, assert
 from looping import in_loop
 from raids import raid, rows, usual
 
-from sanderling.stores.instances import Fault, Instances, InstancesError, Kept, open_instances
+from sanderling.stores.instances import InsertResult, Instances, InstancesError, InstancesFault, open_instances
 from sanderling.stores.instances_store import SqlInstances, open_sqlite_instances
 from sanderling.stores.sqlite_database import SqliteDatabase
 
@@ -69,11 +69,11 @@ async def test_a_full_disk_is_the_stores_fault_and_leaves_nothing_half(place: Pl
         await store.keep(batch[:1])
         with full_disk(100_000), pytest.raises(InstancesError, match=r"disk is well and not full|disk is full") as told:
             await store.keep(batch)
-        assert told.value.fault is Fault.DOWN
+        assert told.value.fault is InstancesFault.DOWN
         assert told.value.transient
         await assert_holds(place, batch[:1])
 
-        assert await store.keep(batch) == Kept(49, 1)
+        assert await store.keep(batch) == InsertResult(49, 1)
     await assert_holds(place, batch)
 
 
@@ -89,8 +89,8 @@ async def test_a_file_that_another_program_holds_is_the_stores_fault(
             with pytest.raises(InstancesError, match="is in use by another program") as told:
                 await store.keep(rows(raid(1)))
 
-        assert told.value.fault is Fault.DOWN
-        assert await store.keep(rows(raid(1))) == Kept(1, 0)
+        assert told.value.fault is InstancesFault.DOWN
+        assert await store.keep(rows(raid(1))) == InsertResult(1, 0)
 
 
 @in_loop
@@ -142,7 +142,7 @@ def test_the_database_of_something_else_is_refused_and_left_alone(path: Path) ->
     with pytest.raises(InstancesError, match=r"instances.db is no store of instances; choose another") as told:
         open_sqlite_instances(path)
     assert path.read_bytes() == before
-    assert told.value.fault is Fault.DOWN
+    assert told.value.fault is InstancesFault.DOWN
 
 
 def test_a_later_version_is_refused(path: Path) -> None:

@@ -45,10 +45,10 @@ from polling_play import (
     whole,
 )
 
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.stores import sqlite_polling
-from sanderling.stores.documents import Column, Parent, Row, Schema, Table
-from sanderling.stores.polling import PollingStore, PollingStoreError, Query, Reconciliation, Span, Target
+from sanderling.stores.documents import Column, Parent, Schema, SourceRow, SourceTable
+from sanderling.stores.polling import ChangeSpan, PollingStore, PollingStoreError, PollingTarget, Query, Reconciliation
 from sanderling.stores.polling_store import SqlPolling
 from sanderling.stores.sqlite_database import SqliteDatabase
 from sanderling.stores.sqlite_polling import PAGE_BYTES, open_sqlite_polling
@@ -81,7 +81,7 @@ def path(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def opened(path: Path, schema: Schema | None = SCHEMA, source: str = "race") -> AsyncIterator[SqlPolling]:
     with ThreadPoolExecutor(2) as threads:
-        store = await open_sqlite_polling(path, schema, source, desk_in(threads))
+        store = await open_sqlite_polling(path, schema, source, in_threads(threads))
         try:
             yield store
         finally:
@@ -193,7 +193,7 @@ async def test_people_may_look_while_somebody_writes(path: Path) -> None:
 
             assert len(await store.list(Query())) == 1
             assert (await store.count(WALL)).targets == 1
-            assert await store.span() == Span(1, 1)
+            assert await store.span() == ChangeSpan(1, 1)
             assert len(await store.due(LONG_AGO, WALL, 5)) == 1
 
 
@@ -225,7 +225,7 @@ async def test_a_full_disk_leaves_nothing_half_and_passes(path: Path) -> None:
 
         assert error.value.transient
         assert len(await all_rows(store)) == 1
-        assert await store.span() == Span(1, 1)
+        assert await store.span() == ChangeSpan(1, 1)
         assert await get(store) == before
         connection(store).execute("PRAGMA max_page_count = 1000000")
         assert len(await keep(store, *many)) == 500
@@ -379,7 +379,7 @@ async def test_a_reference_that_the_source_has_no_more_still_takes_along(path: P
     async with opened(path) as store:
         await keep(store, event(), round_("r"), race("a", "r"))
 
-    schema = Schema((events, rounds, Table("races", (Column("start"),))))
+    schema = Schema((events, rounds, SourceTable("races", (Column("start"),))))
     async with opened(path, schema) as store:
         gone = schema.document([], [whole("rounds", "event", "e")])
         assert brief(await store.keep(told(gone))) == ["delete races a", "delete rounds r"]
@@ -413,11 +413,11 @@ async def test_columns_and_tables_that_somebody_added_by_hand_are_left_alone(pat
 
 @in_loop
 async def test_tables_that_come_to_refer_to_each_other_are_said(path: Path) -> None:
-    async with opened(path, Schema((Table("a", ()), Table("b", (Column("x", references="a"),))))):
+    async with opened(path, Schema((SourceTable("a", ()), SourceTable("b", (Column("x", references="a"),))))):
         pass
 
     with pytest.raises(PollingStoreError, match="tables refer to each other: ") as error:
-        await open_and_close(path, Schema((Table("b", ()), Table("a", (Column("y", references="b"),)))))
+        await open_and_close(path, Schema((SourceTable("b", ()), SourceTable("a", (Column("y", references="b"),)))))
     assert not error.value.transient
 
 
@@ -544,7 +544,7 @@ async def test_what_whoever_polls_asks_for_is_in_an_index(path: Path) -> None:
 
 @in_loop
 async def test_what_people_ask_for_is_in_an_index(path: Path) -> None:
-    pages = Table("pages", (Column("event"), Column("text")))  # whose events are in no table
+    pages = SourceTable("pages", (Column("event"), Column("text")))  # whose events are in no table
     async with opened(path, Schema((*SCHEMA.tables, pages))) as store:
         await add(store, found("a"))
         with traced(reader(store)) as statements:
@@ -601,14 +601,14 @@ NONSENSE = st.one_of(
     st.sampled_from(["NULL", "'x'", "''", "x'00ff'", "CAST(x'ff' AS TEXT)", "9e999", "-9e999", "-1", "0", "1.5", "2"]),
     st.sampled_from(["'[1]'", "'{'", "'[\"a\"]'", "1e300", "9223372036854775807", "'2023-01-01'"]),
 )
-ANY_COLUMN = st.sampled_from([name for name in Target.__struct_fields__ if name != "id"])
+ANY_COLUMN = st.sampled_from([name for name in PollingTarget.__struct_fields__ if name != "id"])
 
 
-def as_it_should_be(target: Target) -> bool:
+def as_it_should_be(target: PollingTarget) -> bool:
     """Whether every field holds what it says."""
-    hints = get_type_hints(Target)
-    kind = msgspec.defstruct("Strict", [(name, hints[name]) for name in Target.__struct_fields__])
-    values = {name: getattr(target, name) for name in Target.__struct_fields__}
+    hints = get_type_hints(PollingTarget)
+    kind = msgspec.defstruct("Strict", [(name, hints[name]) for name in PollingTarget.__struct_fields__])
+    values = {name: getattr(target, name) for name in PollingTarget.__struct_fields__}
     values["digest"] = msgspec.to_builtins(values["digest"])  # else it would not be looked at
     msgspec.convert(values, kind)
     return isinstance(target.digest, bytes)
@@ -761,7 +761,7 @@ async def test_rows_with_nonsense_are_written_anew(path: Path) -> None:
 
         assert change.fields == ("points", "speed")
         stored = await all_rows(store)
-        assert stored[Parent("pilots", "p")] == Row("pilots", "p", change.values).values
+        assert stored[Parent("pilots", "p")] == SourceRow("pilots", "p", change.values).values
 
 
 if __name__ == "__main__":

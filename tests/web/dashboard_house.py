@@ -16,9 +16,9 @@ from yarl import URL
 
 from sanderling.apis.polled import Kind
 from sanderling.clock import Clock, SystemClock
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.stores.documents import Schema
-from sanderling.stores.polling import Found, PollingStore, Reconciliation
+from sanderling.stores.polling import PollingStore, Reconciliation, WantedTarget
 from sanderling.stores.polling_open import open_polling
 from sanderling.stores.queue import Letter, WholeQueue, open_queue
 from sanderling.web.access import Access, Token
@@ -130,12 +130,12 @@ async def polled(folder: Path) -> AsyncIterator[PollingStore]:
     """Polling into a database in that folder: targets `race r1`, and `race r2`, which is paused."""
     put(folder, changed(POLLING, pid=PID))
     with ThreadPoolExecutor(1) as threads:
-        store = await open_polling(f"sqlite:{folder / DATABASE}", Schema(()), "test", desk_in(threads))
+        store = await open_polling(f"sqlite:{folder / DATABASE}", Schema(()), "test", in_threads(threads))
         try:
             await store.claim(0.0)
             (folder / f"{DATABASE}-polls").write_text(f"{PID}\n")
             await store.set(KINDS, msgspec.json.encode([Kind("race", 10.0, active_seconds=0.2)]).decode())
-            race = [Found("race", each, "e1", None, 10.0, 0) for each in ("r1", "r2")]
+            race = [WantedTarget("race", each, "e1", None, 10.0, 0) for each in ("r1", "r2")]
             await store.apply(Reconciliation(insert=tuple(race)), 0.0)
             await store.change("race", "r2", {"enabled": False})
             yield store

@@ -19,22 +19,22 @@ from yarl import URL
 from sanderling.clock import SystemClock
 from sanderling.events.modes import Modes, read_modes, write_modes
 from sanderling.events.status import EventsStatus
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.stores.analytics import (
+    AnalyticsBatch,
     AnalyticsStore,
-    Batch,
     CommentRow,
     ErrorFilter,
     ErrorRow,
     Granularity,
     KeywordCount,
-    Page,
     PostFilter,
+    PostPage,
     PostRow,
+    PostSummary,
     Sort,
     StoredError,
     StoredPost,
-    Summary,
     Trend,
 )
 from sanderling.stores.analytics_open import open_analytics
@@ -135,7 +135,7 @@ def an_error(index: int = 0, **columns: object) -> ErrorRow:
     return ErrorRow(**(usual | {"item_index": index} | columns))
 
 
-def a_batch(event_id: str, **rows: object) -> Batch:
+def a_batch(event_id: str, **rows: object) -> AnalyticsBatch:
     usual: dict[str, Any] = {
         "job_id": "p-brand-0",
         "project_id": "p",
@@ -147,14 +147,14 @@ def a_batch(event_id: str, **rows: object) -> Batch:
         "comments": [],
         "errors": [],
     }
-    return Batch(**(usual | {"event_id": event_id} | rows))
+    return AnalyticsBatch(**(usual | {"event_id": event_id} | rows))
 
 
 def as_stored(*rows: PostRow) -> list[StoredPost]:
     return [StoredPost(id=number, row=row) for number, row in enumerate(rows, 1)]
 
 
-SUMMARY = Summary(
+SUMMARY = PostSummary(
     posts=2,
     by_sentiment={"NEUTRAL": 2},
     by_risk={"LOW": 2},
@@ -190,9 +190,9 @@ class FakeRows:
         if self.trouble is not None:
             raise self.trouble
 
-    async def posts(self, chosen: PostFilter, *, sort: Sort, descending: bool, offset: int, most: int) -> Page:
+    async def posts(self, chosen: PostFilter, *, sort: Sort, descending: bool, offset: int, most: int) -> PostPage:
         self._note("posts", chosen, sort, descending, offset, most)
-        return Page(self.stored[offset : offset + most], self.total or len(self.stored))
+        return PostPage(self.stored[offset : offset + most], self.total or len(self.stored))
 
     async def post(self, number: int) -> tuple[StoredPost, list[CommentRow]] | None:
         self._note("post", number)
@@ -206,7 +206,7 @@ class FakeRows:
     async def ping(self) -> None:
         self._note("ping")
 
-    async def summary(self, chosen: PostFilter) -> Summary:
+    async def summary(self, chosen: PostFilter) -> PostSummary:
         self._note("summary", chosen)
         return SUMMARY
 
@@ -346,7 +346,7 @@ async def events_house(
 async def opened_store(path: Path) -> AsyncIterator[AnalyticsStore]:
     """The real rows in a file."""
     with ThreadPoolExecutor(2) as threads:
-        store = await open_analytics(f"sqlite:{path}", desk_in(threads))
+        store = await open_analytics(f"sqlite:{path}", in_threads(threads))
         try:
             yield store
         finally:

@@ -17,8 +17,8 @@ from sanderling.polling.control import Ingested
 from sanderling.polling.feed import Feed
 from sanderling.polling.settings import Keys, Setting
 from sanderling.polling.status import PollingStatus
-from sanderling.stores.documents import Row, Value
-from sanderling.stores.polling import Change, Field, Op, PollingStoreError, Query, Span, Target
+from sanderling.stores.documents import SourceRow, Value
+from sanderling.stores.polling import ChangeSpan, Field, Op, PollingStoreError, PollingTarget, Query, RowChange
 from sanderling.web.access import Token
 from sanderling.web.app import AppRules
 from sanderling.web.polling_api import polling_app
@@ -35,22 +35,22 @@ class FakeChanges:
     """Numbered changes; `trim` forgets."""
 
     def __init__(self) -> None:
-        self.all: list[Change] = []
+        self.all: list[RowChange] = []
         self.newest = 0
 
-    def add(self, table: str = "laps", op: Op = Op.INSERT, kind: str = "race", **values: Value) -> Change:
+    def add(self, table: str = "laps", op: Op = Op.INSERT, kind: str = "race", **values: Value) -> RowChange:
         self.newest += 1
         key = "" if op is Op.PURGE else f"k{self.newest}"
         self.all.append(
-            Change(seq=self.newest, at=WALL, op=op, table=table, key=key, values=values, kind=kind, source_id="r1")
+            RowChange(seq=self.newest, at=WALL, op=op, table=table, key=key, values=values, kind=kind, source_id="r1")
         )
         return self.all[-1]
 
-    async def changes(self, after: int, most: int) -> list[Change]:
+    async def changes(self, after: int, most: int) -> list[RowChange]:
         return [change for change in self.all if change.seq > after][:most]
 
-    async def span(self) -> Span:
-        return Span(self.all[0].seq if self.all else 0, self.newest)
+    async def span(self) -> ChangeSpan:
+        return ChangeSpan(self.all[0].seq if self.all else 0, self.newest)
 
     async def trim(self, keep: int) -> int:
         gone = max(0, len(self.all) - keep)
@@ -58,8 +58,8 @@ class FakeChanges:
         return gone
 
 
-def a_target(number: int, kind: str = "race", source_id: str = "", **columns: object) -> Target:
-    made = Target(
+def a_target(number: int, kind: str = "race", source_id: str = "", **columns: object) -> PollingTarget:
+    made = PollingTarget(
         id=number,
         kind=kind,
         source_id=source_id or f"r{number}",
@@ -73,11 +73,11 @@ def a_target(number: int, kind: str = "race", source_id: str = "", **columns: ob
 class FakeControl:
     """Polling, as far as the web is concerned. Set `trouble` and everything that asks the database raises it."""
 
-    def __init__(self, targets: Sequence[Target] = (), clock: Clock | None = None) -> None:
+    def __init__(self, targets: Sequence[PollingTarget] = (), clock: Clock | None = None) -> None:
         self.store = FakeChanges()
         self.feed = Feed(self.store, clock or SystemClock())
         self.known = {(target.kind, target.source_id): target for target in targets}
-        self.tables: dict[str, list[Row]] = {"laps": []}
+        self.tables: dict[str, list[SourceRow]] = {"laps": []}
         self.texts: dict[str, str] = {}
         self.keys = Keys(KINDS)
         self.trouble: Exception | None = None
@@ -89,19 +89,19 @@ class FakeControl:
         self.begun = asyncio.Event()  # set when `full` is asked for
         self.hold: asyncio.Event | None = None  # what it waits for
 
-    def tell(self, *changes: Change) -> None:
+    def tell(self, *changes: RowChange) -> None:
         self.feed.note(changes)
 
     def _check(self) -> None:
         if self.trouble is not None:
             raise self.trouble
 
-    async def targets(self, query: Query) -> list[Target]:
+    async def targets(self, query: Query) -> list[PollingTarget]:
         self._check()
         found = sorted((each for each in self.known.values() if _matches(each, query)), key=_place)
         return found[: query.most]
 
-    async def target(self, kind: str, source_id: str) -> Target | None:
+    async def target(self, kind: str, source_id: str) -> PollingTarget | None:
         self._check()
         return self.known.get((kind, source_id))
 
@@ -159,12 +159,12 @@ class FakeControl:
         self.purged += 1
         return {"laps": 3, "targets": len(self.known)}
 
-    async def rows(self, table: str, *, event: str | None, after: str, most: int) -> list[Row]:
+    async def rows(self, table: str, *, event: str | None, after: str, most: int) -> list[SourceRow]:
         self._check()
         found = [row for row in self.tables[table] if row.key > after]
         return [row for row in found if event is None or row.values.get("event") == event][:most]
 
-    async def changes(self, after: int, most: int) -> list[Change]:
+    async def changes(self, after: int, most: int) -> list[RowChange]:
         self._check()
         return await self.store.changes(after, most)
 
@@ -172,11 +172,11 @@ class FakeControl:
         return status(running=self.running, store_trouble=self.store_trouble, newest=self.feed.newest)
 
 
-def _place(target: Target) -> tuple[float, int]:
+def _place(target: PollingTarget) -> tuple[float, int]:
     return target.next_due, target.id
 
 
-def _matches(target: Target, query: Query) -> bool:
+def _matches(target: PollingTarget, query: Query) -> bool:
     wanted = {
         "kind": query.kind,
         "source_id": query.source_id,
@@ -190,7 +190,7 @@ def _matches(target: Target, query: Query) -> bool:
     return same and gone and due and live and (query.after is None or _place(target) > query.after)
 
 
-def _ingested(target: Target) -> Ingested:
+def _ingested(target: PollingTarget) -> Ingested:
     ok = target.status != "error"
     return Ingested(kind=target.kind, source_id=target.source_id, status="ok" if ok else "error", ok=ok, changes=1)
 

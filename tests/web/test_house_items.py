@@ -14,7 +14,7 @@ from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import Reason
 from sanderling.sequence.state import Fates, SequenceState
 from sanderling.stores import frontier_file
-from sanderling.stores.frontier_file import Meta
+from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.web import house_items
 
@@ -22,7 +22,7 @@ NUMBER = 23
 
 
 def a_frontier(path: Path) -> None:
-    frontier_file.create(path, Meta())
+    frontier_file.create(path, FrontierMeta())
     with closing(frontier_file.connect(path)) as db:
         db.execute("INSERT INTO host (id, name, partition) VALUES (1, 'a.example', 0)")
         db.execute("INSERT OR IGNORE INTO code (id, name) VALUES (99, 'GONE')")

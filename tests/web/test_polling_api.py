@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 from sanderling.polling.control import PollingControl
 from sanderling.polling.discovery import DiscoveryError
 from sanderling.polling.status import PollingStatus
-from sanderling.stores.documents import Row
-from sanderling.stores.polling import PollingStoreError, Query, Target
+from sanderling.stores.documents import SourceRow
+from sanderling.stores.polling import PollingStoreError, PollingTarget, Query
 from sanderling.web.access import SAFE_HEADERS
 from sanderling.web.polling_api import Controlled
 
@@ -44,7 +44,7 @@ async def test_a_target_is_shown_with_all_its_columns_and_when_it_runs_next() ->
     async with house(FakeControl([target])) as opened:
         shown = (await opened.ask("GET", "/targets/race/r7")).data
 
-    columns = {*Target.__struct_fields__} - {"id", "source_id", "digest"}
+    columns = {*PollingTarget.__struct_fields__} - {"id", "source_id", "digest"}
     stored = msgspec.json.decode(msgspec.json.encode(target))
     assert {name: shown[name] for name in columns} == {name: stored[name] for name in columns}
     assert (shown["row"], shown["id"], shown["digest"]) == (7, "r7", "01ff")
@@ -133,7 +133,7 @@ async def test_an_admin_sets_what_is_given_and_nothing_else(body: object, expect
     assert answer.status == 200
     assert {name: answer.data[name] for name in expected} == expected
     given = {"enabled", "set_seconds", "set_priority", "interval", "weight", "wanted", "due_in", *expected}
-    unchanged = set(Target.__struct_fields__) - {"id", "source_id", "digest"} - given
+    unchanged = set(PollingTarget.__struct_fields__) - {"id", "source_id", "digest"} - given
     after = opened.control.known["race", "r1"]
     assert all(getattr(after, name) == getattr(before, name) for name in unchanged)
 
@@ -302,8 +302,8 @@ async def test_a_setting_that_cannot_be_is_unprocessable_and_it_is_said_why(
     assert opened.control.texts == {}
 
 
-def rows(number: int) -> list[Row]:
-    return [Row("laps", f"k{each}", {"event": f"e{each % 2}", "seconds": each / 2}) for each in range(number)]
+def rows(number: int) -> list[SourceRow]:
+    return [SourceRow("laps", f"k{each}", {"event": f"e{each % 2}", "seconds": each / 2}) for each in range(number)]
 
 
 @in_loop
@@ -324,7 +324,7 @@ async def test_rows_are_read_page_by_page() -> None:
 class Busy(FakeControl):
     """Something changes whenever rows are read, just before."""
 
-    async def rows(self, table: str, *, event: str | None, after: str, most: int) -> list[Row]:
+    async def rows(self, table: str, *, event: str | None, after: str, most: int) -> list[SourceRow]:
         self.tell(self.store.add())
         found = await super().rows(table, event=event, after=after, most=most)
         self.tell(self.store.add())

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from polling_house import TOKEN, FakeControl, a_target, house
 
-from sanderling.stores.documents import Row
+from sanderling.stores.documents import SourceRow
 
 
 @cache
@@ -40,7 +40,7 @@ def url() -> Iterator[str]:
 
     async def main() -> None:
         control = FakeControl([a_target(1), a_target(2), a_target(3, "results", "e1")])
-        control.tables["laps"] = [Row("laps", f"k{number}", {"event": "e1"}) for number in range(9)]
+        control.tables["laps"] = [SourceRow("laps", f"k{number}", {"event": "e1"}) for number in range(9)]
         control.tell(*[control.store.add(lap=number) for number in range(30)])
         end = asyncio.Event()
         async with house(control) as opened:

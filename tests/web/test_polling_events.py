@@ -13,7 +13,7 @@ from polling_house import FakeChanges, FakeControl, House, head, house, raw
 from structlog.testing import capture_logs
 
 from sanderling.polling.feed import Feed
-from sanderling.stores.polling import Change, Op
+from sanderling.stores.polling import Op, RowChange
 from sanderling.testing.virtual import LoopClock
 from sanderling.web.access import SAFE_HEADERS
 from sanderling.web.polling_rows import LARGEST_PIECE, MOST, Told
@@ -76,7 +76,7 @@ async def test_without_a_position_it_begins_with_what_comes() -> None:
         (change,) = await told(frames, 1)
 
     assert (change.id, change.name) == (4, "change")
-    assert msgspec.convert(change.data, Change) == store.all[3]
+    assert msgspec.convert(change.data, RowChange) == store.all[3]
 
 
 @virtual
@@ -308,7 +308,7 @@ class Broken(FakeControl):
 
 
 class BrokenFeed(Feed):
-    async def follow(self, after: int, most: int = 500) -> AsyncGenerator[list[Change], None]:
+    async def follow(self, after: int, most: int = 500) -> AsyncGenerator[list[RowChange], None]:
         async for batch in super().follow(after, most):
             yield batch
             raise ZeroDivisionError

@@ -19,8 +19,8 @@ from sanderling.apis.json_paths import show_value
 from sanderling.apis.request_parts import drop_param
 from sanderling.apis.secrets import Secrets, secrets_of
 from sanderling.clock import Clock
-from sanderling.flow.memory import Memory
 from sanderling.limit import Permit
+from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.task import Reply, Task
 

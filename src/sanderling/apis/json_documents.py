@@ -16,7 +16,7 @@ from sanderling.apis.polled import Kind, Wanted
 from sanderling.apis.salvage import note, parse_leniently
 from sanderling.ids import host_of
 from sanderling.outcome import Code
-from sanderling.stores.documents import Row, SourceError, Value, source_error
+from sanderling.stores.documents import SourceError, SourceRow, Value, source_error
 from sanderling.task import Task
 
 MOST_TARGETS = 100_000
@@ -108,11 +108,11 @@ class JsonKind:
             None if settings.active_when is None else Condition.parse(settings.active_when),
         )
 
-    def rows(self, wanted: Wanted, body: bytes, notes: list[str]) -> list[Row]:
+    def rows(self, wanted: Wanted, body: bytes, notes: list[str]) -> list[SourceRow]:
         """The records in a document; what is none is noted. Raises SourceError if nothing can be read."""
         found = self.items.find(decoded(body, notes))
         many = isinstance(found, list)
-        rows: dict[str, Row] = {}
+        rows: dict[str, SourceRow] = {}
         odd: list[SourceError] = []
         for place, record in enumerate(found if isinstance(found, list) else [found]):
             where = f"{self.items}[{place}]" if many else str(self.items)
@@ -126,7 +126,7 @@ class JsonKind:
         _note_odd(odd, notes, any_read=bool(rows))
         return list(rows.values())
 
-    def _row(self, wanted: Wanted, record: object, where: str) -> Row:
+    def _row(self, wanted: Wanted, record: object, where: str) -> SourceRow:
         if not isinstance(record, dict):
             raise source_error(Code.INVALID_RESPONSE, f"{where} is {show_value(record)}, expected an object")
         key = id_in(self.id.find(record), f"{self.id} of {where}")
@@ -134,7 +134,7 @@ class JsonKind:
         values: dict[str, Value] = {"event": wanted.event, "target": wanted.source_id}
         # Two documents may list a record of the same id, and each has its own of it.
         own = f"{quote(wanted.source_id, safe='')}/{key}"
-        return Row(self.kind.name, own, values | {"active": active, "record": _written(record)})
+        return SourceRow(self.kind.name, own, values | {"active": active, "record": _written(record)})
 
 
 def check_url(key: str, url: str, places: tuple[str, ...]) -> None:

@@ -36,9 +36,9 @@ from sanderling.stores.documents import (
     Column,
     ColumnKind,
     Document,
-    Row,
     Schema,
-    Table,
+    SourceRow,
+    SourceTable,
     Whole,
     source_error,
 )
@@ -87,7 +87,7 @@ class JsonSource:
     @property
     def schema(self) -> Schema:
         """A table for each kind."""
-        return Schema(tuple(Table(name, _COLUMNS) for name in self.documents))
+        return Schema(tuple(SourceTable(name, _COLUMNS) for name in self.documents))
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -135,7 +135,7 @@ class JsonSource:
             keys = frozenset(row.key for row in rows)
             return self.schema.document(rows, [Whole(wanted.kind, "target", wanted.source_id, keys)], notes)
 
-    def activity(self, event: str, rows: Iterable[Row]) -> Activity:
+    def activity(self, event: str, rows: Iterable[SourceRow]) -> Activity:
         """The documents with a record for which the rule holds; the current one is the first of those."""
         live = (row for row in rows if row.values["active"] is True and row.values["event"] == event)
         active = frozenset(TargetName(row.table, str(row.values["target"])) for row in live)

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from sanderling.stores.documents import Document, Row, Schema
+from sanderling.stores.documents import Document, Schema, SourceRow
 from sanderling.task import Reply, Task
 
 LONGEST_INTERVAL = 366 * 86_400.0
@@ -106,5 +106,5 @@ class PolledSource(Protocol):
     def read(self, wanted: Wanted, reply: Reply) -> Document:
         """What a reply says. Raises SourceError and nothing else, whatever the reply."""
 
-    def activity(self, event: str, rows: Iterable[Row]) -> Activity:
+    def activity(self, event: str, rows: Iterable[SourceRow]) -> Activity:
         """What is live, by the stored rows of the watched tables."""

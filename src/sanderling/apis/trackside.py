@@ -19,7 +19,7 @@ from sanderling.apis.trackside_fields import Key
 from sanderling.apis.trackside_races import RACE, activity_of
 from sanderling.apis.trackside_records import SCHEMA, Event
 from sanderling.outcome import Code
-from sanderling.stores.documents import Document, Row, Schema, source_error
+from sanderling.stores.documents import Document, Schema, SourceRow, source_error
 from sanderling.task import Reply, Task
 
 _EVENT_ID = re.compile(rb"""new\s{1,8}EventManager\(\s{0,8}["']events/([A-Za-z0-9-]{1,80})["']""")
@@ -96,7 +96,7 @@ class Trackside:
         with within(path.rpartition("/")[2], reply):
             return READ[wanted.kind](wanted, body_of(reply))
 
-    def activity(self, event: str, rows: Iterable[Row]) -> Activity:
+    def activity(self, event: str, rows: Iterable[SourceRow]) -> Activity:
         """Which race is flown, and which is the one to look at."""
         return activity_of(event, rows)
 

@@ -16,7 +16,7 @@ from sanderling.apis.salvage import Found, Salvage, note, parse_leniently
 from sanderling.apis.trackside_fields import Guid, Record, clean, read_value, row_of
 from sanderling.apis.trackside_records import SCHEMA, Channel, Detection, Event, Pilot, Race, Result, Round
 from sanderling.outcome import Code
-from sanderling.stores.documents import Document, Row, Whole, source_error
+from sanderling.stores.documents import Document, SourceRow, Whole, source_error
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
@@ -39,7 +39,7 @@ def event_document(found: Found[Event]) -> Document:
     key = str(event.id)
     removed = dict.fromkeys(map(str, _there(event.removed_pilots)))
     rows = [row_of("events", event), *_event_channels(event)]
-    rows += [Row("event_removed_pilots", f"{key}/{pilot}", {"event": key, "pilot": pilot}) for pilot in removed]
+    rows += [SourceRow("event_removed_pilots", f"{key}/{pilot}", {"event": key, "pilot": pilot}) for pilot in removed]
     rows += [row_of("event_pilot_channels", pair, event=key) for pair in _there(event.pilot_channels)]
     parts = {
         name: f"event_{name}" for name in ("channels", "removed_pilots", "pilot_channels") if name not in found.unread
@@ -50,23 +50,23 @@ def event_document(found: Found[Event]) -> Document:
     return _document(rows, whole, found.notes)
 
 
-def _event_channels(event: Event) -> Iterator[Row]:
+def _event_channels(event: Event) -> Iterator[SourceRow]:
     """The channels with their colours and names, which go by place; there may be more of those."""
     key, colors, names = str(event.id), event.channel_colors or (), event.channel_display_names or ()
     for place, (channel, color, name) in enumerate(zip_longest(event.channels or (), colors, names)):
         if channel:
             look = {"color": clean(color), "display_name": clean(name)}
             values = {"event": key, "channel": str(channel), "place": place, **look}
-            yield Row("event_channels", f"{key}/{place}", values)
+            yield SourceRow("event_channels", f"{key}/{place}", values)
 
 
 def pilots_document(wanted: Wanted, body: bytes) -> Document:
     """The pilots of the event. A pilot who is not listed leaves the event, and stays for others."""
-    rows: list[Row] = []
+    rows: list[SourceRow] = []
     found = _found(Pilot, body)
     for pilot in found.records:
         own = row_of("pilots", pilot)
-        rows += [own, Row("event_pilots", f"{wanted.event}/{own.key}", {"event": wanted.event, "pilot": own.key})]
+        rows += [own, SourceRow("event_pilots", f"{wanted.event}/{own.key}", {"event": wanted.event, "pilot": own.key})]
     return _document(rows, [_children("event_pilots", "event", wanted.event, rows)], found.notes)
 
 
@@ -113,7 +113,7 @@ def race_document(wanted: Wanted, body: bytes) -> Document:
     return _document(rows, [_children(part, "race", key, rows) for part in parts], found.notes)
 
 
-def _laps(race: Race, notes: list[str]) -> Iterator[Row]:
+def _laps(race: Race, notes: list[str]) -> Iterator[SourceRow]:
     detections: dict[str, Detection] = {detection.id: detection for detection in _there(race.detections)}
     for lap in _there(race.laps):
         detection = detections.get(lap.detection) if lap.detection else None
@@ -124,9 +124,9 @@ def _laps(race: Race, notes: list[str]) -> Iterator[Row]:
         yield row_of("laps", lap, race=str(race.id), counts=counts, is_holeshot=lap.lap_number == 0)
 
 
-def _document(rows: Iterable[Row], whole: Iterable[Whole], notes: list[str]) -> Document:
+def _document(rows: Iterable[SourceRow], whole: Iterable[Whole], notes: list[str]) -> Document:
     """The document of these rows; of two with one id the first counts."""
-    kept: dict[tuple[str, str], Row] = {}
+    kept: dict[tuple[str, str], SourceRow] = {}
     for row in rows:
         if kept.setdefault((row.table, row.key), row) is not row:
             note(notes, row.table, f"{row.key[:60]!r} is listed twice; the first counts")
@@ -175,5 +175,5 @@ def _there(items: Iterable[T | None] | None) -> Iterator[T]:
     return (item for item in items or () if item)
 
 
-def _children(table: str, column: str, parent: str, rows: Iterable[Row]) -> Whole:
+def _children(table: str, column: str, parent: str, rows: Iterable[SourceRow]) -> Whole:
     return Whole(table, column, parent, frozenset(row.key for row in rows if row.table == table))

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
 
-from sanderling.stores.documents import Column, ColumnKind, Row, Table, Value
+from sanderling.stores.documents import Column, ColumnKind, SourceRow, SourceTable, Value
 
 _GUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 _ZERO = "00000000-0000-0000-0000-000000000000"
@@ -173,16 +173,16 @@ def _forms(record: type[Record]) -> tuple[tuple[str, str, _Form], ...]:
     return tuple((name, name + form.suffix, form) for name, kind in kinds.items() for form in FORMS.get(kind, ()))
 
 
-def table_of(name: str, record: type[Record], *more: Column, **references: str) -> Table:
+def table_of(name: str, record: type[Record], *more: Column, **references: str) -> SourceTable:
     """The table of such records, after `more` columns; `references` says which fields refer to which tables."""
     columns = (Column(column, form.kind, references.get(field)) for field, column, form in _forms(record))
-    return Table(name, (*more, *columns))
+    return SourceTable(name, (*more, *columns))
 
 
-def row_of(table: str, record: Record, **more: Value) -> Row:
+def row_of(table: str, record: Record, **more: Value) -> SourceRow:
     """The row of a record; `more` are columns that it has not, or that others know better."""
     values: dict[str, Value] = {}
     for field, column, form in _forms(type(record)):
         value = getattr(record, field)
         values[column] = None if value is None else form.of(value)
-    return Row(table, str(record.id), values | more)
+    return SourceRow(table, str(record.id), values | more)

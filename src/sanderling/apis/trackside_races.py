@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from sanderling.apis.polled import Activity, TargetName
-from sanderling.stores.documents import Row, Value
+from sanderling.stores.documents import SourceRow, Value
 
 RACE = "race"  # the kind of the targets
 
@@ -26,7 +26,7 @@ class _Race:
     turn: Turn
 
     @classmethod
-    def of(cls, row: Row, rounds: Mapping[Value, Value]) -> Self:
+    def of(cls, row: SourceRow, rounds: Mapping[Value, Value]) -> Self:
         """The race of a row; `rounds` are the orders of the rounds."""
         values = row.values
         return cls(
@@ -51,7 +51,7 @@ def _place(number: Value) -> tuple[bool, int]:
     return (False, number) if isinstance(number, int) else (True, 0)
 
 
-def activity_of(event: str, rows: Iterable[Row]) -> Activity:
+def activity_of(event: str, rows: Iterable[SourceRow]) -> Activity:
     """What is live in an event, by the rows of its rounds and races; rows of others are passed over."""
     own = [row for row in rows if row.values.get("event") == event]
     rounds: dict[Value, Value] = {row.key: row.values["round_order"] for row in own if row.table == "rounds"}

@@ -8,7 +8,7 @@ them that is no reference.
 import msgspec
 
 from sanderling.apis.trackside_fields import NULL, Guid, Integer, Moment, Record, Span, table_of
-from sanderling.stores.documents import Column, ColumnKind, Schema, Table
+from sanderling.stores.documents import Column, ColumnKind, Schema, SourceTable
 
 # A list may be null, and so may each of its items.
 Ids = list[Guid | None] | None
@@ -182,8 +182,8 @@ SCHEMA = Schema(
         table_of("events", Event),
         table_of("pilots", Pilot),
         table_of("channels", Channel),
-        Table("event_pilots", (_EVENT, Column("pilot", references="pilots"))),
-        Table(
+        SourceTable("event_pilots", (_EVENT, Column("pilot", references="pilots"))),
+        SourceTable(
             "event_channels",
             (
                 _EVENT,
@@ -193,7 +193,7 @@ SCHEMA = Schema(
                 Column("display_name"),
             ),
         ),
-        Table("event_removed_pilots", (_EVENT, Column("pilot"))),
+        SourceTable("event_removed_pilots", (_EVENT, Column("pilot"))),
         table_of("event_pilot_channels", PilotChannel, _EVENT),
         table_of("rounds", Round, _EVENT),
         table_of("races", Race, event="events", round="rounds"),

@@ -16,9 +16,9 @@ from sanderling.cli.loop import describe_inflight, stop_on_signals
 from sanderling.cli.options import Options, disk_room, expose, expose_limiter, observe, serve_dashboard
 from sanderling.cli.screen import ScreenOf
 from sanderling.cli.watching import Beside, draw, follow_control, publish_status, run_beside, save_limiter
+from sanderling.executor import Executor
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport
-from sanderling.flow.desk import Desk
 from sanderling.observe.metrics import report_metrics
 from sanderling.observe.report import AnyReport
 from sanderling.stores.control_file import Control
@@ -75,7 +75,7 @@ class Shell(Generic[R]):
     folder: Path
     options: Options
     screen: ScreenOf[AnyReport, Any]
-    executor: Desk  # writes the files of the folder
+    executor: Executor  # writes the files of the folder
     report: Callable[..., R]
     brief: Callable[..., R] | None = None  # the same with fewer hosts, where it is wanted more often
     transport: Transport[Http] | None = None  # which hosts are asked with

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from sanderling.cli.screen import ScreenOf
 from sanderling.clock import SystemClock
-from sanderling.flow.desk import Desk
+from sanderling.executor import Executor
 from sanderling.limit import Limiter
 from sanderling.stores.control_file import Control, LiveControl, clear_ending, read_control
 from sanderling.stores.disk_room import DiskRoom
@@ -54,7 +54,9 @@ def draw(screen: ScreenOf[S, Any], take: Callable[[], S]) -> Beside:
     return repeat(screen.every, show)
 
 
-def publish_status(write: Callable[[S], object], take: Callable[[], S], executor: Desk = asyncio.to_thread) -> Beside:
+def publish_status(
+    write: Callable[[S], object], take: Callable[[], S], executor: Executor = asyncio.to_thread
+) -> Beside:
     """Have what `take` says written every second, for other processes.
 
     Not by the executor of the system, which may wait for a database that somebody has locked.
@@ -62,7 +64,7 @@ def publish_status(write: Callable[[S], object], take: Callable[[], S], executor
     return repeat(PUBLISH_EVERY, lambda: executor(write, take()))
 
 
-def save_limiter(limiter: Limiter, folder: Path, executor: Desk) -> Beside:
+def save_limiter(limiter: Limiter, folder: Path, executor: Executor) -> Beside:
     """Keep what the limiter learned in the folder every few seconds, and penalties at once, for the next run."""
     clock = SystemClock()
 

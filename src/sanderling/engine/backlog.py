@@ -11,9 +11,9 @@ from typing import Any, Generic, Protocol, TypeVar
 from sanderling.clock import Clock
 from sanderling.engine.classes import Class
 from sanderling.engine.hosts import HostState
-from sanderling.flow.desk import Desk
+from sanderling.executor import Executor
 from sanderling.outcome import Outcome
-from sanderling.stores.frontier_rows import Again, HostNote
+from sanderling.stores.frontier_rows import HostNote, RetryUrl
 
 HELD = 20_000  # items in memory, over all hosts
 MOST_PER_HOST, FEWEST_PER_HOST = 256, 4  # that are loaded at once
@@ -150,7 +150,7 @@ class Loader(Generic[H]):
     """Brings what waits on disk into memory. `run` answers wants until it is cancelled."""
 
     def __init__(
-        self, take: Callable[[Sequence[Any]], list[list[Any]]], desk: Desk, clock: Clock, longest_pause: float
+        self, take: Callable[[Sequence[Any]], list[list[Any]]], desk: Executor, clock: Clock, longest_pause: float
     ) -> None:
         self.clock = clock
         self.sharing = 1  # hosts that share the memory
@@ -198,7 +198,7 @@ class Backlog(Generic[H, Q]):
     """Hosts with what waits for them, counted: what is due there, and what is left to the next run."""
 
     def __init__(
-        self, loader: Loader[H], note: Callable[[Again | HostNote], object], new_host: Callable[[str], H]
+        self, loader: Loader[H], note: Callable[[RetryUrl | HostNote], object], new_host: Callable[[str], H]
     ) -> None:
         self.hosts: dict[str, H] = {}
         self.waiting = 0  # items without an end
@@ -249,7 +249,7 @@ class Backlog(Generic[H, Q]):
         self._note_again(queued, outcome, failures, due - self._clock.now())
 
     def _note_again(self, queued: Q, outcome: Outcome, failures: int, wait: float) -> None:
-        self._note(Again(queued.id, queued.url, failures, self._clock.wall() + wait, outcome))
+        self._note(RetryUrl(queued.id, queued.url, failures, self._clock.wall() + wait, outcome))
 
     def leave(self, host: H, outcome: Outcome, due: float) -> None:
         """The host does not answer: its items go on waiting, with its reason."""

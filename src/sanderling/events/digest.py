@@ -19,7 +19,7 @@ from sanderling.events.rows import (
     retry_messages,
 )
 from sanderling.outcome import Category, Code
-from sanderling.stores.analytics import Batch
+from sanderling.stores.analytics import AnalyticsBatch
 
 # What a mistake of ours can raise on a text that nobody thought of. It is the item's error then, with its message: it
 # must not take 49 others along, or come back for ever.
@@ -45,7 +45,7 @@ class Sorted(NamedTuple):
 class Digested(NamedTuple):
     """What is to be written, and what was seen on the way."""
 
-    batch: Batch
+    batch: AnalyticsBatch
     posts: list[Post]
     analyses: list[Analysis]
     errors: list[Numbered]
@@ -106,7 +106,7 @@ def digest(envelope: Envelope, items: Sequence[object], analyser: Analyser, arri
     times = Times(arrival.at, wall, round((clock.now() - began) * 1000 / max(1, len(items))))
     result = result_message(context, len(posts), len(errors), wall)
     told = retry_messages(errors, context, wall, arrival.exchange)
-    batch = Batch(
+    batch = AnalyticsBatch(
         event_id=context.event_id,
         job_id=context.job_id,
         project_id=context.project_id,

@@ -19,18 +19,18 @@ from sanderling.events.message import Fetched, Found, Kept, Known, Message, Miss
 from sanderling.events.rules import ConsumeRules
 from sanderling.events.source import MessageSource
 from sanderling.events.stations import LOOKUPS, OBJECTS, Stations
-from sanderling.flow.memory import Memory
 from sanderling.limit import Feedback, Permit
+from sanderling.limit.memory import Memory
 from sanderling.observe import logs
 from sanderling.outcome import Code, Outcome
-from sanderling.stores.analytics import AnalyticsError, Batch
-from sanderling.stores.analytics_rows import RefusedError
-from sanderling.stores.objects import Fault, ObjectError
+from sanderling.stores.analytics import AnalyticsBatch, AnalyticsError
+from sanderling.stores.analytics_rows import RefusedRowsError
+from sanderling.stores.objects import ObjectError, ObjectFault
 from sanderling.task import Blame
 
 OK, NOT_THERE = Outcome(Code.OK, 200), Outcome(Code.CONTENT_NOT_FOUND, 404)
 # By which it is known whether batches can be kept, before any was.
-NOTHING = Batch(
+NOTHING = AnalyticsBatch(
     event_id="nothing",
     job_id="",
     project_id=None,
@@ -88,7 +88,7 @@ class MessageHandler:
     def _failure(self, error: AnalyticsError | ObjectError) -> Outcome:
         if isinstance(error, ObjectError):
             self._measures.objects_failed()
-            return Outcome(Code.STORAGE_ERROR, detail=str(error), unsent=error.fault is Fault.DOWN)
+            return Outcome(Code.STORAGE_ERROR, detail=str(error), unsent=error.fault is ObjectFault.DOWN)
         return Outcome(Code.DATABASE_ERROR, detail=str(error), unsent=not error.answered)
 
     def _report(self, station: str, permit: Permit, blame: Blame, outcome: Outcome, took: float) -> None:
@@ -116,7 +116,7 @@ class MessageHandler:
             if work.station == OBJECTS:
                 return await self._fetch(message)
             return await (self._tell_failed(message) if message.burial else self._keep(message))
-        except RefusedError as error:
+        except RefusedRowsError as error:
             return Settled(OK, Poison(f"the database refuses it: {error}"))
         except PoisonError as error:
             return Settled(OK, Poison(str(error)))
@@ -175,7 +175,7 @@ class MessageHandler:
         except ObjectError as error:
             if error.unavailable:
                 raise
-            later = error.fault in (Fault.MISSING, Fault.REFUSED)  # a policy may be mended
+            later = error.fault in (ObjectFault.MISSING, ObjectFault.REFUSED)  # a policy may be mended
             return Settled(NOT_THERE, (Missing if later else Poison)(str(error)))
         items, size = await self._bound(message, batch.items, batch.notes, size)
         return Settled(OK, Fetched(items, size), size=size)

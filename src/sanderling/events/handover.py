@@ -35,7 +35,7 @@ from sanderling.events.outlet import DATABASE, OBJECTS, QUEUE, Announced, Outlet
 from sanderling.events.producer import USUAL_SIZE, BatchSink, ItemError, Source
 from sanderling.events.publish import LONGEST_LINE
 from sanderling.events.rows import EVENTS_EXCHANGE
-from sanderling.flow.desk import Desk, desk_in
+from sanderling.executor import Executor, in_threads
 from sanderling.formats.instance import Message
 from sanderling.observe import logs
 from sanderling.stores.analytics import AnalyticsError
@@ -87,7 +87,7 @@ class EventsHandOver(Generic[T_contra]):
     """`hand` what was found; `stop` when the crawl is to end."""
 
     def __init__(
-        self, out: Outlet, source: Callable[[str], Source], read: Callable[[T_contra], Read], desk: Desk
+        self, out: Outlet, source: Callable[[str], Source], read: Callable[[T_contra], Read], desk: Executor
     ) -> None:
         """Say by `source` whose the batches of a platform are, and by `read` what the item of a finding is."""
         self.tally = HandOverTally()
@@ -240,7 +240,7 @@ async def hand_to_events(  # noqa: PLR0913 - the flags of the command
     _make_folder(path)
     url, binding = queue or f"sqlite:{path}", Binding(EVENTS_EXCHANGE, EVENT_TYPE)
     async with AsyncExitStack() as stack:
-        desk = desk_in(stack.enter_context(ThreadPoolExecutor(4, "events")))
+        desk = in_threads(stack.enter_context(ThreadPoolExecutor(4, "events")))
         letters = open_queue(url, QUEUE, clock, binding=binding)
         stack.push_async_callback(letters.close)
         store = await open_analytics(database or f"sqlite:{path / DATABASE}", desk, writers=2, readers=1)

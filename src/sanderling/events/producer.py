@@ -45,7 +45,7 @@ from sanderling.events.rows import EVENTS_EXCHANGE
 from sanderling.limit.backoff import BackoffRules, delay
 from sanderling.observe import logs
 from sanderling.stores.analytics import AnalyticsError, OutboxMessage
-from sanderling.stores.objects import Fault, ObjectError, Objects, steps_of
+from sanderling.stores.objects import ObjectError, ObjectFault, Objects, steps_of
 
 if sys.version_info >= (3, 14):
     from compression.zstd import compress
@@ -277,7 +277,7 @@ class BatchSink:
             if error.unavailable:
                 raise
             # Who may write and not read cannot know, and takes a name that only this batch has.
-            return error.fault is Fault.MISSING
+            return error.fault is ObjectFault.MISSING
 
     async def _had(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What is asked for, as soon as it can be had."""

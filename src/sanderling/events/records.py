@@ -17,10 +17,10 @@ from sanderling.stores.analytics_sqlite_tables import ANALYTICS
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.record_source import (
     MOST_HISTORY,
-    About,
     Record,
+    RecordLookup,
     RecordsError,
-    Shown,
+    SourceDescription,
     nearest,
     read_position,
     write_position,
@@ -57,7 +57,7 @@ class EventRecords:
     def __init__(self, folder: Path) -> None:
         self._path = folder / DATABASE
         with self._open():
-            self.about = About("events", "events", ("id", *POST_COLUMNS, "comments"))
+            self.about = SourceDescription("events", "events", ("id", *POST_COLUMNS, "comments"))
 
     def read(self, after: str | None = None) -> Iterator[Record]:
         """The posts behind a position."""
@@ -98,7 +98,7 @@ class EventRecords:
                 post = row[0]
                 yield Record(_post(db, row), write_position(EventPosition(number, post)))
 
-    def show(self, key: str) -> Shown:
+    def show(self, key: str) -> RecordLookup:
         """A post by its own id, an event by its id, or an item that failed; or why it is not there."""
         with self._open() as db:
             posts = [
@@ -108,7 +108,7 @@ class EventRecords:
                 )
             ]
             if posts:
-                return Shown(posts[-1], posts[:-1])
+                return RecordLookup(posts[-1], posts[:-1])
             event = db.execute(f"SELECT {', '.join(EVENT)} FROM processed_events WHERE event_id = ?", (key,)).fetchone()
             errors = [
                 _row(ERROR_COLUMNS, row)
@@ -119,13 +119,15 @@ class EventRecords:
                 )
             ][::-1]
             if event is not None:
-                return Shown(_encode(_row(EVENT, event)), [_encode(error) for error in errors])
+                return RecordLookup(_encode(_row(EVENT, event)), [_encode(error) for error in errors])
             near = nearest(key, _post_ids(db))
         if errors:
             last = errors[-1]
             why = f"failed: {last['error_code']}: {last['error_message']} (event {last['event_id']})"
-            return Shown(None, [_encode(error) for error in errors], why, near)
-        return Shown(why="no post, no event and no failed item has that id; it may still be in the queue", nearest=near)
+            return RecordLookup(None, [_encode(error) for error in errors], why, near)
+        return RecordLookup(
+            why="no post, no event and no failed item has that id; it may still be in the queue", nearest=near
+        )
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

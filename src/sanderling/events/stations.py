@@ -18,7 +18,7 @@ from sanderling.engine.hosts import HostState
 from sanderling.events.analysis.analyse import Analyser
 from sanderling.events.message import Message
 from sanderling.events.modes import LiveModes
-from sanderling.flow.desk import Desk
+from sanderling.executor import Executor
 from sanderling.stores.analytics import AnalyticsStore
 from sanderling.stores.objects import Objects
 from sanderling.stores.queue import Queue
@@ -35,7 +35,7 @@ class Stations:
     store: AnalyticsStore
     analyser: Analyser
     modes: LiveModes
-    desk: Desk  # where batches are unpacked and analysed
+    desk: Executor  # where batches are unpacked and analysed
 
 
 @dataclass(slots=True, eq=False)

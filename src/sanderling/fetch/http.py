@@ -20,7 +20,7 @@ from sanderling.fetch.attempts import moves
 from sanderling.fetch.decode import ACCEPTED, Body
 from sanderling.fetch.guard import GuardRules, check_url
 from sanderling.fetch.names import GuardedResolver
-from sanderling.flow.memory import Memory
+from sanderling.limit.memory import Memory
 from sanderling.task import Reply, Task
 
 CONTACT = re.compile(r"(https?://|mailto:)[!-'*-~]+")

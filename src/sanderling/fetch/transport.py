@@ -8,8 +8,8 @@ from sanderling.clock import Clock
 from sanderling.fetch.attempts import Sends
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter
+from sanderling.limit.memory import Memory
 
 H = TypeVar("H", bound=Sends, covariant=True)  # noqa: PLC0105 - one letter, as elsewhere
 

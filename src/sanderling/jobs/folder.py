@@ -12,9 +12,9 @@ import msgspec
 from sanderling.jobs.job import Job
 from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly, sync_folder, write_new
-from sanderling.stores.frontier_file import Meta
-from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, Progress, RequestFrontier, Waiting
-from sanderling.stores.frontier_rows import Again, Failed, HostNote
+from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, JobProgress, RequestFrontier, Waiting
+from sanderling.stores.frontier_rows import Failed, HostNote, RetryUrl
 from sanderling.stores.rows_file import RowsFile, reaches
 
 RECORDS, FAILED, FRONTIER, JOB = "records.jsonl", "failed.jsonl", "frontier.db", "job.json"
@@ -82,7 +82,7 @@ class JobFolder:
             self.frontier.commit_requests([], found, self._progress(self.frontier.meta.requests))
 
     def commit(
-        self, ended: Sequence[EndedRequest], again: Sequence[Again], notes: Sequence[HostNote], requests: int
+        self, ended: Sequence[EndedRequest], again: Sequence[RetryUrl], notes: Sequence[HostNote], requests: int
     ) -> Waiting:
         """Keep what became of some requests, with their records, all or nothing; how many new ones wait."""
         with plainly(self.path):
@@ -96,11 +96,11 @@ class JobFolder:
             self.frontier.note_hosts(notes)
         return new
 
-    def _progress(self, requests: int, records: Sequence[bytes] = ()) -> Progress:
+    def _progress(self, requests: int, records: Sequence[bytes] = ()) -> JobProgress:
         checksum = self.frontier.meta.checksum
         for piece in chain.from_iterable((record, b"\n") for record in records):
             checksum = zlib.crc32(piece, checksum)
-        return Progress(self._rows.length, self.frontier.meta.records + len(records), checksum, requests)
+        return JobProgress(self._rows.length, self.frontier.meta.records + len(records), checksum, requests)
 
     # By position, since that is how a thread is handed its work.
     def finish(self, wall: float, complete: bool) -> None:  # noqa: FBT001
@@ -126,12 +126,12 @@ def _make(path: Path, plan: Plan, wall: float) -> None:
     draft = path / f"{FRONTIER}.draft"
     for each in path.glob(f"{draft.name}*"):
         each.unlink()
-    frontier_file.create(draft, Meta(plan=msgspec.json.encode(plan).decode(), started=wall))
+    frontier_file.create(draft, FrontierMeta(plan=msgspec.json.encode(plan).decode(), started=wall))
     draft.replace(path / FRONTIER)
     sync_folder(path)
 
 
-def _check_plan(path: Path, meta: Meta, plan: Plan) -> None:
+def _check_plan(path: Path, meta: FrontierMeta, plan: Plan) -> None:
     """Raise FolderError if the folder is another job's, or that of the same job with other arguments."""
     found = _plan_of(path, meta)
     if found.name != plan.name:
@@ -149,7 +149,7 @@ def _check_plan(path: Path, meta: Meta, plan: Plan) -> None:
         )
 
 
-def _plan_of(path: Path, meta: Meta) -> Plan:
+def _plan_of(path: Path, meta: FrontierMeta) -> Plan:
     try:
         return msgspec.json.decode(meta.plan, type=Plan)
     except msgspec.MsgspecError as error:

@@ -9,13 +9,13 @@ from sanderling.clock import Clock
 from sanderling.engine.ports import Settled
 from sanderling.fetch.attempts import Fetched, Fetcher, Read, Sends
 from sanderling.fetch.guard import Refused
-from sanderling.flow.memory import Memory
 from sanderling.jobs.calls import Mistake
 from sanderling.jobs.functions import Collected, JobFunctions
 from sanderling.jobs.reply import JobReply
 from sanderling.jobs.request import MOST_PRIORITY, Request, Stored, unpack
 from sanderling.jobs.source import Spent, Understood, out_of_scope
 from sanderling.limit import Permit
+from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.stores.frontier_requests import QueuedRequest
 from sanderling.stores.frontier_rows import End

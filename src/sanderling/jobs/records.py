@@ -12,10 +12,18 @@ from sanderling.jobs.folder import FRONTIER, RECORDS
 from sanderling.jobs.request import key_of, own_key
 from sanderling.stores import frontier_reading
 from sanderling.stores.durable import FolderError
-from sanderling.stores.frontier_file import Meta, connect_to_read, read_meta
+from sanderling.stores.frontier_file import FrontierMeta, connect_to_read, read_meta
 from sanderling.stores.frontier_reading import KnownUrl
 from sanderling.stores.frontier_rows import KEPT
-from sanderling.stores.record_source import MOST_HISTORY, About, Record, RecordsError, Shown, nearest, read_position
+from sanderling.stores.record_source import (
+    MOST_HISTORY,
+    Record,
+    RecordLookup,
+    RecordsError,
+    SourceDescription,
+    nearest,
+    read_position,
+)
 from sanderling.stores.rows_file import read_rows
 
 COMPARED = 20_000  # URLs that are looked at for the nearest
@@ -34,7 +42,7 @@ class JobRecords:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         with self._frontier() as (_, meta):
-            self.about = About("jobs", f"job {meta.plan} {meta.started}")
+            self.about = SourceDescription("jobs", f"job {meta.plan} {meta.started}")
 
     def read(self, after: str | None = None) -> Iterator[Record]:
         """The records behind a position, in the order in which they were kept."""
@@ -52,19 +60,21 @@ class JobRecords:
             json = line if line.startswith(b"{") else b'{"value":%b}' % line
             yield Record(json, f'{{"byte":{at}}}')
 
-    def show(self, key: str) -> Shown:
+    def show(self, key: str) -> RecordLookup:
         """The records of which a field is the key; or what became of the request of that key or URL."""
         with self._frontier() as (db, _):
             known = self._request(db, key)
             rows = [record.json for record in self.read() if _may_have(record.json, key) and _has(record.json, key)]
             if rows:
-                return Shown(rows[-1], rows[:-1][-MOST_HISTORY:])
+                return RecordLookup(rows[-1], rows[:-1][-MOST_HISTORY:])
             near = self._near(db, key)
         if known is None:
-            return Shown(why="no record has it in a field, and no request has that key or URL", nearest=near)
+            return RecordLookup(why="no record has it in a field, and no request has that key or URL", nearest=near)
         if known.end in KEPT:
-            return Shown(why="the request was answered, and no record has its key or URL in a field", nearest=near)
-        return Shown(why=f"{known.end.name.lower().replace('_', ' ')}: {known.why}", nearest=near)
+            return RecordLookup(
+                why="the request was answered, and no record has its key or URL in a field", nearest=near
+            )
+        return RecordLookup(why=f"{known.end.name.lower().replace('_', ' ')}: {known.why}", nearest=near)
 
     def _request(self, db: sqlite3.Connection, key: str) -> KnownUrl | None:
         try:
@@ -81,7 +91,7 @@ class JobRecords:
             return []
 
     @contextmanager
-    def _frontier(self) -> Iterator[tuple[sqlite3.Connection, Meta]]:
+    def _frontier(self) -> Iterator[tuple[sqlite3.Connection, FrontierMeta]]:
         path = self._folder / FRONTIER
         try:
             with closing(connect_to_read(path)) as db:

@@ -11,10 +11,9 @@ from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.fetch.cache import Cache, CachingFetcher
-from sanderling.flow.desk import Desk
-from sanderling.flow.memory import Memory
 from sanderling.jobs.calls import Mistake, Unwatched, UserFunction, Watches
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.functions import JobFunctions, start_hosts
@@ -26,6 +25,7 @@ from sanderling.jobs.sink import JobSink
 from sanderling.jobs.source import Bounds, JobSource, JobWriter, Spent
 from sanderling.jobs.watchdog import read_stuck, write_stuck
 from sanderling.limit import Limiter
+from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest
@@ -44,7 +44,7 @@ class JobTools:
     http: Sends
     limiter: Limiter
     clock: Clock
-    desk: Desk
+    desk: Executor
     memory: Memory
     watch: Watches = field(default_factory=Unwatched)
     cache: Cache | None = None  # of answers, for development

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from sanderling.clock import SystemClock
 from sanderling.engine.rules import EngineRules
+from sanderling.executor import in_threads
 from sanderling.fetch.http import HttpRules
 from sanderling.fetch.transport import connections_for, make_transport
-from sanderling.flow.desk import desk_in
 from sanderling.jobs.folder import RECORDS, JobFolder
 from sanderling.jobs.job import Job
 from sanderling.jobs.report import report_run
@@ -66,7 +66,7 @@ async def run_job(  # noqa: PLR0913 - the flags of the command
         ThreadPoolExecutor(1, "writer") as thread,
     ):
         recall(limiter, path)
-        executor, started = desk_in(thread), clock.now()
+        executor, started = in_threads(thread), clock.now()
         tools = JobTools(transport.http, limiter, clock, executor, transport.memory)
         run = JobRun(job, held, hosts, tools, EngineRules(per_host=connections_for(most), patience=patience))
         async with transport.http:

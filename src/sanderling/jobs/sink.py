@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from sanderling.flow.desk import Desk
+from sanderling.executor import Executor
 from sanderling.jobs.folder import JobFolder
 from sanderling.stores.frontier_requests import EndedRequest, Waiting
-from sanderling.stores.frontier_rows import Again, HostNote
+from sanderling.stores.frontier_rows import HostNote, RetryUrl
 
-Note = EndedRequest | Again | HostNote
+Note = EndedRequest | RetryUrl | HostNote
 
 
 class JobSink:
     """Writes into one folder."""
 
-    def __init__(self, folder: JobFolder, desk: Desk) -> None:
+    def __init__(self, folder: JobFolder, desk: Executor) -> None:
         self._folder = folder
         self._desk = desk
 
@@ -22,7 +22,7 @@ class JobSink:
         del found  # what was found comes with the request that it was found by
         done = [each for each in ended if isinstance(each, EndedRequest)]
         # The last word of each counts, if it has no end yet.
-        again = {each.id: each for each in ended if isinstance(each, Again)}
+        again = {each.id: each for each in ended if isinstance(each, RetryUrl)}
         for each in done:
             again.pop(each.id, None)
         notes = [each for each in ended if isinstance(each, HostNote)]

@@ -67,7 +67,7 @@ def verify_job(folder: Path) -> JobProof:
     return proof
 
 
-def _check_records(path: Path, meta: frontier_file.Meta, proof: JobProof) -> None:
+def _check_records(path: Path, meta: frontier_file.FrontierMeta, proof: JobProof) -> None:
     offset = checksum = 0
     for number, line in enumerate(_lines(path), 1):
         if offset >= meta.watermark:

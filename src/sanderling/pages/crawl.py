@@ -8,9 +8,9 @@ from sanderling.engine.handover import HandOver
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer, WriterRules
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.fetch.transport import Transport
-from sanderling.flow.desk import Desk
 from sanderling.ids import host_of
 from sanderling.pages.discovery import Discovery
 from sanderling.pages.folder import CrawlFolder, State
@@ -35,7 +35,7 @@ class Crawl:
         self,
         folder: CrawlFolder,
         transport: Transport[Sends],
-        executor: Desk,
+        executor: Executor,
         *,
         rules: CrawlRules,
         clock: Clock,

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from sanderling.clock import SystemClock
 from sanderling.engine.handover import HandOver
+from sanderling.executor import in_threads
 from sanderling.fetch.http import HttpRules
 from sanderling.fetch.transport import connections_for, make_transport
-from sanderling.flow.desk import desk_in
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.folder import CrawlFolder, Plan
@@ -70,7 +70,7 @@ async def crawl_pages(  # noqa: PLR0913 - the flags of the command
         ThreadPoolExecutor(1, "writer") as thread,
     ):
         recall(limiter, path)
-        executor, started = desk_in(thread), clock.now()
+        executor, started = in_threads(thread), clock.now()
         rules = CrawlRules(per_host=connections_for(rps), max_pages=max_pages)
         crawl = Crawl(held, transport, executor, rules=rules, clock=clock, hand_over=hand_over)
         async with transport.http:

@@ -4,14 +4,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import MOST_HOPS
-from sanderling.flow.desk import Desk
 from sanderling.ids import host_of
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.folder import CrawlFolder
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import Scope, UrlError, normalise, trap
-from sanderling.stores.frontier_rows import Found, Queued
+from sanderling.stores.frontier_rows import FoundUrl, QueuedUrl
 from sanderling.task import Reply
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Moved(NamedTuple):
 class Discovery:
     """Knows which URLs belong to the crawl."""
 
-    def __init__(self, folder: CrawlFolder, desk: Desk, find: Callable[[Found], object]) -> None:
+    def __init__(self, folder: CrawlFolder, desk: Executor, find: Callable[[FoundUrl], object]) -> None:
         plan = folder.plan
         self.scope = Scope.of(plan.seeds, (*plan.allow, *folder.moved_hosts), plan.depth)
         self._folder = folder
@@ -54,7 +54,7 @@ class Discovery:
         if len(self._recent) >= SEEN:
             self._recent, self._older = set(), self._recent
         self._recent.add(url)
-        self._find(Found(url, host, depth))
+        self._find(FoundUrl(url, host, depth))
 
     def follow(self, links: Iterable[str], page: str, depth: int) -> list[str]:
         """Offer the links of a page that belong to the crawl; which those are."""
@@ -88,7 +88,7 @@ class Discovery:
             self.announce(listed.sitemaps, url, above, nested)
         self.follow(listed.pages, url, above)
 
-    async def resolve(self, queued: Queued, reply: Reply) -> Moved | Outcome:
+    async def resolve(self, queued: QueuedUrl, reply: Reply) -> Moved | Outcome:
         """Where a redirect leads, or why it leads nowhere: to what is no URL, back here, or on and on."""
         try:
             target = normalise(reply.header("Location") or "", queued.url)
@@ -105,7 +105,7 @@ class Discovery:
             await self._desk(self._folder.allow_moved, host)
         return Moved(target, reply, "moved" if self.scope.allows(host) else "moved out of the crawl")
 
-    def move(self, queued: Queued, moved: Moved) -> None:
+    def move(self, queued: QueuedUrl, moved: Moved) -> None:
         """Offer the target of a redirect, a URL of its own, unless it leads out of the crawl."""
         _count(self._moves, queued.url, moved.target)
         host = host_of(moved.target)

@@ -13,7 +13,7 @@ from sanderling.pages import parquet
 from sanderling.pages.output import FAILED, PAGES
 from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError, plainly, sync_folder
-from sanderling.stores.frontier_file import Meta
+from sanderling.stores.frontier_file import FrontierMeta
 
 LEDGER, NEXT, DRAFT = "ledger.db", "ledger.next", "ledger.draft"
 
@@ -23,7 +23,7 @@ def place(folder: Path, crawl: int) -> Path:
     return folder / "earlier" / f"{crawl:04}"
 
 
-def begin(folder: Path, meta: Meta) -> Iterator[str]:
+def begin(folder: Path, meta: FrontierMeta) -> Iterator[str]:
     """Put a new ledger for `meta` into the folder; one that stands there moves, with all its crawl has made.
 
     Says after each step what it has done. Take all of them.
@@ -75,6 +75,6 @@ def _crawl(path: Path) -> int:
         db.close()
 
 
-def again(meta: Meta, wall: float) -> Meta:
+def again(meta: FrontierMeta, wall: float) -> FrontierMeta:
     """What the ledger of the next crawl of the same plan says."""
-    return msgspec.structs.replace(Meta(), plan=meta.plan, crawl=meta.crawl + 1, started=wall)
+    return msgspec.structs.replace(FrontierMeta(), plan=meta.plan, crawl=meta.crawl + 1, started=wall)

@@ -17,8 +17,8 @@ from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.output import FAILED, PAGES, Output, whole_rows
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly, sync_folder, write_new
 from sanderling.stores.frontier import Frontier
-from sanderling.stores.frontier_file import Meta
-from sanderling.stores.frontier_rows import KEPT, Again, End, Ended, Found
+from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_rows import KEPT, End, Ended, FoundUrl, RetryUrl
 from sanderling.stores.frontier_rows import Failed as FailedUrl
 from sanderling.stores.rows_file import reaches
 
@@ -91,7 +91,9 @@ class CrawlFolder:
         hosts = dict.fromkeys((*self.moved_hosts, host))
         self.ledger.note(moved_hosts=msgspec.json.encode(list(hosts)).decode())
 
-    def commit(self, ended: Sequence[Ended], found: Sequence[Found], again: Sequence[Again] = ()) -> dict[str, int]:
+    def commit(
+        self, ended: Sequence[Ended], found: Sequence[FoundUrl], again: Sequence[RetryUrl] = ()
+    ) -> dict[str, int]:
         """Keep what became of some URLs and which were found, all or nothing; how many new ones wait, by host."""
         with plainly(self.path):
             watermark = self._output.write(ended)
@@ -149,7 +151,7 @@ def _open_ledger(path: Path, plan: Plan | None, *, resume: bool, wall: float) ->
     """The ledger of this run: the one that is there, if it is to be gone on with, or a new one."""
     _take(earlier.go_on(path))
     if not (path / LEDGER).exists():
-        _take(earlier.begin(path, Meta(plan=msgspec.json.encode(plan).decode(), started=wall)))
+        _take(earlier.begin(path, FrontierMeta(plan=msgspec.json.encode(plan).decode(), started=wall)))
         return Frontier(path / LEDGER)
     ledger = Frontier(path / LEDGER)
     try:
@@ -194,7 +196,7 @@ def _differences(asked: Plan, found: Plan) -> str:
     return "; ".join(said)
 
 
-def _plan_of(meta: Meta, path: Path) -> Plan:
+def _plan_of(meta: FrontierMeta, path: Path) -> Plan:
     try:
         return msgspec.json.decode(meta.plan, type=Plan)
     except msgspec.MsgspecError as error:

@@ -2,10 +2,10 @@
 
 from sanderling.clock import Clock
 from sanderling.engine.ports import Settled
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import MOST_HOPS, Fetched, Fetcher, moves
-from sanderling.flow.desk import Desk
-from sanderling.flow.memory import Memory
 from sanderling.limit import Permit
+from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.discovery import Discovery, Moved
@@ -13,7 +13,7 @@ from sanderling.pages.hosts import Ask
 from sanderling.pages.permissions import Learned, Permissions
 from sanderling.pages.record import Read
 from sanderling.pages.urls import origin_of
-from sanderling.stores.frontier_rows import Ended, Queued
+from sanderling.stores.frontier_rows import Ended, QueuedUrl
 from sanderling.task import Blame, Reply, Task
 
 BIG = 2**20  # bytes of a body that is read in a thread
@@ -31,7 +31,7 @@ class PageHandler:
         permissions: Permissions,
         discovery: Discovery,
         memory: Memory,
-        desk: Desk,
+        desk: Executor,
         clock: Clock,
     ) -> None:
         self._fetcher = fetcher
@@ -59,7 +59,7 @@ class PageHandler:
         """Bytes of the answer so far."""
         return self._memory.held(work.url)
 
-    async def _understand(self, queued: Queued, outcome: Outcome, reply: Reply) -> Understood | None:
+    async def _understand(self, queued: QueuedUrl, outcome: Outcome, reply: Reply) -> Understood | None:
         if moves(reply):
             return await self._discovery.resolve(queued, reply)
         wall = self._clock.wall()
@@ -71,7 +71,7 @@ class PageHandler:
         given = queued, outcome, reply, wall, self._discovery.announced(queued.url)
         return await self._desk(record.read, *given) if len(reply.body) > BIG else record.read(*given)
 
-    async def _fetch(self, queued: Queued, permit: Permit, blame: Blame) -> Fetched:
+    async def _fetch(self, queued: QueuedUrl, permit: Permit, blame: Blame) -> Fetched:
         fetched = await self._fetcher.fetch(Task(queued.url, headers=record.conditions(queued), blame=blame), permit)
         for _ in range(MOST_HOPS):
             if (same := self._with_session(queued, fetched.reply)) is None:
@@ -79,7 +79,7 @@ class PageHandler:
             fetched = await self._fetcher.fetch(Task(same, blame=blame), permit)
         return fetched
 
-    def _with_session(self, queued: Queued, reply: Reply | None) -> str | None:
+    def _with_session(self, queued: QueuedUrl, reply: Reply | None) -> str | None:
         """Where the reply leads, if that is this very URL with a session in it: as a URL of its own it were a loop."""
         same = None if reply is None else record.respelled(queued, reply)
         known = None if same is None else self._permissions.known(origin_of(queued.url))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sanderling.engine.backlog import BacklogHost
 from sanderling.outcome import Outcome
 from sanderling.pages.rules import CrawlRules
-from sanderling.stores.frontier_rows import Queued
+from sanderling.stores.frontier_rows import QueuedUrl
 
 
 class Ask(NamedTuple):
@@ -14,7 +14,7 @@ class Ask(NamedTuple):
 
     key: int | str  # the URL's id in the frontier; the origin
     url: str
-    queued: Queued | None  # None for robots.txt
+    queued: QueuedUrl | None  # None for robots.txt
 
 
 class Shut(NamedTuple):
@@ -26,7 +26,7 @@ class Shut(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class PageHost(BacklogHost[Queued]):
+class PageHost(BacklogHost[QueuedUrl]):
     """What waits for one host; `withheld` are URLs whose origin's robots.txt was unavailable for too long."""
 
     learning: bool = False  # whether its robots.txt is being asked for: nothing else is meanwhile
@@ -57,7 +57,7 @@ class PageHost(BacklogHost[Queued]):
         if self.shut:
             self.shut.pop(origin, None)
 
-    def withholds(self, queued: Queued, origin: str, now: float) -> bool:
+    def withholds(self, queued: QueuedUrl, origin: str, now: float) -> bool:
         """Whether the URL must wait, here or in the frontier for good, since its origin is shut out."""
         shut = None if self.shut is None else self.shut.get(origin)
         if shut is None or (now >= shut.until and not shut.for_good):

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from sanderling.stores.durable import sync_folder, write_new
-from sanderling.stores.frontier_rows import KEPT, Body, Ended
+from sanderling.stores.frontier_rows import KEPT, BodyFile, Ended
 from sanderling.stores.rows_file import RowsFile
 
 PAGES, FAILED = "pages.jsonl", "failed.jsonl"
@@ -32,7 +32,7 @@ class Output(RowsFile):
         self._write_bodies({each.body.path: each.body for each in ended if each.body is not None})
         return self.append(each.row for each in ended if each.row is not None)
 
-    def _write_bodies(self, bodies: dict[str, Body]) -> None:
+    def _write_bodies(self, bodies: dict[str, BodyFile]) -> None:
         """A body that is there with its size is there whole: it got its name when all of it was on disk."""
         folders: set[Path] = set()
         for name, body in bodies.items():

@@ -4,10 +4,10 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from sanderling.clock import Clock
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
-from sanderling.flow.desk import Desk
-from sanderling.flow.memory import Memory
 from sanderling.limit import Permit
+from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.robots import MOST, UNREACHABLE, Robots, read
 from sanderling.stores.frontier import Frontier
@@ -29,7 +29,7 @@ class Permissions:
     """The rules of many origins. Those that were asked for last are held in memory, up to `most` bytes."""
 
     def __init__(
-        self, fetcher: Fetcher, frontier: Frontier, desk: Desk, memory: Memory, clock: Clock, most: int
+        self, fetcher: Fetcher, frontier: Frontier, desk: Executor, memory: Memory, clock: Clock, most: int
     ) -> None:
         self.held = 0  # bytes, more or less
         self._fetcher = fetcher

@@ -16,7 +16,7 @@ from sanderling.pages.extract import extract
 from sanderling.pages.kinds import Kind, kind_of
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import normalise
-from sanderling.stores.frontier_rows import Body, End, Ended, Queued
+from sanderling.stores.frontier_rows import BodyFile, End, Ended, QueuedUrl
 from sanderling.task import Headers, Reply
 
 
@@ -63,7 +63,7 @@ class Read(NamedTuple):
     sitemap: Sitemap | None
 
 
-def respelled(queued: Queued, reply: Reply) -> str | None:
+def respelled(queued: QueuedUrl, reply: Reply) -> str | None:
     """Where the reply leads, if that is this very URL with a session or the like in it, which we leave out of URLs."""
     if not moves(reply):
         return None
@@ -74,19 +74,19 @@ def respelled(queued: Queued, reply: Reply) -> str | None:
         return None
 
 
-def confirmed(queued: Queued, outcome: Outcome) -> bool:
+def confirmed(queued: QueuedUrl, outcome: Outcome) -> bool:
     """Whether this is a 304 that we asked for."""
     return outcome.code is Code.NOT_MODIFIED and bool(queued.etag or queued.modified)
 
 
-def conditions(queued: Queued) -> Headers:
+def conditions(queued: QueuedUrl) -> Headers:
     """Ask only for what has changed since the earlier crawl."""
     pairs = (("If-None-Match", queued.etag), ("If-Modified-Since", queued.modified))
     return tuple((name, value) for name, value in pairs if value)
 
 
 # By position, since that is how a thread is handed its work.
-def read(queued: Queued, outcome: Outcome, reply: Reply, wall: float, announced: bool = False) -> Read:  # noqa: FBT001, FBT002
+def read(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, announced: bool = False) -> Read:  # noqa: FBT001, FBT002
     """A reply that is good: what to keep of it. What is `announced` as a sitemap may be a plain list or a feed."""
     row = _row(queued, outcome, reply, wall)
     row.etag, row.last_modified = reply.header("ETag"), reply.header("Last-Modified")
@@ -101,14 +101,14 @@ def read(queued: Queued, outcome: Outcome, reply: Reply, wall: float, announced:
     return Read(_ended(queued, outcome, End.FETCHED, row, body), links, None)
 
 
-def unchanged(queued: Queued, outcome: Outcome, reply: Reply, wall: float) -> Ended:
+def unchanged(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float) -> Ended:
     """A 304: the row of the earlier crawl still holds."""
     row = _row(queued, outcome, reply, wall)
     row.etag, row.last_modified = reply.header("ETag") or queued.etag, queued.modified
     return _ended(queued, outcome, End.UNCHANGED, row)
 
 
-def moved(queued: Queued, reply: Reply, target: str, detail: str, wall: float) -> Ended:
+def moved(queued: QueuedUrl, reply: Reply, target: str, detail: str, wall: float) -> Ended:
     """A redirect; its target is a URL of its own."""
     outcome = Outcome(Code.SKIPPED, reply.status, detail)
     row = _row(queued, outcome, reply, wall)
@@ -116,12 +116,12 @@ def moved(queued: Queued, reply: Reply, target: str, detail: str, wall: float) -
     return _ended(queued, outcome, End.MOVED, row)
 
 
-def unfetched(queued: Queued, outcome: Outcome, end: End, requests: int) -> Ended:
+def unfetched(queued: QueuedUrl, outcome: Outcome, end: End, requests: int) -> Ended:
     """A URL that failed, or that was not asked for: no row of its own, the frontier keeps the reason."""
     return Ended(id=queued.id, url=queued.url, end=end, outcome=outcome, depth=queued.depth, requests=requests)
 
 
-def _row(queued: Queued, outcome: Outcome, reply: Reply, wall: float) -> Row:
+def _row(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float) -> Row:
     return Row(
         id=queued.id,
         url=queued.url,
@@ -136,7 +136,7 @@ def _row(queued: Queued, outcome: Outcome, reply: Reply, wall: float) -> Row:
     )
 
 
-def _ended(queued: Queued, outcome: Outcome, end: End, row: Row, body: Body | None = None) -> Ended:
+def _ended(queued: QueuedUrl, outcome: Outcome, end: End, row: Row, body: BodyFile | None = None) -> Ended:
     validators = end is End.FETCHED and (row.etag or row.last_modified)
     return Ended(
         id=queued.id,
@@ -152,7 +152,7 @@ def _ended(queued: Queued, outcome: Outcome, end: End, row: Row, body: Body | No
     )
 
 
-def _fill(row: Row, reply: Reply, kind: Kind) -> tuple[Body | None, tuple[str, ...]]:
+def _fill(row: Row, reply: Reply, kind: Kind) -> tuple[BodyFile | None, tuple[str, ...]]:
     """Read the body into the row by its kind; the file to keep beside it, if it is one, and where it leads."""
     if kind is Kind.JSON and _is_json(row, reply.body):
         return None, ()
@@ -196,8 +196,8 @@ def _on_one_line(json: bytes, calls: int) -> bytes:
     return _on_one_line(json, calls - 1) if calls else msgspec.json.format(json, indent=-1)
 
 
-def _file(row: Row, data: bytes) -> Body:
+def _file(row: Row, data: bytes) -> BodyFile:
     media = (row.content_type or "").partition(";")[0].strip().lower()
-    body = Body.of(data, mimetypes.guess_extension(media) or ".bin")
+    body = BodyFile.of(data, mimetypes.guess_extension(media) or ".bin")
     row.sha256, row.body_path = body.sha256, body.path
     return body

@@ -14,9 +14,17 @@ from sanderling.pages.record import Row
 from sanderling.pages.urls import UrlError, normalise
 from sanderling.stores import frontier_reading
 from sanderling.stores.durable import FolderError
-from sanderling.stores.frontier_file import Meta, connect_to_read, key_of, read_meta
+from sanderling.stores.frontier_file import FrontierMeta, connect_to_read, key_of, read_meta
 from sanderling.stores.frontier_rows import KEPT
-from sanderling.stores.record_source import MOST_HISTORY, About, Record, RecordsError, Shown, nearest, read_position
+from sanderling.stores.record_source import (
+    MOST_HISTORY,
+    Record,
+    RecordLookup,
+    RecordsError,
+    SourceDescription,
+    nearest,
+    read_position,
+)
 from sanderling.stores.rows_file import read_rows
 
 COMPARED = 20_000  # URLs that are looked at for the nearest
@@ -36,7 +44,7 @@ class PageRecords:
         self._folder = folder
         with self._ledger(folder) as (_, meta):
             first = self._first(meta.crawl)
-            self.about = About("pages", f"pages {meta.plan}", ("crawl", *Row.__struct_fields__))
+            self.about = SourceDescription("pages", f"pages {meta.plan}", ("crawl", *Row.__struct_fields__))
         if first > 1:
             self.about.notes.append(f"crawls 1 to {first - 1} were removed from {folder / 'earlier'} and are left out")
 
@@ -79,31 +87,31 @@ class PageRecords:
         for line, at in read_rows(path, start, end):
             yield Record(head + line[1:], f'{{"crawl":{crawl},"byte":{at}}}')
 
-    def show(self, key: str) -> Shown:
+    def show(self, key: str) -> RecordLookup:
         """The rows of a URL, those of earlier crawls before; or why it has none."""
         try:
             url = normalise(key)
             host = host_of(url)
         except (UrlError, HostError) as error:
-            return Shown(why=f"it is no URL: {error}", nearest=self._some_hosts())
+            return RecordLookup(why=f"it is no URL: {error}", nearest=self._some_hosts())
         rows = [record.json for record in self.read() if url.encode() in record.json and _url_of(record.json) == url]
         with self._ledger(self._folder) as (db, _):
             known = frontier_reading.known_url(db, host, key_of(url))
             if rows and (known is None or known.end in KEPT):
-                return Shown(rows[-1], rows[:-1][-MOST_HISTORY:])
+                return RecordLookup(rows[-1], rows[:-1][-MOST_HISTORY:])
             near = nearest(url, frontier_reading.urls_of(db, host, COMPARED)) or self._some_hosts()
         if known is None:
-            return Shown(
+            return RecordLookup(
                 None, rows, "no page linked to it, or the limits of the crawl (hosts, depth) leave it out", near
             )
-        return Shown(None, rows, f"{known.end.name.lower().replace('_', ' ')}: {known.why}", near)
+        return RecordLookup(None, rows, f"{known.end.name.lower().replace('_', ' ')}: {known.why}", near)
 
     def _some_hosts(self) -> list[str]:
         with self._ledger(self._folder) as (db, _):
             return [f"https://{name}/" for name in frontier_reading.host_names(db, 5)]
 
     @contextmanager
-    def _ledger(self, folder: Path) -> Iterator[tuple[sqlite3.Connection, Meta]]:
+    def _ledger(self, folder: Path) -> Iterator[tuple[sqlite3.Connection, FrontierMeta]]:
         path = folder / LEDGER
         # While a folder is crawled again there is a moment in which the new ledger has not its name yet.
         path = path if path.exists() else folder / NEXT

@@ -8,24 +8,24 @@ from collections import Counter
 from collections.abc import Sequence
 
 from sanderling.engine.handover import HandOver
-from sanderling.flow.desk import Desk
+from sanderling.executor import Executor
 from sanderling.ids import host_of
 from sanderling.pages.folder import CrawlFolder, failed_row
-from sanderling.stores.frontier_rows import Again, End, Ended, Found, HostNote, failed_as
+from sanderling.stores.frontier_rows import End, Ended, FoundUrl, HostNote, RetryUrl, failed_as
 
-Note = Ended | Again | HostNote
+Note = Ended | RetryUrl | HostNote
 
 
 class PageSink:
     """Writes into one folder, through one thread, so that the folder is never touched by two at once."""
 
-    def __init__(self, folder: CrawlFolder, desk: Desk, hand_over: HandOver[bytes] | None) -> None:
+    def __init__(self, folder: CrawlFolder, desk: Executor, hand_over: HandOver[bytes] | None) -> None:
         self.unhanded: Counter[End] = Counter()  # what ended, and waits again, since nobody took it
         self._folder = folder
         self._desk = desk
         self._hand_over = hand_over
 
-    async def write(self, ended: Sequence[Note], found: Sequence[Found], checkpoint: None) -> dict[str, int]:
+    async def write(self, ended: Sequence[Note], found: Sequence[FoundUrl], checkpoint: None) -> dict[str, int]:
         """Commit all of it or nothing; how many new URLs wait, by host."""
         del checkpoint  # rows and frontier are cut at the same watermark
         done = [each for each in ended if isinstance(each, Ended)]
@@ -35,7 +35,7 @@ class PageSink:
             self.unhanded.update(each.end for each in done)
             done = []
         # The last word of each counts, if it has no end yet.
-        again = {each.id: each for each in ended if isinstance(each, Again)}
+        again = {each.id: each for each in ended if isinstance(each, RetryUrl)}
         for each in done:
             again.pop(each.id, None)
         notes = [each for each in ended if isinstance(each, HostNote)]
@@ -55,8 +55,8 @@ def _row(ended: Ended) -> bytes:
 def _commit(
     folder: CrawlFolder,
     ended: Sequence[Ended],
-    found: Sequence[Found],
-    again: Sequence[Again],
+    found: Sequence[FoundUrl],
+    again: Sequence[RetryUrl],
     notes: Sequence[HostNote],
 ) -> dict[str, int]:
     """At the desk: a page that has not changed leads where it led in the earlier crawl."""
@@ -64,7 +64,7 @@ def _commit(
     for each in ended:
         if each.end is End.UNCHANGED and each.depth < folder.plan.depth:
             links = folder.ledger.remembered_links(each.url)
-            follow.extend(Found(link, host_of(link), each.depth + 1) for link in links)
+            follow.extend(FoundUrl(link, host_of(link), each.depth + 1) for link in links)
     new = folder.commit(ended, follow, again)
     folder.ledger.note_hosts(notes)
     return new

@@ -21,12 +21,12 @@ from sanderling.pages.robots import Robots
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.sink import Note
 from sanderling.pages.urls import origin_of
-from sanderling.stores.frontier_rows import End, Ended, Found, HostNote, Queued
+from sanderling.stores.frontier_rows import End, Ended, FoundUrl, HostNote, QueuedUrl
 
-PageWriter = Writer[Note, Found, None, dict[str, int]]
+PageWriter = Writer[Note, FoundUrl, None, dict[str, int]]
 
 
-class PageSource(Backlog[PageHost, Queued]):
+class PageSource(Backlog[PageHost, QueuedUrl]):
     """Hosts with what waits for them, and how many URLs came to which end."""
 
     def __init__(
@@ -70,7 +70,7 @@ class PageSource(Backlog[PageHost, Queued]):
         """A URL that was not asked for yet, from the far end of what is known."""
         return None if host.learning else self._next_allowed(host, now, host.pop_last)
 
-    def _next_allowed(self, host: PageHost, now: float, pop: Callable[[], Queued | None]) -> Ask | None:
+    def _next_allowed(self, host: PageHost, now: float, pop: Callable[[], QueuedUrl | None]) -> Ask | None:
         """The next URL that nothing known forbids. Those that something does are decided."""
         ask = None
         while ask is None and (queued := pop()) is not None:
@@ -78,7 +78,7 @@ class PageSource(Backlog[PageHost, Queued]):
         self._loader.want(host)
         return ask
 
-    def _check(self, host: PageHost, queued: Queued, now: float) -> Ask | None:
+    def _check(self, host: PageHost, queued: QueuedUrl, now: float) -> Ask | None:
         """What to ask for this URL; None if it is decided, or must wait."""
         if host.forbidden is not None:
             self._end(host, queued, host.forbidden, End.FAILED, requests=0)
@@ -136,7 +136,7 @@ class PageSource(Backlog[PageHost, Queued]):
         else:
             self.retry(host, work.queued, outcome, failures, due)
 
-    def _keep(self, host: PageHost, queued: Queued, result: Read | Ended, size: int) -> None:
+    def _keep(self, host: PageHost, queued: QueuedUrl, result: Read | Ended, size: int) -> None:
         """It was answered, and what it said is kept; where it leads is offered."""
         self.bytes += size
         if isinstance(result, Ended):
@@ -151,11 +151,11 @@ class PageSource(Backlog[PageHost, Queued]):
                 ended = msgspec.structs.replace(ended, links=tuple(follow))
         self._add(host, queued, ended)
 
-    def _end(self, host: PageHost, queued: Queued, outcome: Outcome, end: End, *, requests: int) -> None:
+    def _end(self, host: PageHost, queued: QueuedUrl, outcome: Outcome, end: End, *, requests: int) -> None:
         """It was not fetched."""
         self._add(host, queued, record.unfetched(queued, outcome, end, requests))
 
-    def _add(self, host: PageHost, queued: Queued, ended: Ended) -> None:
+    def _add(self, host: PageHost, queued: QueuedUrl, ended: Ended) -> None:
         self.counts[ended.end] += 1
         self._wait(host, -1)
         self._discovery.ended(queued.url)

@@ -20,7 +20,7 @@ from sanderling.pages.earlier import LEDGER, NEXT
 from sanderling.pages.output import FAILED, PAGES, SEEN
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.frontier_file import Meta
+from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_rows import KEPT, UNFETCHED, Aside, End
 
 MOST_PROBLEMS = 100
@@ -87,7 +87,7 @@ class _Inspection:
         self._root = folder.parent.parent if folder.parent.name == "earlier" else folder
         self._counts = dict.fromkeys(End, 0)
         self._rows = self._bodies = self._wrong = 0
-        self._meta = Meta()
+        self._meta = FrontierMeta()
         self._aside: tuple[Aside, ...] = ()
         self._problems: list[str] = []
         self._unproven: list[str] = []

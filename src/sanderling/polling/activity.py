@@ -10,7 +10,7 @@ from sanderling.polling.books import Books
 from sanderling.polling.entries import Entry
 from sanderling.polling.measures import Measures
 from sanderling.polling.settings import OFF, PollingSettings
-from sanderling.stores.documents import MOST_ROWS, Row
+from sanderling.stores.documents import MOST_ROWS, SourceRow
 from sanderling.stores.polling import PollingStoreError
 
 PAGE = 1000  # rows
@@ -83,7 +83,7 @@ class ActivityWatch:
             else:
                 self._slow_down(name)
 
-    async def _rows(self, event: str) -> AsyncIterator[Row]:
+    async def _rows(self, event: str) -> AsyncIterator[SourceRow]:
         for table in self._source.watched:
             after, seen = "", 0
             while seen < MOST_ROWS:

@@ -21,7 +21,7 @@ from sanderling.observe import logs
 from sanderling.polling.cadence import next_point, phase
 from sanderling.polling.entries import Entry
 from sanderling.polling.schedule import Schedule
-from sanderling.stores.polling import LONGEST_PAUSE, PollingStore, PollingStoreError, Ran, Target
+from sanderling.stores.polling import LONGEST_PAUSE, PollingStore, PollingStoreError, PollingTarget, TargetRun
 
 EVERY = 0.2  # seconds between turns
 SLOW = 5.0  # that a turn may take before people are told
@@ -152,8 +152,8 @@ class Books:
             if self._is_far(entry):
                 self.schedule.drop(entry)
 
-    def _ran(self, entry: Entry) -> Ran:
-        return Ran(
+    def _ran(self, entry: Entry) -> TargetRun:
+        return TargetRun(
             entry.id,
             self.wall(entry.at),
             None if entry.until is None else self.wall(entry.until),
@@ -182,7 +182,7 @@ class Books:
                 self._let_go(gone, "target_deleted")
             self._heard.woken()
 
-    def _take(self, target: Target) -> None:
+    def _take(self, target: PollingTarget) -> None:
         entry = self.schedule.entries.get(target.id)
         if not target.wanted:
             self._let_go(target.id, "target_gone" if target.gone is not None else "target_paused")
@@ -198,15 +198,15 @@ class Books:
         if entry is not None and target.promote is not None:
             self._promote(entry, target.promote)
 
-    def _is_near(self, target: Target) -> bool:
+    def _is_near(self, target: PollingTarget) -> bool:
         """Whether it belongs into memory: it is due soon, or would be by the interval it has now."""
         return target.next_due <= self._horizon[0] or self._overshoots(target, target.interval)
 
-    def _overshoots(self, target: Target, interval: float) -> bool:
+    def _overshoots(self, target: PollingTarget, interval: float) -> bool:
         """Whether it is due later than its interval allows, and not because it fails."""
         return not target.failures and target.next_due - self.wall(self._clock.now()) > interval
 
-    def _update(self, entry: Entry, target: Target) -> None:
+    def _update(self, entry: Entry, target: PollingTarget) -> None:
         now, at = self._clock.now(), entry.at
         if (entry.event, entry.only) != (target.event, target.only):
             entry.event, entry.only = target.event, target.only
@@ -254,7 +254,7 @@ class Books:
             if found:
                 self._heard.woken()
 
-    def enter(self, target: Target, *, anew: bool = False) -> Entry:
+    def enter(self, target: PollingTarget, *, anew: bool = False) -> Entry:
         """Take a target in; one that was not wanted until now is due now, and is not late."""
         now, wall = self._clock.now(), self.wall(self._clock.now())
         entry = Entry.of(target)

@@ -12,8 +12,8 @@ from sanderling.polling.report import PollingFacts
 from sanderling.polling.settings import Setting
 from sanderling.polling.system import PollingSystem
 from sanderling.polling.watch import PollingWatch
-from sanderling.stores.documents import Row
-from sanderling.stores.polling import Change, Field, Query, Target
+from sanderling.stores.documents import SourceRow
+from sanderling.stores.polling import Field, PollingTarget, Query, RowChange
 
 PAGE = 200  # targets at a time
 TRIES = (0.4, 0.8)  # seconds before another try, of what somebody asked for
@@ -40,11 +40,11 @@ class PollingControl:
 
     # Targets.
 
-    async def targets(self, query: Query) -> list[Target]:
+    async def targets(self, query: Query) -> list[PollingTarget]:
         """A page of them."""
         return await self._store.list(query)
 
-    async def target(self, kind: str, source_id: str) -> Target | None:
+    async def target(self, kind: str, source_id: str) -> PollingTarget | None:
         """The one of that name."""
         return await self._store.find(kind, source_id)
 
@@ -111,9 +111,9 @@ class PollingControl:
             done += [task.result() for task in tasks]
         return done
 
-    async def _all(self, query: Query) -> list[Target]:
+    async def _all(self, query: Query) -> list[PollingTarget]:
         """All pages, before any of them runs: that moves due times, and so the pages."""
-        found: dict[int, Target] = {}
+        found: dict[int, PollingTarget] = {}
         while page := await self._store.list(query):
             found |= {target.id: target for target in page}
             if len(page) < query.most:
@@ -121,7 +121,7 @@ class PollingControl:
             query = msgspec.structs.replace(query, after=(page[-1].next_due, page[-1].id))
         return list(found.values())
 
-    async def _ingest(self, target: Target) -> Ingested:
+    async def _ingest(self, target: PollingTarget) -> Ingested:
         system = self._system
         for wait in (*TRIES, None):
             entry = system.schedule.entries.get(target.id) or system.books.enter(target)
@@ -139,13 +139,13 @@ class PollingControl:
 
     # What is there.
 
-    async def rows(self, table: str, *, event: str | None, after: str, most: int) -> list[Row]:
+    async def rows(self, table: str, *, event: str | None, after: str, most: int) -> list[SourceRow]:
         """Rows of a table, by key. Raises KeyError if there is no such table."""
         if table not in {each.name for each in self._system.tools.source.schema.tables}:
             raise KeyError(table)
         return await self._store.rows(table, event=event, after=after, most=most)
 
-    async def changes(self, after: int, most: int) -> list[Change]:
+    async def changes(self, after: int, most: int) -> list[RowChange]:
         """The next ones after a number."""
         return await self._store.changes(after, most)
 

@@ -6,9 +6,9 @@ from math import inf
 
 from sanderling.apis.polled import Discovered, PolledSource, Wanted
 from sanderling.clock import Clock
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
-from sanderling.flow.desk import Desk
-from sanderling.flow.memory import Memory
+from sanderling.limit.memory import Memory
 from sanderling.observe import logs
 from sanderling.outcome import Code, Outcome
 from sanderling.polling.cadence import next_point
@@ -16,7 +16,7 @@ from sanderling.polling.reconcile import reconcile
 from sanderling.polling.settings import OFF
 from sanderling.polling.sink import DocumentWriter
 from sanderling.stores.documents import SourceError, source_error
-from sanderling.stores.polling import Known, PollingStore, PollingStoreError, Told
+from sanderling.stores.polling import KnownTarget, PolledDocument, PollingStore, PollingStoreError
 from sanderling.task import Reply, Task
 
 MOST_QUESTIONS = 10_000  # that one discovery may ask
@@ -43,7 +43,13 @@ class DiscoveryLoop:
     """Looks for targets every so often. `found` is called with what there is."""
 
     def __init__(
-        self, source: PolledSource, fetcher: Fetcher, memory: Memory, writer: DocumentWriter, clock: Clock, desk: Desk
+        self,
+        source: PolledSource,
+        fetcher: Fetcher,
+        memory: Memory,
+        writer: DocumentWriter,
+        clock: Clock,
+        desk: Executor,
     ) -> None:
         self.settings = OFF  # until there are some
         self.paused = True
@@ -126,7 +132,7 @@ class DiscoveryLoop:
         async with self._one:
             try:
                 # First the event, or its documents would wait for it.
-                told = Told("", "", discovered.event, discovered.document, self._clock.wall())
+                told = PolledDocument("", "", discovered.event, discovered.document, self._clock.wall())
                 await self._writer.keep(told)
                 self.last = discovered
                 await self.reconcile(store)
@@ -180,7 +186,7 @@ def _not_found(error: SourceError) -> DiscoveryError:
     return DiscoveryError(why, outcome)
 
 
-def _kept(known: Iterable[Known], last: Discovered) -> Iterator[Wanted]:
+def _kept(known: Iterable[KnownTarget], last: Discovered) -> Iterator[Wanted]:
     """The targets of the event of which the source could not say whether they are still there."""
     for each in known:
         found = each.found

@@ -5,7 +5,7 @@ from math import inf
 import msgspec
 
 from sanderling.polling.cadence import bucket
-from sanderling.stores.polling import Target
+from sanderling.stores.polling import PollingTarget
 
 # Seconds between runs, below which a target is live whoever set that: nobody asks so often for what can wait.
 LIVE_BELOW = 1.0
@@ -57,7 +57,7 @@ class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
     hits: float
 
     @classmethod
-    def of(cls, target: Target) -> "Entry":
+    def of(cls, target: PollingTarget) -> "Entry":
         """A target. When it is due is for others to say."""
         interval = target.interval
         return cls(

@@ -19,7 +19,7 @@ from contextlib import suppress
 
 from sanderling.clock import Clock
 from sanderling.observe import logs
-from sanderling.stores.polling import Change, Changes, PollingStoreError, Span
+from sanderling.stores.polling import Changes, ChangeSpan, PollingStoreError, RowChange
 
 log = logs.get(__name__)
 
@@ -54,7 +54,7 @@ class Feed:
         self._changes = changes
         self._clock = clock
         self._keep = keep
-        self._ring: list[Change] = []  # numbers without a hole
+        self._ring: list[RowChange] = []  # numbers without a hole
         self._held = 0  # their weight
         self._news = asyncio.Event()  # one for all who wait; set once, and replaced
         self._reads = asyncio.Semaphore(READS)
@@ -67,7 +67,7 @@ class Feed:
         """Learn where the changes end; who follows from `newest` gets all after that. Raises PollingStoreError."""
         self._learn(await self._changes.span())
 
-    def note(self, changes: Sequence[Change]) -> None:
+    def note(self, changes: Sequence[RowChange]) -> None:
         """Tell all followers what was committed. Numbers that are missing in between they find in the store."""
         for change in changes[-RING:]:
             last = self._ring[-1].seq if self._ring else change.seq - 1
@@ -95,7 +95,7 @@ class Feed:
         self.note(await self._changes.changes(self.newest, RING))
         self._learn(span)
 
-    def _learn(self, span: Span) -> None:
+    def _learn(self, span: ChangeSpan) -> None:
         self.oldest = max(self.oldest, _first(span))
         self._reach(span.newest)
         if self.trouble:
@@ -111,7 +111,7 @@ class Feed:
         self._news.set()
         self._news = asyncio.Event()
 
-    async def follow(self, after: int, most: int = MOST) -> AsyncGenerator[list[Change], None]:
+    async def follow(self, after: int, most: int = MOST) -> AsyncGenerator[list[RowChange], None]:
         """All changes after that number, some at a time, until the feed is closed.
 
         Raises Trimmed if some of them are no longer there, or if there never was such a number.
@@ -139,7 +139,7 @@ class Feed:
                 raise Trimmed(after, self.oldest)
             return
 
-    async def _next(self, after: int, most: int) -> list[Change]:
+    async def _next(self, after: int, most: int) -> list[RowChange]:
         """What comes after that number, as soon as there is something; nothing once closed."""
         pause = FIRST_PAUSE
         while not self.closed:
@@ -160,11 +160,11 @@ class Feed:
                     await news.wait()
         return []
 
-    def _remembered(self, after: int, most: int) -> list[Change]:
+    def _remembered(self, after: int, most: int) -> list[RowChange]:
         start = after + 1 - self._ring[0].seq if self._ring else -1
         return self._ring[start : start + most] if start >= 0 else []
 
-    async def _read(self, after: int, most: int) -> list[Change]:
+    async def _read(self, after: int, most: int) -> list[RowChange]:
         async with self._reads:
             batch = await self._changes.changes(after, most)
             if batch and batch[0].seq == after + 1:
@@ -222,11 +222,11 @@ class Feed:
             over.set()
 
 
-def _weight(change: Change) -> int:
+def _weight(change: RowChange) -> int:
     """How many characters it holds, as far as that may be many."""
     return sum(len(value) for value in change.values.values() if isinstance(value, str))
 
 
-def _first(span: Span) -> int:
+def _first(span: ChangeSpan) -> int:
     """The first number that is there, or the next one that will be."""
     return span.oldest or span.newest + 1

@@ -10,10 +10,10 @@ import msgspec
 from sanderling.apis.polled import PolledSource, Wanted
 from sanderling.clock import Clock
 from sanderling.engine.ports import Settled
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
-from sanderling.flow.desk import Desk
-from sanderling.flow.memory import Memory
 from sanderling.limit import Permit, hints
+from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.polling.entries import Entry
 from sanderling.polling.runs import Run
@@ -59,7 +59,7 @@ class PollingHandler:
     fetcher: Fetcher
     memory: Memory
     clock: Clock
-    desk: Desk
+    desk: Executor
 
     def host(self, entry: Entry) -> str:
         """Who is asked."""

@@ -14,8 +14,8 @@ from sanderling.polling.handler import Answer
 from sanderling.polling.measures import Measures
 from sanderling.polling.runs import Result, Run
 from sanderling.polling.schedule import Schedule
-from sanderling.stores.documents import Document, Parent, SourceError, Waiting
-from sanderling.stores.polling import Change, Documents, Op, PollingStoreError, Told
+from sanderling.stores.documents import Document, Parent, SourceError, WaitingForParent
+from sanderling.stores.polling import Documents, Op, PolledDocument, PollingStoreError, RowChange
 
 MOST_WAITING = 10_000  # targets whose parents are remembered; others ask again in their time
 LONGEST_STATUS = 255
@@ -40,15 +40,15 @@ class Keeper:
         self._schedule = schedule
         self._clock = clock
         self.measures = measures
-        self.recent: deque[Change] = deque(maxlen=MOST_RECENT)
+        self.recent: deque[RowChange] = deque(maxlen=MOST_RECENT)
         self._orphans: defaultdict[Parent, set[int]] = defaultdict(set)
         self._odd: dict[tuple[str, str], tuple[str, ...]] = {}  # values that could not be read, by kind and id
 
-    def settle(self, run: Run, answer: Answer, kept: list[Change] | SourceError | PollingStoreError) -> Result:
+    def settle(self, run: Run, answer: Answer, kept: list[RowChange] | SourceError | PollingStoreError) -> Result:
         """How a run ended, by what became of its document."""
         entry = run.entry
         match kept:
-            case Waiting():
+            case WaitingForParent():
                 self._remember(entry, kept.parent)
                 return Result(str(kept)[:LONGEST_STATUS], ok=False, waits=True)
             case SourceError():
@@ -63,7 +63,7 @@ class Keeper:
         entry.etag, entry.modified, entry.raw = answer.etag, answer.modified, answer.raw
         entry.digest, entry.epoch = answer.digest, answer.epoch
 
-    async def keep(self, told: Told) -> list[Change]:
+    async def keep(self, told: PolledDocument) -> list[RowChange]:
         """Store a document and tell everyone. Raises SourceError or PollingStoreError."""
         changes = await self._store.keep(told)
         self._note_odd(told)
@@ -86,7 +86,7 @@ class Keeper:
             f"{kind or 'discovery'} {key}: {notes[0]}" for (kind, key), notes in islice(self._odd.items(), MOST_SHOWN)
         ]
 
-    def _note_odd(self, told: Told) -> None:
+    def _note_odd(self, told: PolledDocument) -> None:
         name, notes = (told.kind, told.source_id), told.document.notes
         if notes == self._odd.get(name, ()):
             return
@@ -115,7 +115,7 @@ class Keeper:
                     self.arrived(entry)
 
 
-def went_along(changes: Iterable[Change], document: Document) -> bool:
+def went_along(changes: Iterable[RowChange], document: Document) -> bool:
     """Whether rows went that the document does not speak of: they referred to some that did."""
     own = {whole.table for whole in document.whole}
     return any(change.op is Op.DELETE and change.table not in own for change in changes)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from sanderling.apis.polled import Kind, Wanted
 from sanderling.polling.settings import PollingSettings
-from sanderling.stores.polling import Found, Known, Reconciliation
+from sanderling.stores.polling import KnownTarget, Reconciliation, WantedTarget
 
 FORGET = 86_400.0  # seconds after which a target that is gone is deleted
 
@@ -17,12 +17,16 @@ Name = tuple[str, str]  # a plain one: with a named tuple for each target, all o
 
 
 def reconcile(
-    known: Iterable[Known], wanted: Iterable[Wanted], settings: PollingSettings, kinds: Sequence[Kind], wall: float
+    known: Iterable[KnownTarget],
+    wanted: Iterable[Wanted],
+    settings: PollingSettings,
+    kinds: Sequence[Kind],
+    wall: float,
 ) -> Reconciliation:
     """What makes the known targets the wanted ones. Of two that are wanted under one name, the first counts."""
     missing = _found(wanted, settings, kinds)
     ours = {kind.name for kind in kinds}
-    update: list[tuple[int, Found]] = []
+    update: list[tuple[int, WantedTarget]] = []
     gone: list[int] = []
     delete: list[int] = []
     for target in known:
@@ -39,12 +43,12 @@ def reconcile(
     return Reconciliation(tuple(missing.values()), tuple(update), tuple(gone), tuple(delete))
 
 
-def _found(wanted: Iterable[Wanted], settings: PollingSettings, kinds: Sequence[Kind]) -> dict[Name, Found]:
+def _found(wanted: Iterable[Wanted], settings: PollingSettings, kinds: Sequence[Kind]) -> dict[Name, WantedTarget]:
     """The wanted targets by name, as they should be stored. There is none of a kind that the source does not have."""
     rules = {kind.name: (settings.usual[kind.name], kind.priority) for kind in kinds}
-    found: dict[Name, Found] = {}
+    found: dict[Name, WantedTarget] = {}
     for each in wanted:
         name = each.kind, each.source_id
         if each.kind in rules and name not in found:
-            found[name] = Found(*name, each.event, each.only, *rules[each.kind])
+            found[name] = WantedTarget(*name, each.event, each.only, *rules[each.kind])
     return found

@@ -14,10 +14,10 @@ import msgspec
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.record_source import (
     MOST_HISTORY,
-    About,
     Record,
+    RecordLookup,
     RecordsError,
-    Shown,
+    SourceDescription,
     nearest,
     read_position,
     write_position,
@@ -82,7 +82,7 @@ class PollingRecords:
         self._path = folder / DATABASE
         with self._open() as db:
             ((source,),) = db.execute("SELECT value FROM polling_meta WHERE key = 'source'")
-            self.about = About("polling", f"polling {source}", PolledRecord.__struct_fields__)
+            self.about = SourceDescription("polling", f"polling {source}", PolledRecord.__struct_fields__)
 
     def read(self, after: str | None = None) -> Iterator[Record]:
         """The rows and changes behind a position."""
@@ -122,7 +122,7 @@ class PollingRecords:
                 seq = row[0]
                 yield Record(_encode(_change(row)), write_position(PollingPosition(seq)))
 
-    def show(self, key: str) -> Shown:
+    def show(self, key: str) -> RecordLookup:
         """A row by its id, or a target by its source id, with its changes; or why it is not there."""
         with self._open() as db:
             changes = [
@@ -135,13 +135,13 @@ class PollingRecords:
             ][::-1]
             for table in _tables(db):
                 for name, row in _rows_where(db, table, "id = ?", key):
-                    return Shown(_encode({"table": table, "id": name, "row": row}), changes)
+                    return RecordLookup(_encode({"table": table, "id": name, "row": row}), changes)
             target = db.execute(f"SELECT {TARGET} FROM polling_targets WHERE source_id = ? LIMIT 1", (key,)).fetchone()
             if target is not None:
-                return Shown(_encode(TargetRecord(*target)), changes)
+                return RecordLookup(_encode(TargetRecord(*target)), changes)
             if changes:
-                return Shown(None, changes, "it is gone: its last change is a delete", self._near(db, key))
-            return Shown(why="no row and no target has that id", nearest=self._near(db, key))
+                return RecordLookup(None, changes, "it is gone: its last change is a delete", self._near(db, key))
+            return RecordLookup(why="no row and no target has that id", nearest=self._near(db, key))
 
     def _near(self, db: sqlite3.Connection, key: str) -> list[str]:
         def keys() -> Iterator[str]:

@@ -15,7 +15,7 @@ from sanderling.observe import logs
 from sanderling.polling.keeping import Keeper
 from sanderling.polling.runs import Result
 from sanderling.stores.documents import SourceError
-from sanderling.stores.polling import Change, PollingStoreError, Told
+from sanderling.stores.polling import PolledDocument, PollingStoreError, RowChange
 
 PAUSE = 1.0  # seconds until an absent database is tried again
 MOST_BYTES = 64 << 20  # of documents that wait. What does not fit is polled again
@@ -24,7 +24,7 @@ MOST_BYTES = 64 << 20  # of documents that wait. What does not fit is polled aga
 RULES = WriterRules(every=1.0, items=1, most_items=10**9, most_bytes=10**12)
 
 Name = tuple[str, str]  # of a target: kind and source id
-Kept = list[Change] | SourceError | PollingStoreError  # what became of a document
+Kept = list[RowChange] | SourceError | PollingStoreError  # what became of a document
 
 log = logs.get(__name__)
 
@@ -33,7 +33,7 @@ log = logs.get(__name__)
 class Unsaved:
     """A document that waits. `done` is told what became of it; that it is not stored yet may come before."""
 
-    told: Told
+    told: PolledDocument
     size: int
     done: Callable[[Kept], object]
     asked: list[asyncio.Future[Result]] = field(default_factory=list)
@@ -87,9 +87,9 @@ class PollingSink:
                     raise
                 await self._fail(unsaved, error)
 
-    async def _keep(self, unsaved: Unsaved) -> list[Change] | SourceError:
+    async def _keep(self, unsaved: Unsaved) -> list[RowChange] | SourceError:
         try:
-            kept: list[Change] | SourceError = await self._keeper.keep(unsaved.told)
+            kept: list[RowChange] | SourceError = await self._keeper.keep(unsaved.told)
         except SourceError as error:
             kept = error
         self._stored += 1
@@ -142,7 +142,7 @@ class DocumentWriter(Writer[Name, None, None, None]):
             unsaved.done(PollingStoreError(self.sink.trouble))
         return True
 
-    async def keep(self, told: Told) -> list[Change]:
+    async def keep(self, told: PolledDocument) -> list[RowChange]:
         """Write a document, and wait until that is done. Raises SourceError or PollingStoreError."""
         done: asyncio.Future[Kept] = asyncio.get_running_loop().create_future()
         self.put(Unsaved(told, 0, lambda kept: None if done.done() else done.set_result(kept), keeps=False))

@@ -19,7 +19,7 @@ from sanderling.clock import Clock
 from sanderling.fetch.classify import of_error
 from sanderling.limit.hints import retry_after
 from sanderling.observe.alerts_webhook import checked
-from sanderling.stores.polling import Change
+from sanderling.stores.polling import RowChange
 from sanderling.stores.queue import Letter, Queue, QueueError, UnfitLetterError
 
 POST_SECONDS = 30.0
@@ -44,7 +44,7 @@ class SinkError(Exception):
 class Sink(Protocol):
     """Takes changes in order."""
 
-    async def send(self, changes: Sequence[Change]) -> None:
+    async def send(self, changes: Sequence[RowChange]) -> None:
         """Return when all of them are there to stay. Raises SinkError; then some may be."""
 
     async def close(self) -> None:
@@ -75,7 +75,7 @@ class WebhookSink:
     def __repr__(self) -> str:
         return f"<WebhookSink of {self._url.host}>"
 
-    async def send(self, changes: Sequence[Change]) -> None:
+    async def send(self, changes: Sequence[RowChange]) -> None:
         """Post them, one body after the other."""
         for post in posts(changes):
             await self._post(post)
@@ -139,7 +139,7 @@ class WebhookSink:
             self._session = None
 
 
-def posts(changes: Sequence[Change]) -> Iterator[Post]:
+def posts(changes: Sequence[RowChange]) -> Iterator[Post]:
     """The changes in as few bodies as may be; one is larger than it should only if it has a single change."""
     start, size = 0, 0
     parts: list[msgspec.Raw] = []
@@ -154,7 +154,7 @@ def posts(changes: Sequence[Change]) -> Iterator[Post]:
         yield _post(changes[start:], parts)
 
 
-def _post(changes: Sequence[Change], parts: list[msgspec.Raw]) -> Post:
+def _post(changes: Sequence[RowChange], parts: list[msgspec.Raw]) -> Post:
     first, last = changes[0].seq, changes[-1].seq
     return Post(first, last, msgspec.json.encode({"first": first, "last": last, "changes": parts}))
 
@@ -182,7 +182,7 @@ class QueueSink:
     def __repr__(self) -> str:
         return f"<QueueSink of {self._queue!r}>"
 
-    async def send(self, changes: Sequence[Change]) -> None:
+    async def send(self, changes: Sequence[RowChange]) -> None:
         """Return when all of them are durable."""
         # With leading zeros, so that keys are in the order of their numbers wherever they are sorted as text.
         letters = [Letter(f"{change.seq:020d}", msgspec.json.encode(change)) for change in changes]

@@ -30,7 +30,7 @@ from sanderling.polling.runs import Result, Run
 from sanderling.polling.settings import OFF
 from sanderling.polling.sink import DocumentWriter, Kept, Unsaved
 from sanderling.stores.documents import Document
-from sanderling.stores.polling import PollingStoreError, Told
+from sanderling.stores.polling import PolledDocument, PollingStoreError
 from sanderling.task import Blame
 
 WAIT = 1.0  # seconds until a target asks again that waits for another
@@ -191,7 +191,7 @@ class PollingSource:
     def _write(self, run: Run, answer: Answer, document: Document) -> None:
         """Keep what it said. Nobody is held up by that."""
         entry = run.entry
-        told = Told(
+        told = PolledDocument(
             entry.kind,
             entry.source_id,
             entry.event,

@@ -15,7 +15,7 @@ from sanderling.limit.backoff import BackoffRules, delay
 from sanderling.observe import logs
 from sanderling.polling.feed import MOST, Feed, Trimmed
 from sanderling.polling.sinks import Sink, SinkError
-from sanderling.stores.polling import Change, PollingStoreError, Positions
+from sanderling.stores.polling import PollingStoreError, Positions, RowChange
 
 log = logs.get(__name__)
 
@@ -72,7 +72,7 @@ class Subscriber:
             async for batch in batches:
                 await self._deliver(batch)
 
-    async def _deliver(self, changes: Sequence[Change]) -> None:
+    async def _deliver(self, changes: Sequence[RowChange]) -> None:
         """Return when all have arrived, or the feed is closed."""
         while changes and not self._feed.closed:
             part = changes[: self._most]

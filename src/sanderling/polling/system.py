@@ -12,10 +12,10 @@ import msgspec
 from sanderling.apis.polled import Discovered, PolledSource
 from sanderling.clock import Clock
 from sanderling.engine.loop import Engine
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
-from sanderling.flow.desk import Desk
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter
+from sanderling.limit.memory import Memory
 from sanderling.polling.activity import ActivityWatch
 from sanderling.polling.books import NOT_OFTENER, Books, Heard
 from sanderling.polling.discovery import DiscoveryLoop
@@ -49,7 +49,7 @@ class Tools:
     limiter: Limiter
     memory: Memory
     store: PollingStore
-    desk: Desk
+    desk: Executor
     folder: Path | None = None  # where control.json says whether anything is polled; without one, the database does
 
 

@@ -23,7 +23,7 @@ from sanderling.polling.report import (
     report_polling,
 )
 from sanderling.polling.system import PollingSystem
-from sanderling.stores.polling import Counts, PollingStoreError
+from sanderling.stores.polling import PollingStoreError, StoredTargetCounts
 
 EVERY = 2.0  # seconds between counts of all targets
 # There may be a million of them, and then each count reads as many rows: so it is made once a minute.
@@ -37,7 +37,7 @@ class PollingWatch:
         self.followers = 0
         self._system = system
         self._started = system.clock.wall()
-        self._counts = Counts(0, 0, 0, 0, 0, 0)
+        self._counts = StoredTargetCounts(0, 0, 0, 0, 0, 0)
         self._discovered: float | None = None
 
     async def run(self) -> None:

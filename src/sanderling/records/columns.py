@@ -23,7 +23,7 @@ LARGEST_EXPONENT = 10_000
 SAFE, LARGE = 2**53, 2**63
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """What all values of a column are."""
 
     NULL = "null"  # so far there is none
@@ -36,47 +36,52 @@ class Kind(StrEnum):
     JSON = "json"  # objects, lists, and whatever is mixed
 
 
-NUMBERS = {Kind.SMALL, Kind.INTEGER, Kind.FLOAT, Kind.DIGITS}
-WIDER = {frozenset({Kind.SMALL, Kind.INTEGER}): Kind.INTEGER, frozenset({Kind.SMALL, Kind.FLOAT}): Kind.FLOAT}
+NUMBERS = {ValueKind.SMALL, ValueKind.INTEGER, ValueKind.FLOAT, ValueKind.DIGITS}
+WIDER = {
+    frozenset({ValueKind.SMALL, ValueKind.INTEGER}): ValueKind.INTEGER,
+    frozenset({ValueKind.SMALL, ValueKind.FLOAT}): ValueKind.FLOAT,
+}
 
 
-def kind_of(value: object) -> Kind:  # noqa: PLR0911 - a table
+def kind_of(value: object) -> ValueKind:  # noqa: PLR0911 - a table
     """The kind of a value that `decode_exact` gave."""
     match value:
         case None:
-            return Kind.NULL
+            return ValueKind.NULL
         case bool():
-            return Kind.BOOLEAN
+            return ValueKind.BOOLEAN
         case int():
             size = abs(value)
-            return Kind.SMALL if size <= SAFE else Kind.INTEGER if -LARGE <= value < LARGE else Kind.DIGITS
+            return (
+                ValueKind.SMALL if size <= SAFE else ValueKind.INTEGER if -LARGE <= value < LARGE else ValueKind.DIGITS
+            )
         case float():
-            return Kind.FLOAT
+            return ValueKind.FLOAT
         case Decimal():
-            return Kind.DIGITS if abs(value.adjusted()) <= LARGEST_EXPONENT else Kind.JSON
+            return ValueKind.DIGITS if abs(value.adjusted()) <= LARGEST_EXPONENT else ValueKind.JSON
         case str():
-            return Kind.TEXT
-    return Kind.JSON
+            return ValueKind.TEXT
+    return ValueKind.JSON
 
 
-def widen(one: Kind, other: Kind) -> Kind:
+def widen(one: ValueKind, other: ValueKind) -> ValueKind:
     """The kind that holds the values of both."""
-    if one is other or other is Kind.NULL:
+    if one is other or other is ValueKind.NULL:
         return one
-    if one is Kind.NULL:
+    if one is ValueKind.NULL:
         return other
     if one in NUMBERS and other in NUMBERS:
-        return WIDER.get(frozenset({one, other}), Kind.DIGITS)
-    return Kind.JSON
+        return WIDER.get(frozenset({one, other}), ValueKind.DIGITS)
+    return ValueKind.JSON
 
 
-def cell_of(value: object, kind: Kind) -> Any:  # noqa: ANN401 - what a column of that kind holds
+def cell_of(value: object, kind: ValueKind) -> Any:  # noqa: ANN401 - what a column of that kind holds
     """The value as a column of this kind holds it."""
     if value is None:
         return None
-    if kind is Kind.FLOAT:
+    if kind is ValueKind.FLOAT:
         return float(value)  # type: ignore[arg-type]  # its kind says so
-    if kind in (Kind.DIGITS, Kind.JSON):
+    if kind in (ValueKind.DIGITS, ValueKind.JSON):
         return encode_exact(value).decode()
     return value
 
@@ -86,18 +91,18 @@ class StoredColumn(msgspec.Struct, frozen=True, array_like=True):
 
     field: str
     name: str
-    kind: Kind
+    kind: ValueKind
 
 
 class Widened(NamedTuple):
     """A column that must hold more from now on."""
 
     name: str
-    before: Kind
-    now: Kind
+    before: ValueKind
+    now: ValueKind
 
 
-class Learned(NamedTuple):
+class ColumnChanges(NamedTuple):
     """What some records need that was not there before."""
 
     added: list[StoredColumn]
@@ -117,13 +122,13 @@ class Columns:
         """All of them."""
         return tuple(self._columns.values())
 
-    def learn(self, records: Sequence[dict[str, object]]) -> Learned:
+    def learn(self, records: Sequence[dict[str, object]]) -> ColumnChanges:
         """Make room for these records: what is added, and what is widened."""
-        kinds: dict[str, Kind] = {}
+        kinds: dict[str, ValueKind] = {}
         for record in records:
             for field, value in record.items():
-                kinds[field] = widen(kinds.get(field, Kind.NULL), kind_of(value))
-        learned = Learned([], [])
+                kinds[field] = widen(kinds.get(field, ValueKind.NULL), kind_of(value))
+        learned = ColumnChanges([], [])
         for field, kind in kinds.items():
             known = self._columns.get(field)
             if known is None:
@@ -132,15 +137,15 @@ class Columns:
                 self._columns[field] = msgspec.structs.replace(known, kind=now)
                 learned.widened.append(Widened(known.name, known.kind, now))
         if records and not self._columns:
-            self._add(NO_FIELD, Kind.NULL, learned)  # no table has rows without columns
+            self._add(NO_FIELD, ValueKind.NULL, learned)  # no table has rows without columns
         return learned
 
-    def _add(self, field: str, kind: Kind, learned: Learned) -> None:
+    def _add(self, field: str, kind: ValueKind, learned: ColumnChanges) -> None:
         if MORE_FIELD in self._columns:
             return
         column = StoredColumn(field, self._name(field), kind)
         if len(self._columns) >= MOST:
-            column = StoredColumn(MORE_FIELD, self._name(MORE), Kind.JSON)
+            column = StoredColumn(MORE_FIELD, self._name(MORE), ValueKind.JSON)
         self._columns[column.field] = column
         self._names.add(column.name.lower())
         learned.added.append(column)
@@ -162,7 +167,7 @@ class Columns:
             cells = [cell_of(record.get(field), kind) for field, kind in columns]
             if full:
                 more = {field: value for field, value in record.items() if field not in self._columns}
-                cells.append(cell_of(more or None, Kind.JSON))
+                cells.append(cell_of(more or None, ValueKind.JSON))
             yield cells
 
 

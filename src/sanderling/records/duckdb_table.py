@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from sanderling.extras import load
-from sanderling.records.columns import Kind, StoredColumn, Widened
+from sanderling.records.columns import StoredColumn, ValueKind, Widened
 from sanderling.records.sqlite_table import quoted
 from sanderling.records.tables import MARKS
 from sanderling.records.target import TargetError
 
 TYPES = {
-    Kind.NULL: "VARCHAR",
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.SMALL: "BIGINT",
-    Kind.INTEGER: "BIGINT",
-    Kind.FLOAT: "DOUBLE",
-    Kind.DIGITS: "VARCHAR",
-    Kind.TEXT: "VARCHAR",
-    Kind.JSON: "JSON",
+    ValueKind.NULL: "VARCHAR",
+    ValueKind.BOOLEAN: "BOOLEAN",
+    ValueKind.SMALL: "BIGINT",
+    ValueKind.INTEGER: "BIGINT",
+    ValueKind.FLOAT: "DOUBLE",
+    ValueKind.DIGITS: "VARCHAR",
+    ValueKind.TEXT: "VARCHAR",
+    ValueKind.JSON: "JSON",
 }
 
 
@@ -99,7 +99,7 @@ class DuckdbTables:
             return
         name = quoted(column.name)
         way = f"CAST({name} AS {TYPES[column.now]})"
-        if column.now is Kind.JSON and column.before is not Kind.DIGITS:
+        if column.now is ValueKind.JSON and column.before is not ValueKind.DIGITS:
             way = f"to_json({name})"
         self._db.execute(f"ALTER TABLE {quoted(table)} ALTER COLUMN {name} TYPE {TYPES[column.now]} USING {way}")
 

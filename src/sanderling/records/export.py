@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sanderling.records.selection import Selection
-from sanderling.records.target import Mark, Target, TargetError
+from sanderling.records.target import ExportTarget, Mark, TargetError
 from sanderling.stores.record_source import RecordSource
 
 # A batch is what is in memory at once, whichever comes first.
@@ -26,7 +26,7 @@ class Exported:
 Watch = Callable[[int, int], None]  # is told how many records were read, and written
 
 
-def export(source: RecordSource, target: Target, selection: Selection, *, new: bool, watch: Watch) -> Exported:
+def export(source: RecordSource, target: ExportTarget, selection: Selection, *, new: bool, watch: Watch) -> Exported:
     """Write what the target does not hold yet. Raises TargetError and RecordsError; then try again."""
     mark = target.open()
     if mark is None:
@@ -43,7 +43,7 @@ def export(source: RecordSource, target: Target, selection: Selection, *, new: b
 
 
 class _Run:
-    def __init__(self, target: Target, mark: Mark, watch: Watch) -> None:
+    def __init__(self, target: ExportTarget, mark: Mark, watch: Watch) -> None:
         self.read = self.written = 0
         self._target = target
         self._mark = mark
@@ -90,7 +90,7 @@ def _moved(mark: Mark, position: str, records: int, *, complete: bool) -> Mark:
     )
 
 
-def _check(mark: Mark, source: RecordSource, target: Target, selection: Selection, *, new: bool) -> None:
+def _check(mark: Mark, source: RecordSource, target: ExportTarget, selection: Selection, *, new: bool) -> None:
     """Raise TargetError if what is there cannot be gone on with."""
     elsewhere = "Choose another target with --out, or with --table."
     if mark.origin != source.about.origin:

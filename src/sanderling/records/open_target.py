@@ -9,10 +9,17 @@ from urllib.parse import parse_qs, urlsplit
 
 from sanderling.extras import SCHEMES, load, missing_for
 from sanderling.records.files import CsvFile, JsonLinesFile, StreamTarget
-from sanderling.records.parts import FolderOfParts, JsonLinesParts, ObjectsOfParts, ParquetParts, PartFormat, Parts
+from sanderling.records.parts import (
+    FolderOfParts,
+    JsonLinesParts,
+    ObjectsOfParts,
+    ParquetParts,
+    PartFormat,
+    PartsTarget,
+)
 from sanderling.records.sqlite_table import SqliteTables
 from sanderling.records.tables import TableTarget
-from sanderling.records.target import Target, TargetError
+from sanderling.records.target import ExportTarget, TargetError
 from sanderling.stores.objects import open_objects
 
 EXPECTED = "expected jsonl, csv, parquet, sqlite, duckdb, postgresql://user@host/database or s3://bucket/prefix"
@@ -22,7 +29,7 @@ TABLE = "records"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TargetOptions:
     """Where records shall go."""
 
     to: str
@@ -40,7 +47,7 @@ class Wanted:
         return Path(self.out) if self.out else Path(f"{name}{SUFFIXES[self.kind]}")
 
 
-def open_target(wanted: Wanted, name: str) -> Target:
+def open_target(wanted: TargetOptions, name: str) -> ExportTarget:
     """The target, not yet opened. Raises TargetError if there is no such kind, and MissingExtraError."""
     if message := missing_for(wanted.to):
         raise TargetError(message)
@@ -60,25 +67,25 @@ def open_target(wanted: Wanted, name: str) -> Target:
     return _on_disk(wanted, wanted.file(name))
 
 
-def _on_disk(wanted: Wanted, path: Path) -> Target:
+def _on_disk(wanted: TargetOptions, path: Path) -> ExportTarget:
     match wanted.kind:
         case "jsonl":
             return JsonLinesFile(path)
         case "csv":
             return CsvFile(path, wanted.columns)
         case "parquet":
-            return Parts(FolderOfParts(path), ParquetParts())
+            return PartsTarget(FolderOfParts(path), ParquetParts())
         case "sqlite":
             return TableTarget(SqliteTables(path), wanted.table)
     return TableTarget(load("sanderling.records.duckdb_table", "DuckDB").DuckdbTables(path), wanted.table)
 
 
-def _check_no_out(wanted: Wanted) -> None:
+def _check_no_out(wanted: TargetOptions) -> None:
     if wanted.out is not None:
         raise TargetError("--out is for files; the URL says where the records go, and --table which table of it")
 
 
-def _objects(url: str) -> Target:
+def _objects(url: str) -> ExportTarget:
     """The parts at s3://bucket/prefix, or s3+http://key:secret@host:9000/bucket/prefix; ?format=jsonl or parquet."""
     parts = urlsplit(url)
     path = [step for step in parts.path.split("/") if step]
@@ -96,4 +103,4 @@ def _objects(url: str) -> Target:
         raise TargetError(f"format={wanted[:20]!r} is unknown; expected {' or '.join(formats)}")
     prefix = "/".join(path)
     place = f"s3://{'/'.join((bucket, *path))}"
-    return Parts(ObjectsOfParts(partial(open_objects, server), bucket, prefix, place), formats[wanted]())
+    return PartsTarget(ObjectsOfParts(partial(open_objects, server), bucket, prefix, place), formats[wanted]())

@@ -17,10 +17,10 @@ import msgspec
 
 from sanderling.extras import load
 from sanderling.formats.exact_json import decode_exact
-from sanderling.records.columns import Columns, Kind
+from sanderling.records.columns import Columns, ValueKind
 from sanderling.records.target import Mark, TargetError, read_mark, write_mark
 from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
-from sanderling.stores.objects import Fault, ObjectError, WholeObjects
+from sanderling.stores.objects import ObjectError, ObjectFault, WholeObjects
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class PartFormat(Protocol):
         """The mark with what is to be known about columns."""
 
 
-class Parts:
+class PartsTarget:
     """A target that is made of parts."""
 
     def __init__(self, place: PartsPlace, made_as: PartFormat) -> None:
@@ -229,7 +229,7 @@ class ObjectsOfParts:
             try:
                 return self._run(self._objects.get(self._bucket, self._prefix + MARK, LARGEST_MARK)).body
             except ObjectError as error:
-                if error.fault is not Fault.MISSING:
+                if error.fault is not ObjectFault.MISSING:
                     raise
         return None
 
@@ -339,14 +339,14 @@ class ParquetParts:
         """A part with the columns that there are now."""
         pa = self._pa
         types = {
-            Kind.NULL: pa.string(),
-            Kind.BOOLEAN: pa.bool_(),
-            Kind.SMALL: pa.int64(),
-            Kind.INTEGER: pa.int64(),
-            Kind.FLOAT: pa.float64(),
-            Kind.DIGITS: pa.string(),
-            Kind.TEXT: pa.string(),
-            Kind.JSON: pa.string(),
+            ValueKind.NULL: pa.string(),
+            ValueKind.BOOLEAN: pa.bool_(),
+            ValueKind.SMALL: pa.int64(),
+            ValueKind.INTEGER: pa.int64(),
+            ValueKind.FLOAT: pa.float64(),
+            ValueKind.DIGITS: pa.string(),
+            ValueKind.TEXT: pa.string(),
+            ValueKind.JSON: pa.string(),
         }
         stored = self._columns.stored
         schema = pa.schema(

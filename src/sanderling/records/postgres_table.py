@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
-from sanderling.records.columns import Kind, StoredColumn, Widened
+from sanderling.records.columns import StoredColumn, ValueKind, Widened
 from sanderling.records.sqlite_table import quoted
 from sanderling.records.tables import MARKS
 from sanderling.records.target import TargetError
-from sanderling.stores.database import Trouble
+from sanderling.stores.database import DatabaseTrouble
 from sanderling.stores.postgres_server import CONNECT_SECONDS, SETTINGS, plainly, read_url, relations
 
 T = TypeVar("T")
@@ -21,14 +21,14 @@ T = TypeVar("T")
 EXPECTED = "expected postgresql://user@host:5432/database?schema=name"
 ANSWER_SECONDS = 600.0  # a column of many rows is written anew when its type changes
 TYPES = {
-    Kind.NULL: "text",
-    Kind.BOOLEAN: "boolean",
-    Kind.SMALL: "bigint",
-    Kind.INTEGER: "bigint",
-    Kind.FLOAT: "double precision",
-    Kind.DIGITS: "numeric",
-    Kind.TEXT: "text",
-    Kind.JSON: "json",
+    ValueKind.NULL: "text",
+    ValueKind.BOOLEAN: "boolean",
+    ValueKind.SMALL: "bigint",
+    ValueKind.INTEGER: "bigint",
+    ValueKind.FLOAT: "double precision",
+    ValueKind.DIGITS: "numeric",
+    ValueKind.TEXT: "text",
+    ValueKind.JSON: "json",
 }
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 
@@ -110,7 +110,7 @@ class PostgresTables:
             return
         name, kind = quoted(column.name), TYPES[column.now]
         # By way of text: a cast from double to numeric rounds to 15 digits.
-        way = f"to_json({name})" if column.now is Kind.JSON else f"{name}::text::{kind}"
+        way = f"to_json({name})" if column.now is ValueKind.JSON else f"{name}::text::{kind}"
         self._run(self._db.execute(f"ALTER TABLE {quoted(table)} ALTER COLUMN {name} TYPE {kind} USING {way}"))
 
     def insert(self, table: str, columns: Sequence[StoredColumn], rows: Iterable[list[Any]]) -> None:
@@ -132,19 +132,19 @@ class PostgresTables:
         self._loop.close()
 
 
-def _cell(value: Any, kind: Kind) -> Any:  # noqa: ANN401 - a cell
+def _cell(value: Any, kind: ValueKind) -> Any:  # noqa: ANN401 - a cell
     if value is None:
         return None
     match kind:
-        case Kind.TEXT:
+        case ValueKind.TEXT:
             return value.replace("\0", REPLACED)
-        case Kind.JSON:
+        case ValueKind.JSON:
             return value  # a NUL is written \u0000 in there, which `json` takes
-        case Kind.DIGITS:
+        case ValueKind.DIGITS:
             return Decimal(value)
     return value
 
 
-def _raised(message: str, trouble: Trouble) -> TargetError:
+def _raised(message: str, trouble: DatabaseTrouble) -> TargetError:
     del trouble
     return TargetError(message)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sanderling.formats.exact_json import encode_exact
-from sanderling.records.columns import Kind, StoredColumn, Widened
+from sanderling.records.columns import StoredColumn, ValueKind, Widened
 from sanderling.records.tables import MARKS
 from sanderling.records.target import TargetError
 from sanderling.stores.durable import FolderError, plainly
@@ -20,8 +20,8 @@ from sanderling.stores.sqlite_file import transaction
 BUSY_SECONDS = 30.0
 # What becomes of values that are there, when a column holds JSON from now on. Digits and nulls are JSON already.
 TO_JSON = {
-    **dict.fromkeys((Kind.TEXT, Kind.SMALL, Kind.INTEGER, Kind.FLOAT), "exact_json({0})"),
-    Kind.BOOLEAN: "CASE {0} WHEN 1 THEN 'true' ELSE 'false' END",
+    **dict.fromkeys((ValueKind.TEXT, ValueKind.SMALL, ValueKind.INTEGER, ValueKind.FLOAT), "exact_json({0})"),
+    ValueKind.BOOLEAN: "CASE {0} WHEN 1 THEN 'true' ELSE 'false' END",
 }
 
 
@@ -84,7 +84,7 @@ class SqliteTables:
 
     def widen(self, table: str, column: Widened) -> None:
         """Make JSON of what is there, if need be."""
-        way = TO_JSON.get(column.before) if column.now is Kind.JSON else None
+        way = TO_JSON.get(column.before) if column.now is ValueKind.JSON else None
         if way is not None:
             name = quoted(column.name)
             self._db.execute(f"UPDATE {quoted(table)} SET {name} = {way.format(name)} WHERE {name} IS NOT NULL")

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import msgspec
 
 from sanderling.formats.exact_json import decode_exact
-from sanderling.records.columns import Columns, Kind, StoredColumn, Widened
+from sanderling.records.columns import Columns, StoredColumn, ValueKind, Widened
 from sanderling.records.target import Mark, TargetError, read_mark, write_mark
 
 MARKS = "sanderling_export"  # the table of marks
@@ -97,7 +97,7 @@ class TableTarget:
         if self._is_there and learned.added:
             self.notes.append(f"columns added: {', '.join(each.name for each in learned.added)}")
         for name, before, kind in learned.widened:
-            if before is not Kind.NULL:
+            if before is not ValueKind.NULL:
                 self.notes.append(f"column {name} was {before}, and is {kind} now")
         self._is_there, self._mark = self._is_there or bool(rows), now
 

@@ -31,7 +31,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     format: int = FORMAT
 
 
-class Target(Protocol):
+class ExportTarget(Protocol):
     """Where records go. All methods raise TargetError."""
 
     @property

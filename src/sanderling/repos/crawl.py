@@ -9,9 +9,9 @@ from sanderling.clock import Clock
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Sends
 from sanderling.fetch.transport import Transport
-from sanderling.flow.desk import Desk
 from sanderling.repos.directory import Directory
 from sanderling.repos.feeding import Feeder
 from sanderling.repos.handler import RepoHandler
@@ -22,7 +22,7 @@ from sanderling.repos.since import EarlierRevs
 from sanderling.repos.sink import RULES, Appends, RepoSink, RepoWriter
 from sanderling.repos.source import RepoSource
 from sanderling.stores.control_file import Control
-from sanderling.stores.ports import Progress
+from sanderling.stores.ports import RepoProgress
 
 FEW_HOSTS = 50  # while fewer have work, more pages are read ahead than usual, up to FAR of them
 AHEAD, FAR = 10, 50  # pages
@@ -36,7 +36,7 @@ class Stores(Generic[A]):
     """Where a crawl reads and writes."""
 
     directory: Directory
-    progress: Progress
+    progress: RepoProgress
     segments: A
     earlier: EarlierRevs | None = None  # what it has already need not be archived again
 
@@ -48,8 +48,8 @@ class RepoCrawl:
         self,
         stores: Stores[Appends],
         transport: Transport[Sends],
-        disk: Desk,
-        cores: Desk,
+        disk: Executor,
+        cores: Executor,
         *,
         rules: RepoRules,
         clock: Clock,

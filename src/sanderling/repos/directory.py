@@ -15,7 +15,7 @@ import msgspec
 from sanderling.repos import plc
 from sanderling.repos.plc import EndpointError, Kept, Operation, Tally
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.sqlite_file import Kind, make_tables, open_file, transaction
+from sanderling.stores.sqlite_file import FileKind, make_tables, open_file, transaction
 
 # Operations of one transaction: 24,000 a second went in, up to 1.5 million DIDs. Ten times as many were a third faster,
 # and ever less so: their DIDs are random, so in a large file each is on a page of its own.
@@ -31,7 +31,7 @@ TABLES = (
     # Texts compare bytewise. `kept` is what to undo with: nothing for a DID that was put here without operations.
     "CREATE TABLE did (did TEXT PRIMARY KEY, host INTEGER, kept BLOB NOT NULL) WITHOUT ROWID",
 )
-DIRECTORY = Kind("directory of DIDs", 0x53414E49, 1, TABLES)  # "SANI"
+DIRECTORY = FileKind("directory of DIDs", 0x53414E49, 1, TABLES)  # "SANI"
 _KEPT = struct.Struct("<qq8sI?")
 
 

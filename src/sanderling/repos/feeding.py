@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from sanderling.flow.desk import Desk
+from sanderling.executor import Executor
 from sanderling.repos.directory import Directory
 from sanderling.repos.hosts import Queued, RepoHost
 from sanderling.repos.low_water import LowWater
 from sanderling.repos.measures import Measures
-from sanderling.stores.ports import FIRST, Due, Progress
+from sanderling.stores.ports import FIRST, Due, RepoProgress
 
 AT_ONCE = 5_000  # DIDs that are read from the schedule
 FEW = 1_000  # DIDs of one host in memory; with fewer, more of those that wait on disk are read
@@ -28,7 +28,7 @@ class Feeder:
     """`feed` what is to be asked for, and `bring_back` what was left on disk while hosts were away."""
 
     def __init__(
-        self, directory: Directory, progress: Progress, disk: Desk, measures: Measures, page_size: int
+        self, directory: Directory, progress: RepoProgress, disk: Executor, measures: Measures, page_size: int
     ) -> None:
         self.water = LowWater()
         self.complete = False  # whether all of the directory was read

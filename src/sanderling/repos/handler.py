@@ -5,9 +5,9 @@ from dataclasses import replace
 from sanderling.apis.atproto import Category, get_latest_commit, get_repo, latest_rev, why_not
 from sanderling.clock import Clock
 from sanderling.engine.ports import Settled
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.fetch.transport import Transport
-from sanderling.flow.desk import Desk
 from sanderling.limit import Permit
 from sanderling.observe.histogram import Histogram
 from sanderling.outcome import Code, Outcome
@@ -37,7 +37,7 @@ class RepoHandler:
     def __init__(
         self,
         transport: Transport[Exchanges],
-        cores: Desk,
+        cores: Executor,
         earlier: EarlierRevs | None,
         rules: RepoRules,
         clock: Clock,

@@ -20,10 +20,10 @@ from sanderling.repos.segments import PART, number_of, segments_in
 from sanderling.stores.durable import FolderError
 from sanderling.stores.record_source import (
     MOST_HISTORY,
-    About,
     Record,
+    RecordLookup,
     RecordsError,
-    Shown,
+    SourceDescription,
     nearest,
     read_position,
     write_position,
@@ -87,7 +87,7 @@ class RepoRecords:
         self._folder = folder
         segments = self._segments()
         first = str(number_of(segments[0])) if segments else ""
-        self.about = About("repos", f"repos {first}", RepoRecord.__struct_fields__)
+        self.about = SourceDescription("repos", f"repos {first}", RepoRecord.__struct_fields__)
 
     def read(self, after: str | None = None) -> Iterator[Record]:
         """The records behind a position."""
@@ -119,16 +119,16 @@ class RepoRecords:
         except (RcaError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             self._note(Problem(path, block.offset, f"repo {block.did}: {error}"))
 
-    def show(self, key: str) -> Shown:
+    def show(self, key: str) -> RecordLookup:
         """A repo by its DID, or a record by its at:// URI; or why it is not there."""
         wanted = _wanted(key)
         if wanted is None:
             why = "it is neither a DID (did:…) nor a URI (at://did/collection/rkey); for a handle: sanderling repos get"
-            return Shown(why=why, nearest=self._some_dids(""))
+            return RecordLookup(why=why, nearest=self._some_dids(""))
         found = [shown for path in self._segments() for shown in self._find(path, wanted)]
         if found:
-            return Shown(found[-1], found[:-1][-MOST_HISTORY:])
-        return Shown(why=self._why(wanted), nearest=self._some_dids(wanted.did))
+            return RecordLookup(found[-1], found[:-1][-MOST_HISTORY:])
+        return RecordLookup(why=self._why(wanted), nearest=self._some_dids(wanted.did))
 
     def _find(self, path: Path, wanted: Wanted) -> Iterator[bytes]:
         with self._archive(path) as archive:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, Never, Protocol
 
 from sanderling.engine.writer import Writer, WriterRules
-from sanderling.flow.desk import Desk
-from sanderling.stores.ports import Finished, HostAside, Progress, Unfinished
+from sanderling.executor import Executor
+from sanderling.stores.ports import Finished, HostAside, RepoProgress, Unfinished
 
 # Blocks are larger than rows: more of them may wait for the disk.
 RULES = WriterRules(items=5_000, bytes=16 * 2**20, most_bytes=128 * 2**20, most_items=20_000)
@@ -48,7 +48,7 @@ RepoWriter = Writer[Ended, Never, str | None, list[str]]
 class RepoSink:
     """Writes into segments and progress, through one thread."""
 
-    def __init__(self, segments: Appends, progress: Progress, desk: Desk) -> None:
+    def __init__(self, segments: Appends, progress: RepoProgress, desk: Executor) -> None:
         self.bytes = 0  # of repos that are durable, in this run
         self._segments = segments
         self._progress = progress
@@ -71,7 +71,7 @@ class RepoSink:
 
 def _record(
     segments: Appends,
-    progress: Progress,
+    progress: RepoProgress,
     archived: Sequence[Archived],
     failed: Sequence[Unfinished],
     hosts: Sequence[HostAside],

@@ -16,8 +16,8 @@ import msgspec
 
 from sanderling.apis.atproto import ListedHost, ListedHosts, ListedRepo, ListedRepos, export, list_hosts, list_repos
 from sanderling.clock import Clock
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
-from sanderling.flow.desk import Desk
 from sanderling.limit import Limiter
 from sanderling.outcome import Code, Outcome
 from sanderling.redact import redact_url
@@ -50,7 +50,7 @@ class Tools:
     fetcher: Fetcher
     limiter: Limiter
     clock: Clock
-    disk: Desk
+    disk: Executor
     plain: bool = False
 
     async def answer(self, task: Task, patience: float) -> Reply:

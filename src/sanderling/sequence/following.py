@@ -18,10 +18,10 @@ import msgspec
 from sanderling.apis.numbered import Answer, Status
 from sanderling.clock import SystemClock
 from sanderling.engine.handover import HandOver
+from sanderling.executor import in_threads
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import HttpRules
 from sanderling.fetch.transport import make_transport
-from sanderling.flow.desk import desk_in
 from sanderling.formats.instance import Instance, Message, decode, encode
 from sanderling.limit import Limiter, PaceRules
 from sanderling.outcome import Code, Outcome
@@ -117,7 +117,7 @@ async def following(  # noqa: PLR0913 - the flags of the command
     rules = HttpRules(contact=contact, most_raw=MOST_BODY, most_decoded=MOST_BODY, connections_per_host=64)
     transport = make_transport(rules, Limiter(limits(PaceRules.up_to(rps))), BODIES, private=private)
     async with AsyncExitStack() as stack:
-        executor = desk_in(stack.enter_context(ThreadPoolExecutor(1, "disk")))
+        executor = in_threads(stack.enter_context(ThreadPoolExecutor(1, "disk")))
         stack.callback(_claim(path).release)
         state = stack.enter_context(closing(SequenceState(path / STATE)))
         queue = open_queue(f"sqlite:{path}", QUEUE, clock)

@@ -7,8 +7,8 @@ from sanderling.apis.numbered import Answer, NumberedApi, Status, unanswered
 from sanderling.clock import Clock
 from sanderling.engine.ports import Settled
 from sanderling.fetch.attempts import Fetcher
-from sanderling.flow.memory import Memory
 from sanderling.limit import Permit
+from sanderling.limit.memory import Memory
 from sanderling.outcome import Outcome
 from sanderling.sequence.asking import Inquiry, Said
 from sanderling.sequence.measures import Measures

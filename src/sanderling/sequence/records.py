@@ -14,7 +14,14 @@ from sanderling.sequence.state import KIND
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.instances import InstancesError, RawRow, unpacked
 from sanderling.stores.instances_store import INSTANCES
-from sanderling.stores.record_source import About, Record, RecordsError, Shown, read_position, write_position
+from sanderling.stores.record_source import (
+    Record,
+    RecordLookup,
+    RecordsError,
+    SourceDescription,
+    read_position,
+    write_position,
+)
 from sanderling.stores.sqlite_file import open_to_read, version_of
 
 ROWS, STATE = "rows.db", "sequence.db"
@@ -62,7 +69,7 @@ class SequenceRecords:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._path = folder / ROWS
-        self.about = About("sequence", "sequence", IdRecord.__struct_fields__)
+        self.about = SourceDescription("sequence", "sequence", IdRecord.__struct_fields__)
         if not self._path.exists():
             raise RecordsError(
                 f"{folder} has no {ROWS}: nothing was stored yet, or the records are in the store that --rows named"
@@ -106,17 +113,17 @@ class SequenceRecords:
                 raise RecordsError(str(error)) from None
         return msgspec.Raw(said if b"\n" not in said else msgspec.json.format(said, indent=-1))
 
-    def show(self, key: str) -> Shown:
+    def show(self, key: str) -> RecordLookup:
         """The record of an id; or why there is none."""
         if not key.isascii() or not key.isdecimal() or int(key) >= 2**63:
-            return Shown(why="it is no id: expected a whole number")
+            return RecordLookup(why="it is no id: expected a whole number")
         number = int(key)
         with self._open() as db:
             row = db.execute(ONE_RECORD, (number,)).fetchone() or db.execute(ONE_INSTANCE, (number,)).fetchone()
             if row is not None:
-                return Shown(self._made(row))
+                return RecordLookup(self._made(row))
             near = [str(each) for query in NEAREST for (each,) in db.execute(query, (number,))]
-        return Shown(why=self._why(number), nearest=near)
+        return RecordLookup(why=self._why(number), nearest=near)
 
     def _why(self, number: int) -> str:
         path = self._folder / STATE

@@ -13,9 +13,9 @@ from sanderling.stores.instances import (
     CharacterRow,
     InstancePlayerRow,
     InstanceRow,
+    InstanceRows,
     PlayerRow,
     RawRow,
-    Rows,
     WeaponRow,
 )
 
@@ -30,7 +30,7 @@ class RowsError(ValueError):
     """A letter that no table can hold. The message says what was found and what was expected."""
 
 
-def rows_in(key: str, body: bytes) -> Rows:
+def rows_in(key: str, body: bytes) -> InstanceRows:
     """The rows of a letter. Raises RowsError."""
     try:
         message = decode(body)
@@ -39,7 +39,7 @@ def rows_in(key: str, body: bytes) -> Rows:
     return rows_of(key, message)
 
 
-def rows_of(key: str, message: Message) -> Rows:
+def rows_of(key: str, message: Message) -> InstanceRows:
     """The rows of a message that came under this key. Raises RowsError."""
     instance = message.instance
     if not key == message.id == instance.instance_id:
@@ -61,7 +61,7 @@ def rows_of(key: str, message: Message) -> Rows:
             weapons += [
                 WeaponRow(number, member, who, w.weapon_hash, w.kills, w.precision_kills) for w in character.weapons
             ]
-    rows = Rows(
+    rows = InstanceRows(
         instance=_instance(number, message.api, instance, crawled),
         players=players,
         taken_part=tuple(taken_part),
@@ -125,7 +125,7 @@ def _character(number: int, member: int, of: Character) -> CharacterRow:
     )
 
 
-def _check(rows: Rows) -> None:
+def _check(rows: InstanceRows) -> None:
     """Raise RowsError for what is out of range or there twice. Scores may be below 0; others are not told from them."""
     one = rows.instance
     known = (one.player_count, one.duration_seconds, one.membership_type, one.score)

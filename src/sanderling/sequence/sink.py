@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from sanderling.clock import Clock
-from sanderling.flow.desk import Desk
+from sanderling.executor import Executor
 from sanderling.sequence.cursor import Position, ranges_of
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.state import Fates, Saved, SequenceState
@@ -34,7 +34,7 @@ End = Resolved | Missed
 class SequenceSink:
     """Queue and disk of a crawl. While the queue is not to be had, `write` waits for it, until `stop`."""
 
-    def __init__(self, state: SequenceState, queue: Queue, desk: Desk, clock: Clock, position: Position) -> None:
+    def __init__(self, state: SequenceState, queue: Queue, desk: Executor, clock: Clock, position: Position) -> None:
         self.state = state
         self.desk = desk
         self.durable = position  # what a restart would find

@@ -15,7 +15,7 @@ from sanderling.sequence.cursor import Position
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import RAREST, Reason
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.sqlite_file import Kind, open_file, transaction
+from sanderling.stores.sqlite_file import FileKind, open_file, transaction
 from sanderling.stores.sqlite_tally import keep_tally, tally
 
 FAILED = f"(reason = '{Reason.ERROR.value}')"  # these are asked apart from all others
@@ -29,7 +29,7 @@ TABLES = (
         last_seen REAL NOT NULL, tries INTEGER NOT NULL, next_check REAL NOT NULL, CHECK (low <= high))""",
     f"CREATE INDEX missed_due ON missed ({FAILED}, next_check)",
 )
-KIND = Kind("state of a crawl of ids", 0x53414E53, 1, TABLES)  # "SANS"
+KIND = FileKind("state of a crawl of ids", 0x53414E53, 1, TABLES)  # "SANS"
 COLUMNS = "low, high, reason, first_seen, last_seen, tries, next_check"
 
 Range = tuple[int, int]  # both ends included

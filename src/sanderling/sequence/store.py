@@ -26,7 +26,14 @@ from sanderling.engine.handover import HandOver
 from sanderling.formats.instance import Message, decode
 from sanderling.sequence.depth import DepthRules, Staff
 from sanderling.sequence.rows import RowsError, rows_in
-from sanderling.stores.instances import Fault, Instances, InstancesError, Kept, RawInstances, Rows
+from sanderling.stores.instances import (
+    InsertResult,
+    InstanceRows,
+    Instances,
+    InstancesError,
+    InstancesFault,
+    RawInstances,
+)
 from sanderling.stores.queue import Delivery, Queue, QueueError
 
 
@@ -71,7 +78,7 @@ class StoreTally:
 
 class _Parcel(NamedTuple):
     delivery: Delivery
-    rows: Rows
+    rows: InstanceRows
 
 
 class StoreWorkers:
@@ -166,7 +173,7 @@ class StoreWorkers:
         while parts:
             part = parts.pop()
             refusal = await self._keep(part)
-            if refusal and refusal.fault is Fault.REFUSED and len(part) > 1:
+            if refusal and refusal.fault is InstancesFault.REFUSED and len(part) > 1:
                 middle = len(part) // 2
                 parts += [part[middle:], part[:middle]]
             elif refusal:
@@ -180,7 +187,7 @@ class StoreWorkers:
                 kept = await self._insert([parcel.rows for parcel in part])
             except InstancesError as error:
                 self._notice(error)
-                if error.fault is not Fault.DOWN or self._stopping:
+                if error.fault is not InstancesFault.DOWN or self._stopping:
                     return error
             else:
                 break
@@ -195,7 +202,7 @@ class StoreWorkers:
         await self._say(partial(self._queue.done, [parcel.delivery for parcel in part]))
         return None
 
-    async def _insert(self, batch: Sequence[Rows]) -> Kept:
+    async def _insert(self, batch: Sequence[InstanceRows]) -> InsertResult:
         if self._raw is None:
             return await self._instances.keep(batch)
         await self._raw.keep([rows.raw for rows in batch if rows.raw])
@@ -203,7 +210,7 @@ class StoreWorkers:
 
     def _notice(self, error: InstancesError | None) -> None:
         """Whether the store is to be had. Only those who have a batch in hand go on asking it, the others wait."""
-        down = error is not None and error.fault is Fault.DOWN
+        down = error is not None and error.fault is InstancesFault.DOWN
         self.tally.last_error = str(error or self.tally.last_error)
         self.tally.trouble = str(error) if down else ""
         if not down:
@@ -213,11 +220,11 @@ class StoreWorkers:
             self.tally.outages += 1
 
     async def _give_back(self, part: Sequence[_Parcel], error: InstancesError) -> None:
-        if error.fault is Fault.DOWN:
+        if error.fault is InstancesFault.DOWN:
             return  # we stop, and what was taken and is not done comes again
         for delivery, _ in part:
             tries = delivery.tries + 1
-            if error.fault is Fault.REFUSED:
+            if error.fault is InstancesFault.REFUSED:
                 await self._bury(delivery, str(error))
             elif tries > self._rules.most_tries:
                 await self._bury(delivery, f"not stored in {tries} tries: {error}")

@@ -9,10 +9,10 @@ from sanderling.apis.numbered import NumberedApi
 from sanderling.clock import Clock
 from sanderling.engine.hosts import HostState
 from sanderling.engine.loop import Engine
+from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
-from sanderling.flow.desk import Desk
-from sanderling.flow.memory import Memory
 from sanderling.limit import Limiter
+from sanderling.limit.memory import Memory
 from sanderling.sequence import messages
 from sanderling.sequence.asking import Inquiries, Said
 from sanderling.sequence.availability import Availability
@@ -57,7 +57,7 @@ class Tools:
     memory: Memory
     state: SequenceState
     queue: Queue
-    desk: Desk
+    desk: Executor
 
 
 class SequenceSystem:

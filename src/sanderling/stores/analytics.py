@@ -146,7 +146,7 @@ class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float = 0.0
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
+class AnalyticsBatch(msgspec.Struct, frozen=True, kw_only=True):
     """All that is written because of one event."""
 
     event_id: str
@@ -163,7 +163,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     message: bytes = b""  # as it came, so that it can be replayed
 
 
-class Kept(NamedTuple):
+class BatchResult(NamedTuple):
     """What a batch changed; nothing if its event was there already."""
 
     new: bool
@@ -205,14 +205,14 @@ class StoredPost(msgspec.Struct, frozen=True, kw_only=True):
     row: PostRow
 
 
-class Page(NamedTuple):
+class PostPage(NamedTuple):
     """A page of posts, and how many there are in all."""
 
     posts: list[StoredPost]
     total: int
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class PostSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Posts of a filter, summed up."""
 
     posts: int
@@ -287,10 +287,10 @@ class Replayable(NamedTuple):
 class Batches(Protocol):
     """Where batches go. All methods of all of these raise AnalyticsError."""
 
-    async def keep(self, batch: Batch) -> Kept:
+    async def keep(self, batch: AnalyticsBatch) -> BatchResult:
         """Write all of it in one transaction, durably; nothing if the event was processed and is not replayed."""
 
-    async def rehearse(self, batch: Batch) -> None:
+    async def rehearse(self, batch: AnalyticsBatch) -> None:
         """Write a batch under ids of its own and take it back: whether batches can be kept now."""
 
     async def processed(self, event_id: str) -> Processed | None:
@@ -344,7 +344,7 @@ class Outbox(Protocol):
 class Reading(Protocol):
     """What people ask."""
 
-    async def posts(self, chosen: PostFilter, *, sort: Sort, descending: bool, offset: int, most: int) -> Page:
+    async def posts(self, chosen: PostFilter, *, sort: Sort, descending: bool, offset: int, most: int) -> PostPage:
         """A page of posts."""
 
     async def post(self, number: int) -> tuple[StoredPost, list[CommentRow]] | None:
@@ -360,7 +360,7 @@ class Reading(Protocol):
 class Summing(Protocol):
     """The same, summed up."""
 
-    async def summary(self, chosen: PostFilter) -> Summary:
+    async def summary(self, chosen: PostFilter) -> PostSummary:
         """All of them together."""
 
     async def trends(self, chosen: PostFilter, granularity: Granularity) -> list[Trend]:

@@ -3,15 +3,17 @@
 import importlib
 from pathlib import Path
 
+from sanderling.executor import Executor
 from sanderling.extras import load
 from sanderling.stores.analytics import EXPECTED, AnalyticsError, AnalyticsStore
 from sanderling.stores.analytics_store import SqlAnalytics
-from sanderling.stores.database import Desk
 
 WRITERS, READERS = 6, 4  # five batches at once and whoever sends messages; and people who look
 
 
-async def open_analytics(url: str, desk: Desk, *, writers: int = WRITERS, readers: int = READERS) -> AnalyticsStore:
+async def open_analytics(
+    url: str, executor: Executor, *, writers: int = WRITERS, readers: int = READERS
+) -> AnalyticsStore:
     """The database at `url`, which was reached; its tables are made where there is nothing of ours.
 
     Up to so many connections to PostgreSQL are open at a time, for those who write and for those who look. A SQLite
@@ -26,7 +28,7 @@ async def open_analytics(url: str, desk: Desk, *, writers: int = WRITERS, reader
     kind, _, path = url.partition(":")
     if kind == "sqlite" and path:
         sqlite = importlib.import_module("sanderling.stores.analytics_sqlite_tables")
-        database = await sqlite.open_database(Path(path), desk)
+        database = await sqlite.open_database(Path(path), executor)
     elif kind in ("postgresql", "postgres"):
         postgres = load("sanderling.stores.analytics_postgres_tables", "PostgreSQL")
         database = await postgres.open_database(url, writers, readers)

@@ -9,7 +9,7 @@ from sanderling.stores.analytics import EXPECTED, AnalyticsError
 from sanderling.stores.analytics_migrate import OURS, VERSION_TABLE, check, known, steps
 from sanderling.stores.analytics_rows import raised
 from sanderling.stores.postgres_database import PostgresDatabase, open_pools, plainly, pool_of
-from sanderling.stores.postgres_server import CONNECT_SECONDS, SETTINGS, Address, read_url, relations
+from sanderling.stores.postgres_server import CONNECT_SECONDS, SETTINGS, PostgresAddress, read_url, relations
 
 # What is written finds rows by key. Left to itself the server decides to read all of a table while that is small, and
 # sticks to it when it has grown: a batch of 50 posts took 45 ms of the server's time instead of 11.
@@ -20,7 +20,7 @@ WAITING = {"lock_timeout": "30s", "jit": "off"}
 ALONE = "SELECT pg_advisory_xact_lock(1396788801, hashtext($1))"
 
 
-def address_of(url: str) -> Address:
+def address_of(url: str) -> PostgresAddress:
     """Where a URL leads to. Raises AnalyticsError."""
     return read_url(url, EXPECTED, raised)
 
@@ -37,7 +37,7 @@ async def open_database(url: str, writers: int, readers: int) -> PostgresDatabas
     return PostgresDatabase(at, pools, raised, TRIES)
 
 
-async def _prepare(db: Any, at: Address) -> None:  # noqa: ANN401 - asyncpg has no types
+async def _prepare(db: Any, at: PostgresAddress) -> None:  # noqa: ANN401 - asyncpg has no types
     """Make sure that the last revision is there; where there is nothing of ours, it is made. Raises AnalyticsError."""
     found = await _revision(db, at)
     if found is None:
@@ -57,7 +57,7 @@ async def revision(url: str) -> str | None:
             await db.close(timeout=CONNECT_SECONDS)
 
 
-async def _revision(db: Any, at: Address) -> str | None:  # noqa: ANN401 - no types
+async def _revision(db: Any, at: PostgresAddress) -> str | None:  # noqa: ANN401 - no types
     there = await relations(db, at.schema)
     found: str | None = None
     if VERSION_TABLE in there:
@@ -74,7 +74,7 @@ async def migrate(url: str, target: str) -> None:
     await _migrate(address_of(url), target)
 
 
-async def _migrate(at: Address, target: str) -> None:
+async def _migrate(at: PostgresAddress, target: str) -> None:
     run = steps()
     with plainly(at.place, raised):
         async with run.over_server(await _connect(at)) as connection:
@@ -84,14 +84,14 @@ async def _migrate(at: Address, target: str) -> None:
             await connection.run_sync(run.run, at.place, target)
 
 
-async def _make_schema(connection: Any, at: Address) -> None:  # noqa: ANN401 - of a library that is not loaded yet
+async def _make_schema(connection: Any, at: PostgresAddress) -> None:  # noqa: ANN401 - of a library that is not loaded yet
     # Not "if not exists": that asks for the right to make one, also where there is one.
     found = await connection.exec_driver_sql("SELECT 1 FROM pg_namespace WHERE nspname = $1", (at.schema,))
     if not found.all():
         await connection.exec_driver_sql(f"CREATE SCHEMA {at.schema}")
 
 
-async def _connect(at: Address) -> Any:  # noqa: ANN401 - no types
+async def _connect(at: PostgresAddress) -> Any:  # noqa: ANN401 - no types
     # Without a limit of time: a large table takes what it takes.
     settings = SETTINGS | {"search_path": at.schema}
     return await asyncpg.connect(at.dsn, timeout=CONNECT_SECONDS, server_settings=settings)

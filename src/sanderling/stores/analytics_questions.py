@@ -26,10 +26,10 @@ from sanderling.stores.analytics import (
     Granularity,
     PostFilter,
     PostRow,
+    PostSummary,
     Sort,
     StoredError,
     StoredPost,
-    Summary,
     Trend,
 )
 from sanderling.stores.analytics_rows import (
@@ -92,14 +92,14 @@ class Question(NamedTuple):
     wide: bool = False
 
 
-class Condition(NamedTuple):
+class SqlCondition(NamedTuple):
     """What is meant, in SQL, with the values for it."""
 
     sql: str
     values: tuple[object, ...]
 
 
-def meant_posts(chosen: PostFilter, dialect: Dialect) -> Condition:
+def meant_posts(chosen: PostFilter, dialect: Dialect) -> SqlCondition:
     """Which posts a filter means."""
     texts = {
         "project_id": chosen.project_id,
@@ -115,7 +115,7 @@ def meant_posts(chosen: PostFilter, dialect: Dialect) -> Condition:
     return _meant(texts, said, (chosen.from_date, chosen.to_date), AT, dialect)
 
 
-def meant_errors(chosen: ErrorFilter, dialect: Dialect) -> Condition:
+def meant_errors(chosen: ErrorFilter, dialect: Dialect) -> SqlCondition:
     """Which errors a filter means."""
     texts = {
         "project_id": chosen.project_id,
@@ -126,7 +126,7 @@ def meant_errors(chosen: ErrorFilter, dialect: Dialect) -> Condition:
     return _meant(texts, [], (chosen.from_date, chosen.to_date), "created_at", dialect)
 
 
-def meant_events(chosen: EventFilter, dialect: Dialect) -> Condition:
+def meant_events(chosen: EventFilter, dialect: Dialect) -> SqlCondition:
     """Which events a filter means."""
     texts = {"project_id": chosen.project_id, "job_id": chosen.job_id}
     return _meant(texts, [], (chosen.from_date, chosen.to_date), "processed_at", dialect)
@@ -138,7 +138,7 @@ def _meant(
     between: tuple[float | None, float | None],
     at: str,
     dialect: Dialect,
-) -> Condition:
+) -> SqlCondition:
     terms, values = [*said], list[object]()
     for name, text in texts.items():
         if text == "" and name == "project_id":
@@ -151,8 +151,8 @@ def _meant(
             terms.append(f"{at} {sign} {dialect.moment.format('?')}")
             values.append(float(max(EARLIEST, min(seconds, LATEST))))
     if not all(map(is_text, filter(None, texts.values()))) or any(map(isnan, filter(None, between))):
-        return Condition(NOTHING, ())  # no row has that
-    return Condition(" AND ".join(terms) or "1 = 1", tuple(values))
+        return SqlCondition(NOTHING, ())  # no row has that
+    return SqlCondition(" AND ".join(terms) or "1 = 1", tuple(values))
 
 
 def bounded(most: int) -> int:
@@ -165,7 +165,7 @@ def columns(names: Iterable[str], dialect: Dialect) -> str:
     return ", ".join(dialect.seconds.format(name) if name in TIME_COLUMNS else name for name in names)
 
 
-def page_of_posts(meant: Condition, sort: Sort, order: tuple[bool, int, int], dialect: Dialect) -> Question:
+def page_of_posts(meant: SqlCondition, sort: Sort, order: tuple[bool, int, int], dialect: Dialect) -> Question:
     """Some of them; `order`: whether downwards, how many to pass over, and how many to give."""
     if sort not in get_args(Sort):
         raise ValueError(f"cannot sort by {sort[:40]!r}, expected one of {', '.join(get_args(Sort))}")
@@ -178,25 +178,25 @@ def page_of_posts(meant: Condition, sort: Sort, order: tuple[bool, int, int], di
     return Question(sql, (*meant.values, bounded(most), max(0, min(offset, LARGEST))), wide=True)
 
 
-def page_of_errors(meant: Condition, offset: int, most: int, dialect: Dialect) -> Question:
+def page_of_errors(meant: SqlCondition, offset: int, most: int, dialect: Dialect) -> Question:
     """Some of them, the newest first."""
     sql = f"""SELECT id, {columns(ERROR_COLUMNS, dialect)} FROM crawl_errors WHERE {meant.sql}
         ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"""
     return Question(sql, (*meant.values, bounded(most), max(0, min(offset, LARGEST))), wide=True)
 
 
-def counted(table: str, meant: Condition) -> Question:
+def counted(table: str, meant: SqlCondition) -> Question:
     """How many there are."""
     return Question(f"SELECT count(*) FROM {table} WHERE {meant.sql}", meant.values)
 
 
-def counted_events(meant: Condition) -> tuple[Question, Question]:
+def counted_events(meant: SqlCondition) -> tuple[Question, Question]:
     """How many can be replayed, and how many cannot."""
-    can, cannot = (Condition(f"{meant.sql} AND {which}", meant.values) for which in (REPLAYABLE, WITHOUT_MESSAGE))
+    can, cannot = (SqlCondition(f"{meant.sql} AND {which}", meant.values) for which in (REPLAYABLE, WITHOUT_MESSAGE))
     return counted("processed_events", can), counted("processed_events", cannot)
 
 
-def next_to_replay(meant: Condition, most: int) -> Question:
+def next_to_replay(meant: SqlCondition, most: int) -> Question:
     """The ids of those that are replayed next, the first processed first."""
     sql = f"""SELECT event_id FROM processed_events WHERE {meant.sql} AND {REPLAYABLE}
         ORDER BY processed_at, event_id LIMIT ?"""
@@ -221,7 +221,7 @@ def waiting(after: int, most: int, dialect: Dialect) -> Question:
     return Question(sql, (max(SMALLEST, min(after, LARGEST)), bounded(most)))
 
 
-def sums(meant: Condition) -> Question:
+def sums(meant: SqlCondition) -> Question:
     """What `summed` makes a summary of."""
     halves = ", ".join(f"sum({name} >> 32), sum({name} & 4294967295)" for name in COUNTERS)
     flags = ", ".join(f"sum(CASE WHEN {name} THEN 1 ELSE 0 END)" for name in ("is_viral", "is_kol"))
@@ -230,7 +230,7 @@ def sums(meant: Condition) -> Question:
     return Question(sql, meant.values)
 
 
-def summed(rows: Sequence[Row]) -> Summary:
+def summed(rows: Sequence[Row]) -> PostSummary:
     """All groups together. Raises AnalyticsError if there are too many of them."""
     _check_groups(rows)
     by: list[dict[str, int]] = [{} for _ in BY]
@@ -245,7 +245,7 @@ def summed(rows: Sequence[Row]) -> Summary:
         totals = [one + other for one, other in zip(totals, added, strict=True)]
     posts, score, impact, viral, kol, *halves = totals
     counters = [(int(high) << 32) + int(low) for high, low in zip(halves[::2], halves[1::2], strict=True)]
-    return Summary(
+    return PostSummary(
         posts=int(posts),
         by_sentiment=by[0],
         by_risk=by[1],
@@ -259,7 +259,7 @@ def summed(rows: Sequence[Row]) -> Summary:
     )
 
 
-def days(meant: Condition, dialect: Dialect) -> Question:
+def days(meant: SqlCondition, dialect: Dialect) -> Question:
     """What `trended` makes trends of."""
     sql = f"""SELECT {dialect.day.format(AT)} AS day, overall_sentiment, count(*), sum(overall_sentiment_score),
         sum(impact_score) FROM post_analytics WHERE {meant.sql}
@@ -306,7 +306,7 @@ def _check_groups(rows: Sequence[Row]) -> None:
         raise AnalyticsError(message, transient=False)
 
 
-def frequent_keywords(meant: Condition, most: int, dialect: Dialect) -> Question:
+def frequent_keywords(meant: SqlCondition, most: int, dialect: Dialect) -> Question:
     """Keyword, aspect, posts, mean score. A post that has one twice counts once."""
     said = KEYWORDS[dialect]
     sql = f"""SELECT keyword, aspect, count(*), avg(score) FROM (
@@ -318,7 +318,7 @@ def frequent_keywords(meant: Condition, most: int, dialect: Dialect) -> Question
     return Question(sql, (*meant.values, bounded(most)))
 
 
-def errors_by_code(meant: Condition) -> Question:
+def errors_by_code(meant: SqlCondition) -> Question:
     """The most frequent codes and how many there are of each."""
     sql = f"""SELECT error_code, count(*) FROM crawl_errors WHERE {meant.sql} GROUP BY error_code
         ORDER BY count(*) DESC, error_code LIMIT {MOST_CODES}"""

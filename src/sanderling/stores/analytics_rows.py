@@ -17,8 +17,8 @@ from typing import NamedTuple
 import msgspec
 
 from sanderling.outcome import Code
-from sanderling.stores.analytics import AnalyticsError, Batch, CommentRow, ErrorRow, PostRow
-from sanderling.stores.database import UNWRITABLE, Trouble, encoded
+from sanderling.stores.analytics import AnalyticsBatch, AnalyticsError, CommentRow, ErrorRow, PostRow
+from sanderling.stores.database import UNWRITABLE, DatabaseTrouble, encoded
 from sanderling.stores.polling_rows import LARGEST, SMALLEST, legible
 
 POST_COLUMNS = PostRow.__struct_fields__
@@ -46,20 +46,20 @@ Key = tuple[str, str, str]
 _crawled = attrgetter("crawled_at", "analyzed_at", "event_id")
 
 
-class RefusedError(AnalyticsError):
+class RefusedRowsError(AnalyticsError):
     """The database does not take that data, now or later."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, transient=False)
 
 
-def raised(message: str, trouble: Trouble) -> AnalyticsError:
+def raised(message: str, trouble: DatabaseTrouble) -> AnalyticsError:
     """The error of the port."""
-    if trouble is Trouble.REFUSED:
-        return RefusedError(message)
-    answered = trouble in (Trouble.BUSY, Trouble.FAILED, Trouble.BROKEN)
-    transient = trouble in (Trouble.BUSY, Trouble.FAILED, Trouble.AWAY, Trouble.FULL)
-    return AnalyticsError(message, transient=transient, answered=answered, full=trouble is Trouble.FULL)
+    if trouble is DatabaseTrouble.REFUSED:
+        return RefusedRowsError(message)
+    answered = trouble in (DatabaseTrouble.BUSY, DatabaseTrouble.FAILED, DatabaseTrouble.BROKEN)
+    transient = trouble in (DatabaseTrouble.BUSY, DatabaseTrouble.FAILED, DatabaseTrouble.AWAY, DatabaseTrouble.FULL)
+    return AnalyticsError(message, transient=transient, answered=answered, full=trouble is DatabaseTrouble.FULL)
 
 
 class Noted(NamedTuple):
@@ -69,7 +69,7 @@ class Noted(NamedTuple):
     replayed: bool
 
 
-def event_values(batch: Batch) -> tuple[object, ...]:
+def event_values(batch: AnalyticsBatch) -> tuple[object, ...]:
     """What is noted about an event, in the order of columns."""
     names = (batch.event_id, batch.project_id, batch.job_id, batch.platform, batch.mode)
     numbers = (batch.received_at, batch.processed_at, len(batch.posts), len(batch.errors))
@@ -80,7 +80,7 @@ class RehearsedError(Exception):
     """What was written is to be taken back."""
 
 
-def rehearsal(batch: Batch) -> Batch:
+def rehearsal(batch: AnalyticsBatch) -> AnalyticsBatch:
     """The batch under ids that no event and no post has, and without messages."""
     posts = [msgspec.structs.replace(each, post_id=f"~{each.post_id}"[:LONGEST_CONTENT]) for each in batch.posts]
     event = f"~{batch.event_id}"[:LONGEST_EVENT]
@@ -103,7 +103,7 @@ def _age(row: PostRow) -> tuple[float, float, str]:
     return analyzed if crawled is None else crawled, analyzed, event
 
 
-def chosen(batch: Batch) -> list[int]:
+def chosen(batch: AnalyticsBatch) -> list[int]:
     """The places of the posts to write: one per key, in the order of keys, so that nobody waits in a ring.
 
     Raises AnalyticsError if a comment is of no post.
@@ -121,28 +121,28 @@ def chosen(batch: Batch) -> list[int]:
     return [place for _, place in sorted(best.items())]
 
 
-def taken(batch: Batch, refused: Collection[int]) -> set[Key]:
+def taken(batch: AnalyticsBatch, refused: Collection[int]) -> set[Key]:
     """The keys of the posts that were to be written, but for those in these places."""
     return {key_of(batch.posts[place]) for place in chosen(batch) if place not in refused}
 
 
-class Piece(NamedTuple):
+class BatchPiece(NamedTuple):
     """Places of some posts of a batch; with their comments as they are, or mended."""
 
     places: Sequence[int]
     mended: bool = False
 
 
-def sift(places: Sequence[int]) -> Generator[Piece, str, dict[int, str]]:
+def sift(places: Sequence[int]) -> Generator[BatchPiece, str, dict[int, str]]:
     """Offer posts in pieces; it is sent why a piece was refused, or "". Ends with those refused alone, and why."""
     refused: dict[int, str] = {}
-    pieces = [Piece(places)]
+    pieces = [BatchPiece(places)]
     while pieces:
         piece = pieces.pop()
         why = yield piece
         half = len(piece.places) // 2
         if why and half:
-            pieces += Piece(piece.places[half:]), Piece(piece.places[:half])
+            pieces += BatchPiece(piece.places[half:]), BatchPiece(piece.places[:half])
         elif why and not piece.mended:
             pieces.append(piece._replace(mended=True))
         elif why:
@@ -150,7 +150,7 @@ def sift(places: Sequence[int]) -> Generator[Piece, str, dict[int, str]]:
     return refused
 
 
-def part(batch: Batch, piece: Piece) -> Batch:
+def part(batch: AnalyticsBatch, piece: BatchPiece) -> AnalyticsBatch:
     """The same event with these posts alone, and their comments."""
     now = {place: number for number, place in enumerate(piece.places)}
     comments = [msgspec.structs.replace(row, post=now[row.post]) for row in batch.comments if row.post in now]
@@ -161,7 +161,7 @@ def part(batch: Batch, piece: Piece) -> Batch:
     )
 
 
-def storage_errors(batch: Batch, refused: Mapping[int, str]) -> list[ErrorRow]:
+def storage_errors(batch: AnalyticsBatch, refused: Mapping[int, str]) -> list[ErrorRow]:
     """An error for each post that was refused, with the place that its item had.
 
     All items of a batch are posts or errors; so the posts have, in order, the places that no error has.
@@ -171,7 +171,7 @@ def storage_errors(batch: Batch, refused: Mapping[int, str]) -> list[ErrorRow]:
     return [_storage_error(batch, places[place], batch.posts[place], why) for place, why in sorted(refused.items())]
 
 
-def _storage_error(batch: Batch, index: int, row: PostRow, why: str) -> ErrorRow:
+def _storage_error(batch: AnalyticsBatch, index: int, row: PostRow, why: str) -> ErrorRow:
     error = ErrorRow(
         event_id=batch.event_id,
         item_index=index,

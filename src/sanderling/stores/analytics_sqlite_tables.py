@@ -4,25 +4,25 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from sanderling.executor import Executor
 from sanderling.stores.analytics import VERSION, AnalyticsError
 from sanderling.stores.analytics_migrate import VERSION_TABLE, check, known, steps
 from sanderling.stores.analytics_rows import raised
-from sanderling.stores.database import Desk
 from sanderling.stores.sqlite_database import SqliteDatabase, plainly
-from sanderling.stores.sqlite_file import BUSY_SECONDS, Kind, open_file
+from sanderling.stores.sqlite_file import BUSY_SECONDS, FileKind, open_file
 
 OLDEST = (3, 35, 0)  # the first that gives back what it has inserted, and removes columns
 # The tables are made by the revisions.
-ANALYTICS = Kind("store of analytics", 0x53414E41, VERSION, ())  # "SANA"
+ANALYTICS = FileKind("store of analytics", 0x53414E41, VERSION, ())  # "SANA"
 
 
-async def open_database(path: Path, desk: Desk) -> SqliteDatabase:
-    """The file at `path`, made where there is none. Its work is done by `desk`. Raises AnalyticsError."""
-    return await desk(_open, path, desk)
+async def open_database(path: Path, executor: Executor) -> SqliteDatabase:
+    """The file at `path`, made where there is none. Its work is done by `executor`. Raises AnalyticsError."""
+    return await executor(_open, path, executor)
 
 
-def _open(path: Path, desk: Desk) -> SqliteDatabase:
-    return SqliteDatabase(path, _open_tables(path), desk, raised)
+def _open(path: Path, executor: Executor) -> SqliteDatabase:
+    return SqliteDatabase(path, _open_tables(path), executor, raised)
 
 
 def _open_tables(path: Path) -> sqlite3.Connection:

@@ -12,23 +12,23 @@ from typing import TypeVar
 from sanderling.stores import analytics_questions as questions
 from sanderling.stores import analytics_writing as writing
 from sanderling.stores.analytics import (
+    AnalyticsBatch,
     AnalyticsError,
-    Batch,
+    BatchResult,
     CommentRow,
     ErrorFilter,
     EventFilter,
     Granularity,
-    Kept,
     KeywordCount,
     OutboxMessage,
-    Page,
     PostFilter,
+    PostPage,
+    PostSummary,
     Processed,
     Replayable,
     Sort,
     StoredError,
     StoredPost,
-    Summary,
     Trend,
 )
 from sanderling.stores.analytics_questions import (
@@ -39,7 +39,7 @@ from sanderling.stores.analytics_questions import (
     meant_posts,
     next_to_replay,
 )
-from sanderling.stores.analytics_rows import RefusedError, RehearsedError, rehearsal
+from sanderling.stores.analytics_rows import RefusedRowsError, RehearsedError, rehearsal
 from sanderling.stores.database import Claim, Database, Row, Transaction
 from sanderling.stores.polling_rows import LARGEST, SMALLEST, is_text
 
@@ -53,7 +53,7 @@ OUTBOX_DEPTH = f"""SELECT (SELECT count(*) FROM (SELECT 1 FROM outbox LIMIT {COU
     (SELECT min(number) FROM outbox), (SELECT max(number) FROM outbox)"""  # noqa: S608 - ours
 
 
-class Budget:
+class ReplyBudget:
     """How much of an answer was read. It must fit into memory, whatever people have posted."""
 
     def __init__(self, place: str) -> None:
@@ -76,21 +76,21 @@ class SqlAnalytics:
         self._database = database
         self._dialect = database.dialect
 
-    async def keep(self, batch: Batch) -> Kept:
+    async def keep(self, batch: AnalyticsBatch) -> BatchResult:
         """Write all of it in one transaction, durably; nothing if the event was processed and is not replayed."""
         try:
             return await self._database.write(partial(writing.keep, batch=batch))
-        except RefusedError:
+        except RefusedRowsError:
             return await self._database.write(partial(writing.keep_carefully, batch=batch))
 
-    async def rehearse(self, batch: Batch) -> None:
+    async def rehearse(self, batch: AnalyticsBatch) -> None:
         """Write it under ids of its own and take it back: whether batches can be kept now."""
 
         async def work(db: Transaction) -> None:
             await writing.keep(db, rehearsal(batch))
             raise RehearsedError
 
-        with suppress(RehearsedError, RefusedError):
+        with suppress(RehearsedError, RefusedRowsError):
             await self._database.write(work)
 
     async def replay(self, chosen: EventFilter, *, exchange: str, routing_key: str, most: int = 1_000) -> int:
@@ -146,7 +146,7 @@ class SqlAnalytics:
     async def _rows(self, db: Transaction, asked: Question) -> list[Row]:
         if not asked.wide:
             return await db.fetch(asked.sql, *asked.values)
-        budget = Budget(self._database.place)
+        budget = ReplyBudget(self._database.place)
         async with aclosing(db.stream(asked.sql, *asked.values)) as rows:
             return [budget.spent(row) async for row in rows]
 
@@ -174,7 +174,7 @@ class SqlAnalytics:
         (((counted, first, last),),) = await self._ask(Question(OUTBOX_DEPTH))
         return int(last - first + 1 if counted > COUNTED else counted)
 
-    async def posts(self, chosen: PostFilter, *, sort: Sort, descending: bool, offset: int, most: int) -> Page:
+    async def posts(self, chosen: PostFilter, *, sort: Sort, descending: bool, offset: int, most: int) -> PostPage:
         """A page of up to 10,000 posts. One whose publication is unknown counts as published first of all.
 
         Raises ValueError for what cannot be sorted by.
@@ -182,7 +182,7 @@ class SqlAnalytics:
         meant = meant_posts(chosen, self._dialect)
         page = questions.page_of_posts(meant, sort, (descending, offset, most), self._dialect)
         rows, ((total,),) = await self._ask(page, questions.counted("post_analytics", meant))
-        return Page([questions.post_of(row) for row in rows], total)
+        return PostPage([questions.post_of(row) for row in rows], total)
 
     async def post(self, number: int) -> tuple[StoredPost, list[CommentRow]] | None:
         """One post, with its comments: the most liked first, 10,000 of them at most."""
@@ -202,7 +202,7 @@ class SqlAnalytics:
         """Answer, if it can."""
         await self._ask(Question("SELECT 1"))
 
-    async def summary(self, chosen: PostFilter) -> Summary:
+    async def summary(self, chosen: PostFilter) -> PostSummary:
         """All of them together."""
         (rows,) = await self._ask(questions.sums(meant_posts(chosen, self._dialect)))
         return questions.summed(rows)

@@ -17,7 +17,7 @@ from typing import get_type_hints
 
 import msgspec
 
-from sanderling.stores.analytics import Batch, CommentRow, ErrorRow, Kept, OutboxMessage, PostRow
+from sanderling.stores.analytics import AnalyticsBatch, BatchResult, CommentRow, ErrorRow, OutboxMessage, PostRow
 from sanderling.stores.analytics_questions import REPLAYABLE, WITHOUT_MESSAGE, Question
 from sanderling.stores.analytics_rows import (
     COMMENT_COLUMNS,
@@ -36,7 +36,7 @@ from sanderling.stores.analytics_rows import (
     storage_errors,
     taken,
 )
-from sanderling.stores.database import Dialect, Insert, Kind, RefusalError, Transaction, encoded
+from sanderling.stores.database import ColumnType, Dialect, Insert, RefusalError, Transaction, encoded
 
 KINDS: Mapping[object, str] = {
     **dict.fromkeys((str, str | None), "text"),
@@ -44,18 +44,18 @@ KINDS: Mapping[object, str] = {
     **dict.fromkeys((float, float | None), "float8"),
     bool: "boolean",
 }
-MOMENT = Kind("REAL", "timestamptz", travels="float8", made="to_timestamp({0})")
+MOMENT = ColumnType("REAL", "timestamptz", travels="float8", made="to_timestamp({0})")
 
 
-def _columns(of: type[msgspec.Struct], names: Sequence[str]) -> dict[str, Kind]:
+def _columns(of: type[msgspec.Struct], names: Sequence[str]) -> dict[str, ColumnType]:
     """The columns of rows of that type."""
     hints = get_type_hints(of)
     special = {
         **dict.fromkeys(TIME_COLUMNS, MOMENT),
-        **dict.fromkeys(JSON_COLUMNS, Kind("TEXT", "jsonb", packed=encoded)),
-        "project_id": Kind("TEXT", "text", mark="nullif(?, '')", made="nullif({0}, '')"),
+        **dict.fromkeys(JSON_COLUMNS, ColumnType("TEXT", "jsonb", packed=encoded)),
+        "project_id": ColumnType("TEXT", "text", mark="nullif(?, '')", made="nullif({0}, '')"),
     }
-    return {name: special.get(name) or Kind("", KINDS[hints[name]]) for name in names}
+    return {name: special.get(name) or ColumnType("", KINDS[hints[name]]) for name in names}
 
 
 POSTS = Insert(
@@ -71,21 +71,21 @@ POSTS = Insert(
 # Here the place of a post is the id that it has in the database.
 COMMENTS = Insert(
     "post_comments",
-    {"post_id": Kind("INTEGER", "bigint"), **_columns(CommentRow, COMMENT_COLUMNS)},
+    {"post_id": ColumnType("INTEGER", "bigint"), **_columns(CommentRow, COMMENT_COLUMNS)},
     "ON CONFLICT (post_id, comment_id) DO NOTHING",
     fields=("post", *COMMENT_COLUMNS),
     same={"created_at": MOMENT},
 )
 ERRORS = Insert("crawl_errors", _columns(ErrorRow, ERROR_COLUMNS), fields=ERROR_COLUMNS)
-_TEXT = Kind("TEXT", "text")
+_TEXT = ColumnType("TEXT", "text")
 OUTBOX = Insert(
     "outbox",
     {
         "exchange": _TEXT,
         "routing_key": _TEXT,
-        "body": Kind("BLOB", "bytea"),
+        "body": ColumnType("BLOB", "bytea"),
         # That of the machine, or of the server, for those that say none.
-        "created_at": Kind(
+        "created_at": ColumnType(
             "REAL",
             "timestamptz",
             mark="coalesce(nullif(?, 0.0), (julianday('now') - 2440587.5) * 86400.0)",
@@ -141,23 +141,23 @@ def old_events(dialect: Dialect) -> list[str]:
     ]
 
 
-async def keep(db: Transaction, batch: Batch) -> Kept:
+async def keep(db: Transaction, batch: AnalyticsBatch) -> BatchResult:
     """Write all of it, unless the event is there and not replayed."""
     noted = await _noted(db, batch)
     if noted is None:
-        return Kept(new=False)
+        return BatchResult(new=False)
     posts = await _write_posts(db, batch)
     await _remove_others(db, batch, noted)
     await db.insert(ERRORS, batch.errors)
     await add(db, batch.outbox, batch.processed_at)
-    return Kept(new=True, posts=posts, errors=len(batch.errors))
+    return BatchResult(new=True, posts=posts, errors=len(batch.errors))
 
 
-async def keep_carefully(db: Transaction, batch: Batch) -> Kept:
+async def keep_carefully(db: Transaction, batch: AnalyticsBatch) -> BatchResult:
     """The same for a batch that was refused: what is at fault becomes an error of storage."""
     noted = await _noted(db, batch)
     if noted is None:
-        return Kept(new=False)
+        return BatchResult(new=False)
     await db.execute(OLD_ERRORS, batch.event_id)  # also of one that was forgotten
     posts, refused = await _sifted(db, batch)
     await _remove_others(db, batch, noted, refused)
@@ -165,10 +165,10 @@ async def keep_carefully(db: Transaction, batch: Batch) -> Kept:
     await db.insert(ERRORS, errors)
     await add(db, batch.outbox, batch.processed_at)
     await db.execute(EVENT_AGAIN, len(batch.posts) - len(refused), len(errors), batch.event_id)
-    return Kept(new=True, posts=posts, errors=len(errors))
+    return BatchResult(new=True, posts=posts, errors=len(errors))
 
 
-async def _noted(db: Transaction, batch: Batch) -> Noted | None:
+async def _noted(db: Transaction, batch: AnalyticsBatch) -> Noted | None:
     """Note the event; None if it is there already, and not replayed. Waits for whoever is writing the same one."""
     values = event_values(batch)
     found = await db.fetch(note_event(db.dialect), *values)
@@ -181,7 +181,7 @@ async def _noted(db: Transaction, batch: Batch) -> Noted | None:
     return noted
 
 
-async def _remove_others(db: Transaction, batch: Batch, noted: Noted, refused: Collection[int] = ()) -> None:
+async def _remove_others(db: Transaction, batch: AnalyticsBatch, noted: Noted, refused: Collection[int] = ()) -> None:
     """Remove posts that a replayed event had the last time, and has no more. Their comments go with them."""
     if noted.replayed:
         keys = taken(batch, refused)
@@ -195,7 +195,7 @@ async def _delete(db: Transaction, table: str, column: str, values: list[int]) -
         await db.execute(f"DELETE FROM {table} WHERE {db.dialect.among.format(column)}", values)
 
 
-async def _sifted(db: Transaction, batch: Batch) -> tuple[int, dict[int, str]]:
+async def _sifted(db: Transaction, batch: AnalyticsBatch) -> tuple[int, dict[int, str]]:
     """Write the posts that are taken; how many that were, and which are not, and why."""
     posts, offering = 0, sift(chosen(batch))
     try:
@@ -208,7 +208,7 @@ async def _sifted(db: Transaction, batch: Batch) -> tuple[int, dict[int, str]]:
         return posts, end.value
 
 
-async def _offered(db: Transaction, batch: Batch) -> tuple[str, int]:
+async def _offered(db: Transaction, batch: AnalyticsBatch) -> tuple[str, int]:
     """Why these posts were refused, if they were; and how many were written."""
     try:
         async with db.savepoint():
@@ -217,7 +217,7 @@ async def _offered(db: Transaction, batch: Batch) -> tuple[str, int]:
         return str(error), 0
 
 
-async def _write_posts(db: Transaction, batch: Batch) -> int:
+async def _write_posts(db: Transaction, batch: AnalyticsBatch) -> int:
     """Write posts that are newer than what is there, and put their comments in the place of the old ones."""
     places = chosen(batch)
     rows = await db.insert(POSTS, [batch.posts[place] for place in places])

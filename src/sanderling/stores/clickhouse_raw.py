@@ -4,14 +4,14 @@ Of two answers about one id the later counts, whichever came first. An insert ma
 hand over many rows at once.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from sanderling.executor import in_threads
 from sanderling.extras import load
 from sanderling.stores.clickhouse import Clickhouse, ClickhouseError
-from sanderling.stores.instances import Fault, InstancesError, RawRow
+from sanderling.stores.instances import InstancesError, InstancesFault, RawRow
 
 RAW_INSTANCE = """
 CREATE TABLE IF NOT EXISTS raw_instance (
@@ -31,6 +31,7 @@ class ClickhouseRaw:
     def __init__(self, clickhouse: Clickhouse) -> None:
         self._clickhouse = clickhouse
         self._thread = ThreadPoolExecutor(1, "raw")
+        self._executor = in_threads(self._thread)
 
     async def open(self) -> None:
         """Make the table."""
@@ -62,10 +63,10 @@ class ClickhouseRaw:
 
     async def _apart(self, work: Callable[..., T], *arguments: Any) -> T:  # noqa: ANN401 - whatever `work` takes
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+            return await self._executor(work, *arguments)
         except ClickhouseError as error:
             # It takes any bytes: whatever it objects to is not in them.
-            raise InstancesError(str(error), Fault.DOWN) from error
+            raise InstancesError(str(error), InstancesFault.DOWN) from error
 
     def __repr__(self) -> str:
         return f"<ClickhouseRaw {self._clickhouse.place}>"

@@ -1,13 +1,13 @@
 """One port to a SQL database: stores are written once, and a dialect says what SQLite and PostgreSQL say differently.
 
 A store writes `async` functions that are given a `Transaction`. PostgreSQL awaits each statement. SQLite runs the whole
-function in one piece in the thread of its desk, where nothing ever waits.
+function in one piece in the thread of its executor, where nothing ever waits.
 
 Statements have "?" or "?1" for their parameters, in either database. A list is one parameter (`Dialect.among`).
 """
 # ruff: noqa: S608 - all names are ours, all values are parameters
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -24,7 +24,7 @@ Row = Sequence[Any]
 UNWRITABLE = (UnicodeEncodeError, OverflowError, RecursionError)
 
 
-class Trouble(Enum):
+class DatabaseTrouble(Enum):
     """What an error means for whoever asked."""
 
     REFUSED = auto()  # that data will not be taken, now or later
@@ -36,18 +36,11 @@ class Trouble(Enum):
     AMISS = auto()  # somebody must do something first
 
 
-Raised = Callable[[str, Trouble], Exception]  # makes the error of a store out of a message and what it means
+Raised = Callable[[str, DatabaseTrouble], Exception]  # makes the error of a store out of a message and what it means
 
 
 class RefusalError(Exception):
     """The database does not take what was written within a savepoint; that is undone."""
-
-
-class Desk(Protocol):
-    """Has work done elsewhere, in the order it was asked for."""
-
-    def __call__(self, work: Callable[..., T], /, *args: Any) -> Awaitable[T]:  # noqa: ANN401 - whatever `work` takes
-        """What `work` returns."""
 
 
 class Dialect(NamedTuple):
@@ -84,7 +77,7 @@ POSTGRES = Dialect(
 )
 
 
-class Kind(NamedTuple):
+class ColumnType(NamedTuple):
     """A kind of column, as each database declares and is given it."""
 
     sqlite: str
@@ -104,10 +97,10 @@ class Insert:
     """
 
     table: str
-    columns: Mapping[str, Kind]
+    columns: Mapping[str, ColumnType]
     then: str = ""  # what to do about a row that is there, which is `its`; and what to give back
     fields: Sequence[str] = ()
-    same: Mapping[str, Kind] = field(default_factory=dict)  # columns that have one value for all rows
+    same: Mapping[str, ColumnType] = field(default_factory=dict)  # columns that have one value for all rows
 
     @property
     def returns(self) -> bool:
@@ -171,11 +164,11 @@ class Insert:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableDefinition:
     """A table whose rows are tuples in the order of its columns. One with a key of several columns is kept by it."""
 
     name: str
-    columns: Mapping[str, Kind]
+    columns: Mapping[str, ColumnType]
     key: Sequence[str]
 
     @property

@@ -67,7 +67,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SourceTable:
     """A table; besides its columns it has the key `id`, a text."""
 
     name: str
@@ -82,7 +82,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SourceRow:
     """A row: a value for every column of its table."""
 
     table: str
@@ -114,7 +114,7 @@ class Whole:
 class Document:
     """What a document says. Made by `Schema.document`."""
 
-    rows: tuple[Row, ...]  # parents before children
+    rows: tuple[SourceRow, ...]  # parents before children
     whole: tuple[Whole, ...] = ()
     needs: tuple[Parent, ...] = ()  # what must be stored already
     notes: tuple[str, ...] = ()  # values that could not be read and are left out, in words
@@ -124,7 +124,7 @@ class Document:
 class Schema:
     """The tables of a source: each refers only to those before it."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[SourceTable, ...]
 
     def __post_init__(self) -> None:
         known: set[str] = set()
@@ -137,7 +137,7 @@ class Schema:
                 raise ValueError(f"table {table.name} is there twice")
             known.add(table.name)
 
-    def document(self, rows: Iterable[Row], whole: Iterable[Whole] = (), notes: Iterable[str] = ()) -> Document:
+    def document(self, rows: Iterable[SourceRow], whole: Iterable[Whole] = (), notes: Iterable[str] = ()) -> Document:
         """The document of these rows, in order. Raises SourceError for too many of them, or one key twice."""
         place = {table.name: number for number, table in enumerate(self.tables)}
         in_order = tuple(sorted(rows, key=lambda row: place[row.table]))
@@ -152,7 +152,7 @@ class Schema:
         needs = {parent: None for row in in_order for parent in self._parents(row, place) if parent not in listed}
         return Document(in_order, tuple(whole), tuple(needs), tuple(notes))
 
-    def _parents(self, row: Row, place: Mapping[str, int]) -> Iterable[Parent]:
+    def _parents(self, row: SourceRow, place: Mapping[str, int]) -> Iterable[Parent]:
         table = self.tables[place[row.table]]
         if len(row.values) != len(table.columns):
             raise ValueError(f"row of {row.table} has {sorted(row.values)}, which are not its columns")
@@ -164,7 +164,7 @@ class Schema:
                 yield Parent(column.references, value)
 
 
-class Waiting(SourceError):  # noqa: N818 - nothing went wrong
+class WaitingForParent(SourceError):  # noqa: N818 - nothing went wrong
     """A document needs a row which is not stored yet: not now, and nobody's failure."""
 
     def __init__(self, parent: Parent) -> None:
@@ -173,6 +173,6 @@ class Waiting(SourceError):  # noqa: N818 - nothing went wrong
         self.parent = parent
 
 
-def waiting(parent: Parent) -> Waiting:
+def waiting(parent: Parent) -> WaitingForParent:
     """The error of a document that needs that row."""
-    return Waiting(parent)
+    return WaitingForParent(parent)

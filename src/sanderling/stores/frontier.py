@@ -23,26 +23,22 @@ from sanderling.ids import partition_of
 from sanderling.outcome import Outcome
 from sanderling.stores import frontier_file, frontier_reading, frontier_remembered
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.frontier_file import Meta, key_of
+from sanderling.stores.frontier_file import FrontierMeta, key_of
 from sanderling.stores.frontier_rows import (
-    KEPT,
     REOPENABLE,
     UNFETCHED,
-    Again,
     Aside,
-    Body,
     End,
     Ended,
     Failed,
-    Found,
+    FoundUrl,
     HostNote,
-    Queued,
-    Robots,
+    QueuedUrl,
+    RetryUrl,
+    RobotsReply,
     WaitingRow,
     as_text,
 )
-
-__all__ = ["KEPT", "UNFETCHED", "Again", "Body", "End", "Ended", "Failed", "Found", "Frontier", "Queued", "Robots"]
 
 # Ids of hosts held in memory; a crawl of more hosts than that looks the others up. 8 MB at most.
 HOSTS_HELD = 50_000
@@ -53,7 +49,7 @@ class Frontier:
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            frontier_file.create(path, Meta())
+            frontier_file.create(path, FrontierMeta())
         self._path = path
         self._db = frontier_file.connect(path)
         try:
@@ -66,7 +62,7 @@ class Frontier:
     def _load(self) -> None:
         self.meta = frontier_file.read_meta(self._db, self._path)
         self._hosts: dict[str, int] = {}
-        self._new_robots: dict[str, Robots] = {}
+        self._new_robots: dict[str, RobotsReply] = {}
         self._codes = {name: number for number, name in self._db.execute("SELECT id, name FROM code")}
         self._tally = Counter(frontier_reading.tally(self._db))
         if (last := self._last_id()) > self.meta.last_id:
@@ -93,7 +89,7 @@ class Frontier:
         with plainly(self._path):
             return frontier_reading.aside(self._db)
 
-    def take(self, wants: Sequence[tuple[str, int, int]]) -> list[list[Queued]]:
+    def take(self, wants: Sequence[tuple[str, int, int]]) -> list[list[QueuedUrl]]:
         """For each (host, id, n): the first n URLs that wait there and have a higher id, in order of discovery.
 
         Those that are due later are among them, and say so.
@@ -108,7 +104,7 @@ class Frontier:
         with plainly(self._path):
             hosts = self._host_ids(dict.fromkeys(host for host, _, _ in wants))
             return [
-                [Queued._make(row) for row in self._db.execute(sql, (host, hosts[host], after, most))]
+                [QueuedUrl._make(row) for row in self._db.execute(sql, (host, hosts[host], after, most))]
                 if host in hosts
                 else []
                 for host, after, most in wants
@@ -122,7 +118,7 @@ class Frontier:
     # What becomes of them.
 
     def commit(
-        self, ended: Sequence[Ended], found: Sequence[Found], watermark: int, again: Sequence[Again] = ()
+        self, ended: Sequence[Ended], found: Sequence[FoundUrl], watermark: int, again: Sequence[RetryUrl] = ()
     ) -> dict[str, int]:
         """Decide `ended`, note what is to be asked `again`, and add what of `found` is not known yet, all or nothing.
 
@@ -139,7 +135,7 @@ class Frontier:
         self.meta = meta
         return new
 
-    def _counted(self, **changes: int) -> Meta:
+    def _counted(self, **changes: int) -> FrontierMeta:
         """What `meta` becomes, once it is committed; a highest id stays what it was if its row is elsewhere."""
         changes["last_id"] = max(self.meta.last_id, changes.get("last_id", 0))
         rows = [(value, name) for name, value in changes.items() if value != getattr(self.meta, name)]
@@ -167,7 +163,7 @@ class Frontier:
         tally.update((each.end, str(each.outcome.code)) for each in ended)
         tally[End.WAITING, ""] -= len(ended)
 
-    def _put_off(self, again: Sequence[Again]) -> None:
+    def _put_off(self, again: Sequence[RetryUrl]) -> None:
         reasons = ((self._codes[why.code], why.status, as_text(why.detail)) for why in (each.outcome for each in again))
         rows = [(each.failures, each.due, *why, each.id, each.url) for each, why in zip(again, reasons, strict=True)]
         done = self._db.executemany(
@@ -178,7 +174,7 @@ class Frontier:
         if again and done.rowcount != len(again):
             raise ValueError(self._misfit(again))
 
-    def _misfit(self, ended: Sequence[Ended] | Sequence[Again]) -> str:
+    def _misfit(self, ended: Sequence[Ended] | Sequence[RetryUrl]) -> str:
         """Say which of `ended` did not wait; the transaction in which they should have been decided still stands."""
         seen = set()
         for each in ended:
@@ -190,7 +186,7 @@ class Frontier:
             seen.add(each.id)
         return f"of {len(ended)} URLs from {ended[0].url} to {ended[-1].url} some had ended before"
 
-    def _add(self, found: Sequence[Found]) -> dict[str, int]:
+    def _add(self, found: Sequence[FoundUrl]) -> dict[str, int]:
         if not found:
             return {}
         hosts = self._host_ids(dict.fromkeys(each.host for each in found), make=True)
@@ -324,18 +320,18 @@ class Frontier:
         with plainly(self._path):
             return frontier_remembered.links(self._db, url)
 
-    def robots(self, origin: str) -> Robots | None:
+    def robots(self, origin: str) -> RobotsReply | None:
         """What this crawl was told when it last asked the origin for its robots.txt."""
         if origin in self._new_robots:
             return self._new_robots[origin]
         with plainly(self._path):
             sql = "SELECT status, body, fetched_at FROM robots WHERE origin = ?"
             row = self._db.execute(sql, (origin,)).fetchone()
-        return None if row is None else Robots._make(row)
+        return None if row is None else RobotsReply._make(row)
 
     def keep_robots(self, origin: str, status: int, body: bytes, fetched_at: float) -> None:
         """Keep it, on disk with the next commit: what a crash loses here is only asked for again."""
-        self._new_robots[origin] = Robots(status, body, fetched_at)
+        self._new_robots[origin] = RobotsReply(status, body, fetched_at)
 
     def note(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of Meta, which checks them
         """Change what the frontier says of its crawl."""

@@ -78,7 +78,7 @@ REQUESTS = (
 )
 
 
-class Meta(msgspec.Struct, frozen=True):
+class FrontierMeta(msgspec.Struct, frozen=True):
     """What a frontier says of its crawl. Times are seconds since 1970."""
 
     plan: str = ""  # JSON, for whoever wrote it
@@ -102,7 +102,7 @@ def key_of(url: str) -> bytes:
     return hashlib.blake2b(url.encode(), digest_size=KEY).digest()
 
 
-def create(path: Path, meta: Meta, earlier: Path | None = None) -> None:
+def create(path: Path, meta: FrontierMeta, earlier: Path | None = None) -> None:
     """Make a ledger at `path`, which must not exist, that remembers what `earlier` does. All of it or an empty file."""
     with plainly(path):
         db = sqlite3.connect(path, isolation_level=None)
@@ -171,18 +171,18 @@ def disconnect(db: sqlite3.Connection) -> None:
         db.close()
 
 
-def read_meta(db: sqlite3.Connection, path: Path) -> Meta:
+def read_meta(db: sqlite3.Connection, path: Path) -> FrontierMeta:
     """What the file says of its crawl."""
     said = dict(db.execute("SELECT name, value FROM meta"))
     if version_of(db) < 3:
         said |= dict.fromkeys(("known", "last_id"), _last_id(db))
     try:
-        return msgspec.convert(said, Meta, strict=False)
+        return msgspec.convert(said, FrontierMeta, strict=False)
     except msgspec.ValidationError as error:
         raise FolderError(f"{path} is damaged: meta: {error}. Restore it from a copy.") from None
 
 
-def write_meta(db: sqlite3.Connection, meta: Meta) -> None:
+def write_meta(db: sqlite3.Connection, meta: FrontierMeta) -> None:
     """Store all of it."""
     db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", msgspec.structs.asdict(meta).items())
 

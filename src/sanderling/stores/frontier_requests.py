@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sanderling.stores import frontier_reading
 from sanderling.stores.durable import plainly
 from sanderling.stores.frontier import Frontier
-from sanderling.stores.frontier_rows import Again, End, Ended, Failed
+from sanderling.stores.frontier_rows import End, Ended, Failed, RetryUrl
 
 LAST = -1001  # the priority of what is asked for after everything else; those of a job are -1000 to 1000
 
@@ -65,7 +65,7 @@ class EndedRequest(Ended, frozen=True, kw_only=True):
         return self.requests if self.end is End.LEFT_OUT else super().sent
 
 
-class Progress(NamedTuple):
+class JobProgress(NamedTuple):
     """How far a job has come."""
 
     watermark: int  # the length of the records that are on disk
@@ -162,8 +162,8 @@ class RequestFrontier(Frontier):
         self,
         ended: Sequence[EndedRequest],
         found: Iterable[FoundRequest],
-        progress: Progress,
-        again: Sequence[Again] = (),
+        progress: JobProgress,
+        again: Sequence[RetryUrl] = (),
     ) -> Waiting:
         """Decide `ended`, note what is asked for `again`, and add what was found and is not known, all or nothing.
 

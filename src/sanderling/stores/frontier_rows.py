@@ -35,7 +35,7 @@ _SUFFIX = re.compile(r"(\.[\w+-]{1,16})?", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-class Found(NamedTuple):
+class FoundUrl(NamedTuple):
     """A URL, as it was normalised, that the crawl may ask for."""
 
     url: str
@@ -43,7 +43,7 @@ class Found(NamedTuple):
     depth: int
 
 
-class Queued(NamedTuple):
+class QueuedUrl(NamedTuple):
     """A URL to ask for, with what an earlier crawl remembers of it, and how often it failed in this one."""
 
     id: int
@@ -56,7 +56,7 @@ class Queued(NamedTuple):
     due: float = 0.0  # seconds since 1970; 0 for what never failed
 
 
-class Again(NamedTuple):
+class RetryUrl(NamedTuple):
     """A URL that failed and goes on waiting: how many requests in a row, when it is due, and why it failed."""
 
     id: int
@@ -74,7 +74,7 @@ class HostNote(NamedTuple):
     due: float = 0.0  # seconds since 1970
 
 
-class Body(msgspec.Struct, frozen=True):
+class BodyFile(msgspec.Struct, frozen=True):
     """A document that is kept as a file, named by its content."""
 
     sha256: str
@@ -108,7 +108,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     depth: int
     row: bytes | None = None
-    body: Body | None = None
+    body: BodyFile | None = None
     etag: str | None = None
     modified: str | None = None
     links: tuple[str, ...] = ()  # for the next crawl, should this page be unchanged then
@@ -171,7 +171,7 @@ class Aside(NamedTuple):
     due: float = 0.0  # when it is next worth asking, in seconds since 1970; 0 if nobody said
 
 
-class Robots(NamedTuple):
+class RobotsReply(NamedTuple):
     """What an origin answered when it was asked for its robots.txt."""
 
     status: int

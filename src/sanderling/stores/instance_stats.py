@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from sanderling.stores.instances import InstancePlayerRow, Rows
+from sanderling.stores.instances import InstancePlayerRow, InstanceRows
 
 Key = tuple[int, int]  # member and activity
 
@@ -32,7 +32,7 @@ class StatsRow(NamedTuple):
     first_instance: int | None = None
 
 
-class Run(NamedTuple):
+class InstanceRun(NamedTuple):
     """An instance that counts: one of a known activity and time."""
 
     instance_id: int
@@ -59,22 +59,24 @@ class Run(NamedTuple):
         return (self.seconds, self.instance_id) < (stats.fastest_seconds, stats.fastest_instance)
 
 
-def runs_of(new: Iterable[Rows]) -> list[Run]:
+def runs_of(new: Iterable[InstanceRows]) -> list[InstanceRun]:
     """What counts of the instances that are new."""
     instances = ((rows.instance, rows.taken_part) for rows in new)
     return [
-        Run(row.instance_id, row.activity_hash, row.date_completed, row.fresh is True, row.duration_seconds, players)
+        InstanceRun(
+            row.instance_id, row.activity_hash, row.date_completed, row.fresh is True, row.duration_seconds, players
+        )
         for row, players in instances
         if row.activity_hash is not None and row.date_completed is not None
     ]
 
 
-def keys_of(runs: Iterable[Run]) -> list[Key]:
+def keys_of(runs: Iterable[InstanceRun]) -> list[Key]:
     """Whose statistics must be known, in order."""
     return sorted({(player.membership_id, run.activity) for run in runs for player in run.players})
 
 
-def unseated(runs: Iterable[Run], known: Mapping[Key, StatsRow]) -> dict[int, int]:
+def unseated(runs: Iterable[InstanceRun], known: Mapping[Key, StatsRow]) -> dict[int, int]:
     """Instances that were somebody's first clear and are no longer, with their activities."""
     found: dict[int, int] = {}
     for run in runs:
@@ -85,7 +87,7 @@ def unseated(runs: Iterable[Run], known: Mapping[Key, StatsRow]) -> dict[int, in
 
 
 def settled(
-    runs: Sequence[Run], known: Mapping[Key, StatsRow], finishers: Mapping[int, Sequence[Key]]
+    runs: Sequence[InstanceRun], known: Mapping[Key, StatsRow], finishers: Mapping[int, Sequence[Key]]
 ) -> list[StatsRow]:
     """The statistics that change, as they are now, in the order of their keys.
 
@@ -109,7 +111,7 @@ def settled(
     return [stats[key] for key in sorted(stats) if stats[key] != known.get(key)]
 
 
-def _with(stats: StatsRow, run: Run, player: InstancePlayerRow) -> StatsRow:
+def _with(stats: StatsRow, run: InstanceRun, player: InstancePlayerRow) -> StatsRow:
     """These, and one instance more."""
     # Written out, since this is the hot part: `_replace` would take four times as long.
     who, activity, clears, fresh_clears, sherpas, played, best_seconds, best, first_clear, first = stats

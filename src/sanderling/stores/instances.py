@@ -40,7 +40,7 @@ LEVEL = 1
 EXPECTED = "expected sqlite:PATH or postgresql://user@host:5432/database"
 
 
-class Fault(Enum):
+class InstancesFault(Enum):
     """Whose fault it is that something was not stored, and so what to do about it."""
 
     REFUSED = "refused"  # the data's: it will never be stored as it is
@@ -51,14 +51,14 @@ class Fault(Enum):
 class InstancesError(Exception):
     """Nothing of it was stored. The message says what was found, where, and what to do."""
 
-    def __init__(self, message: str, fault: Fault) -> None:
+    def __init__(self, message: str, fault: InstancesFault) -> None:
         super().__init__(message)
         self.fault = fault
 
     @property
     def transient(self) -> bool:
         """Whether the same rows may be taken later."""
-        return self.fault is not Fault.REFUSED
+        return self.fault is not InstancesFault.REFUSED
 
 
 class InstanceRow(NamedTuple):
@@ -141,7 +141,7 @@ class RawRow(NamedTuple):
     crawled: float
 
 
-class Rows(NamedTuple):
+class InstanceRows(NamedTuple):
     """All rows of one instance. Its `players` and `taken_part` are in the same order."""
 
     instance: InstanceRow
@@ -167,21 +167,21 @@ class RecordRow(NamedTuple):
     record: str | None  # its JSON; None if another store has it
 
     @classmethod
-    def of(cls, rows: Rows) -> Self:
+    def of(cls, rows: InstanceRows) -> Self:
         """The row that these rows are."""
         instance = rows.instance
         record = None if rows.raw is None else bytes(rows.raw.data).decode()
         return cls(instance.instance_id, instance.api, instance.date_completed, instance.crawled, record)
 
 
-class Kept(NamedTuple):
+class InsertResult(NamedTuple):
     """What came of a batch."""
 
     new: int
     duplicates: int
 
 
-class Counts(NamedTuple):
+class InstanceCounts(NamedTuple):
     """How many rows there are. They are counted one by one: with many millions that takes seconds."""
 
     instances: int
@@ -196,13 +196,13 @@ class Counts(NamedTuple):
 class Instances(Protocol):
     """The tables above. All methods raise InstancesError."""
 
-    async def keep(self, batch: Sequence[Rows]) -> Kept:
+    async def keep(self, batch: Sequence[InstanceRows]) -> InsertResult:
         """Store all of it or nothing, durably; what was stored before is left as it is."""
 
     async def latest(self) -> int | None:
         """The highest id that is stored."""
 
-    async def counts(self) -> Counts:
+    async def counts(self) -> InstanceCounts:
         """How much there is."""
 
     async def raw(self, instance_id: int) -> bytes | None:
@@ -225,15 +225,15 @@ class RawInstances(Protocol):
         """Let go of it."""
 
 
-def first_of_each(batch: Sequence[Rows]) -> list[Rows]:
+def first_of_each(batch: Sequence[InstanceRows]) -> list[InstanceRows]:
     """The batch in the order of ids, each id once: whoever takes locks in that order never waits in a ring."""
-    once: dict[int, Rows] = {}
+    once: dict[int, InstanceRows] = {}
     for rows in batch:
         once.setdefault(rows.instance.instance_id, rows)
     return [once[number] for number in sorted(once)]
 
 
-def newest_of_each(batch: Sequence[Rows]) -> list[PlayerRow]:
+def newest_of_each(batch: Sequence[InstanceRows]) -> list[PlayerRow]:
     """Every player of the batch as last seen, in the order of members."""
     newest: dict[int, PlayerRow] = {}
     for player in (player for rows in batch for player in rows.players):
@@ -246,11 +246,11 @@ def another_api(instance_id: int, api: str, known: str, place: object) -> Instan
     return InstancesError(
         f"instance {instance_id} of the API {api!r} was not stored: {place} has that id from {known!r}. "
         "Give each API a store of its own.",
-        Fault.REFUSED,
+        InstancesFault.REFUSED,
     )
 
 
-def packed(batch: Sequence[Rows]) -> dict[int, RawRow]:
+def packed(batch: Sequence[InstanceRows]) -> dict[int, RawRow]:
     """What the API said, as it lies in a table, by instance."""
     packer = ZstdCompressor(LEVEL)
     raw = (rows.raw for rows in batch if rows.raw)
@@ -266,7 +266,7 @@ def unpacked(raw: RawRow, place: object) -> bytes:
         return decompress(raw.data)
     except ZstdError as error:
         message = f"what {place} has of instance {raw.instance_id} is damaged: {error}"
-        raise InstancesError(message, Fault.DOWN) from error
+        raise InstancesError(message, InstancesFault.DOWN) from error
 
 
 async def open_instances(url: str) -> Instances:
@@ -281,6 +281,6 @@ async def open_instances(url: str) -> Instances:
         store = importlib.import_module("sanderling.stores.instances_store").open_sqlite_instances(Path(path))
         return store
     if kind not in ("postgresql", "postgres"):
-        raise InstancesError(f"{kind[:20]!r} is no kind of store; {EXPECTED}", Fault.DOWN)
+        raise InstancesError(f"{kind[:20]!r} is no kind of store; {EXPECTED}", InstancesFault.DOWN)
     store = await load("sanderling.stores.postgres_instances", "PostgreSQL").open_postgres(url)
     return store

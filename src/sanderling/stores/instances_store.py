@@ -15,17 +15,17 @@ from itertools import chain
 from pathlib import Path
 
 from sanderling.stores import instances_tables as tables
-from sanderling.stores.database import Database, Dialect, Row, Transaction, Trouble
+from sanderling.stores.database import Database, DatabaseTrouble, Dialect, Row, Transaction
 from sanderling.stores.instance_stats import Key, StatsRow, keys_of, runs_of, settled, unseated
 from sanderling.stores.instances import (
     VERSION,
-    Counts,
-    Fault,
+    InsertResult,
+    InstanceCounts,
+    InstanceRows,
     InstancesError,
-    Kept,
+    InstancesFault,
     RawRow,
     RecordRow,
-    Rows,
     another_api,
     first_of_each,
     newest_of_each,
@@ -33,9 +33,9 @@ from sanderling.stores.instances import (
     unpacked,
 )
 from sanderling.stores.sqlite_database import SqliteDatabase, plainly
-from sanderling.stores.sqlite_file import Kind, open_file, transaction, version_of
+from sanderling.stores.sqlite_file import FileKind, open_file, transaction, version_of
 
-INSTANCES = Kind(
+INSTANCES = FileKind(
     "store of instances",
     0x53414E49,  # "SANI"
     VERSION,
@@ -85,11 +85,11 @@ class SqlInstances:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def keep(self, batch: Sequence[Rows]) -> Kept:
+    async def keep(self, batch: Sequence[InstanceRows]) -> InsertResult:
         """Store all of it or nothing, durably; what was stored before is left as it is."""
         once = first_of_each(batch)
         if not once:
-            return Kept(0, 0)
+            return InsertResult(0, 0)
         raw: dict[int, RawRow] = {}
         plain = [RecordRow.of(rows) for rows in once if rows.plain]
         once = [rows for rows in once if not rows.plain]
@@ -99,7 +99,7 @@ class SqlInstances:
             return new + (await self._keep(db, once, raw) if once else 0)
 
         new = await self._database.write(work, first=lambda: raw.update(packed(once)))
-        return Kept(new, len(batch) - new)
+        return InsertResult(new, len(batch) - new)
 
     async def _keep_records(self, db: Transaction, rows: Sequence[RecordRow]) -> int:
         new = {number for (number,) in await db.insert(NEW_RECORDS, rows)}
@@ -110,7 +110,7 @@ class SqlInstances:
                 raise another_api(number, apis[number], api, self._database.place)
         return len(new)
 
-    async def _keep(self, db: Transaction, once: Sequence[Rows], raw: dict[int, RawRow]) -> int:
+    async def _keep(self, db: Transaction, once: Sequence[InstanceRows], raw: dict[int, RawRow]) -> int:
         ids = {number for (number,) in await db.insert(NEW, [each.instance for each in once])}
         await self._check_copies(db, [each for each in once if each.instance.instance_id not in ids])
         new = [each for each in once if each.instance.instance_id in ids]
@@ -122,7 +122,7 @@ class SqlInstances:
         await _settle(db, new)
         return len(new)
 
-    async def _check_copies(self, db: Transaction, copies: Sequence[Rows]) -> None:
+    async def _check_copies(self, db: Transaction, copies: Sequence[InstanceRows]) -> None:
         """Raise InstancesError if one of them is none, but of another API."""
         apis = {each.instance.instance_id: each.instance.api for each in copies}
         for number, api in await _where(db, "SELECT instance_id, api FROM instance WHERE {}", [*apis]):
@@ -134,9 +134,9 @@ class SqlInstances:
         found = await self._one("SELECT (SELECT max(instance_id) FROM instance), (SELECT max(id) FROM record)")
         return max((int(number) for number in found[0] if number is not None), default=None)
 
-    async def counts(self) -> Counts:
+    async def counts(self) -> InstanceCounts:
         """How much there is."""
-        return Counts(*(await self._one(COUNTS))[0])
+        return InstanceCounts(*(await self._one(COUNTS))[0])
 
     async def raw(self, instance_id: int) -> bytes | None:
         """What the API said about it; None if that is not here."""
@@ -161,7 +161,7 @@ async def _where(db: Transaction, query: str, ids: list[int]) -> list[Row]:
     return await db.fetch(query.format(db.dialect.among.format("instance_id")), ids) if ids else []
 
 
-async def _settle(db: Transaction, new: Sequence[Rows]) -> None:
+async def _settle(db: Transaction, new: Sequence[InstanceRows]) -> None:
     await db.lock(SETTLING)
     runs = runs_of(new)
     known = await _stats(db, keys_of(runs))
@@ -179,12 +179,12 @@ async def _stats(db: Transaction, keys: Sequence[Key]) -> dict[Key, StatsRow]:
     return {(row[0], row[1]): StatsRow(*row) for row in rows}
 
 
-FAULTS = {Trouble.REFUSED: Fault.REFUSED, Trouble.BUSY: Fault.BUSY}
+FAULTS = {DatabaseTrouble.REFUSED: InstancesFault.REFUSED, DatabaseTrouble.BUSY: InstancesFault.BUSY}
 
 
-def raised(message: str, trouble: Trouble) -> InstancesError:
+def raised(message: str, trouble: DatabaseTrouble) -> InstancesError:
     """The error of the port."""
-    return InstancesError(message, FAULTS.get(trouble, Fault.DOWN))
+    return InstancesError(message, FAULTS.get(trouble, InstancesFault.DOWN))
 
 
 def open_sqlite_instances(path: Path) -> SqlInstances:

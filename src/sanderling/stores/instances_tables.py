@@ -1,19 +1,19 @@
 """The tables of instances, in either database. No foreign keys: all rows of an instance come in one transaction."""
 
-from sanderling.stores.database import Kind, Table, encoded
+from sanderling.stores.database import ColumnType, TableDefinition, encoded
 
-MAYBE_ID = Kind("INTEGER", "bigint")
-MAYBE_COUNT = Kind("INTEGER", "integer")
-MAYBE_YES = Kind("INTEGER", "boolean")
-MAYBE_TIME = Kind("REAL", "timestamptz", travels="float8", made="to_timestamp({0})")
+MAYBE_ID = ColumnType("INTEGER", "bigint")
+MAYBE_COUNT = ColumnType("INTEGER", "integer")
+MAYBE_YES = ColumnType("INTEGER", "boolean")
+MAYBE_TIME = ColumnType("REAL", "timestamptz", travels="float8", made="to_timestamp({0})")
 ID, COUNT, YES, TIME = (
     kind._replace(sqlite=f"{kind.sqlite} NOT NULL", postgres=f"{kind.postgres} NOT NULL")
     for kind in (MAYBE_ID, MAYBE_COUNT, MAYBE_YES, MAYBE_TIME)
 )
-TEXT = Kind("TEXT NOT NULL", 'text COLLATE "C" NOT NULL')
-BYTES = Kind("BLOB NOT NULL", "bytea NOT NULL")
+TEXT = ColumnType("TEXT NOT NULL", 'text COLLATE "C" NOT NULL')
+BYTES = ColumnType("BLOB NOT NULL", "bytea NOT NULL")
 # As text, "[1,2]": an array of arrays would be taken for a single array of two dimensions.
-NUMBERS = Kind(
+NUMBERS = ColumnType(
     "TEXT NOT NULL",
     "bigint[] NOT NULL",
     travels="text",
@@ -21,7 +21,7 @@ NUMBERS = Kind(
     packed=encoded,
 )
 
-INSTANCE = Table(
+INSTANCE = TableDefinition(
     "instance",
     {
         "instance_id": ID,
@@ -36,7 +36,7 @@ INSTANCE = Table(
     },
     ("instance_id",),
 )
-PLAYER = Table(
+PLAYER = TableDefinition(
     "player",
     {
         "membership_id": ID,
@@ -46,13 +46,13 @@ PLAYER = Table(
     },
     ("membership_id",),
 )
-INSTANCE_PLAYER = Table(
+INSTANCE_PLAYER = TableDefinition(
     "instance_player",
     {"instance_id": ID, "membership_id": ID, "finished": YES, "time_played_seconds": COUNT},
     ("instance_id", "membership_id"),
 )
 _CHARACTER = ("instance_id", "membership_id", "character_id")
-CHARACTER = Table(
+CHARACTER = TableDefinition(
     "instance_character",
     {
         **dict.fromkeys((*_CHARACTER, "class_hash", "emblem_hash"), ID),
@@ -62,12 +62,12 @@ CHARACTER = Table(
     },
     _CHARACTER,
 )
-WEAPON = Table(
+WEAPON = TableDefinition(
     "instance_character_weapon",
     {**dict.fromkeys((*_CHARACTER, "weapon_hash"), ID), "kills": COUNT, "precision_kills": COUNT},
     (*_CHARACTER, "weapon_hash"),
 )
-STATS = Table(
+STATS = TableDefinition(
     "player_stats",
     {
         "membership_id": ID,
@@ -81,10 +81,12 @@ STATS = Table(
     },
     ("membership_id", "activity_hash"),
 )
-RAW = Table("raw_instance", {"instance_id": ID, "data": BYTES, "crawled": TIME}, ("instance_id",))
-JSON = Kind("TEXT", "json", travels="text", made="{0}::json")
+RAW = TableDefinition("raw_instance", {"instance_id": ID, "data": BYTES, "crawled": TIME}, ("instance_id",))
+JSON = ColumnType("TEXT", "json", travels="text", made="{0}::json")
 # Since format 2.
-RECORD = Table("record", {"id": ID, "api": TEXT, "time": MAYBE_TIME, "crawled": TIME, "record": JSON}, ("id",))
+RECORD = TableDefinition(
+    "record", {"id": ID, "api": TEXT, "time": MAYBE_TIME, "crawled": TIME, "record": JSON}, ("id",)
+)
 TABLES = (INSTANCE, PLAYER, INSTANCE_PLAYER, CHARACTER, WEAPON, STATS, RAW, RECORD)
 
 # The same in SQLite: there the order in which records and instances came is known, for whoever reads what is new.

@@ -51,7 +51,7 @@ _HEADERS = frozenset(
 )
 
 
-class Fault(Enum):
+class ObjectFault(Enum):
     """Why an object was not to be had, and so what to do about it."""
 
     MISSING = "missing"  # it may come: whoever told of it may have been quicker than the store
@@ -65,7 +65,7 @@ class Fault(Enum):
 class ObjectError(Exception):
     """An object was not read or not written. The message says where, what was found, and holds no secrets."""
 
-    def __init__(self, message: str, *, fault: Fault, full: bool = False) -> None:
+    def __init__(self, message: str, *, fault: ObjectFault, full: bool = False) -> None:
         super().__init__(message)
         self.fault = fault
         self.full = full  # whether there is no room, which somebody has to make
@@ -77,20 +77,20 @@ class ObjectError(Exception):
     @property
     def stays(self) -> bool:
         """Whether it may fail for ever: the store has answered, or has no room."""
-        return self.full or self.fault in (Fault.FAILED, Fault.MISSING)
+        return self.full or self.fault in (ObjectFault.FAILED, ObjectFault.MISSING)
 
     @property
     def transient(self) -> bool:
         """Whether the same may go well later, without anybody changing anything about the object."""
-        return self.fault is Fault.MISSING or self.unavailable
+        return self.fault is ObjectFault.MISSING or self.unavailable
 
     @property
     def unavailable(self) -> bool:
         """Whether the store has not answered for the object: nothing is known of it."""
-        return self.fault in (Fault.FAILED, Fault.DOWN)
+        return self.fault in (ObjectFault.FAILED, ObjectFault.DOWN)
 
 
-class Fetched(NamedTuple):
+class StoredObject(NamedTuple):
     """An object. The names of its metadata are in lower case, without `x-amz-meta-`."""
 
     body: bytes
@@ -101,7 +101,7 @@ class Fetched(NamedTuple):
 class Objects(Protocol):
     """Objects by bucket and key. All methods raise ObjectError; all end within seconds, whatever others do."""
 
-    async def get(self, bucket: str, key: str, most: int) -> Fetched:
+    async def get(self, bucket: str, key: str, most: int) -> StoredObject:
         """The object, if it has at most so many bytes; of one that has more, none is read."""
 
     async def put(self, bucket: str, key: str, body: bytes, metadata: Mapping[str, str]) -> None:
@@ -142,7 +142,7 @@ def open_objects(url: str, environment: Mapping[str, str] = os.environ) -> Whole
     if kind not in ("s3", "s3+http", "s3+https", "http", "https"):
         # The URL may hold a secret, in the wrong place too: no message quotes more than its beginning.
         shown = kind if kind in ("file", "minio", "sqlite", "amqp") else "that"
-        raise ObjectError(f"{shown!r} is no object store with a place; {EXPECTED}", fault=Fault.UNUSABLE)
+        raise ObjectError(f"{shown!r} is no object store with a place; {EXPECTED}", fault=ObjectFault.UNUSABLE)
     objects: WholeObjects = load("sanderling.stores.objects_s3", "S3").S3Objects(url, environment)
     return objects
 
@@ -160,7 +160,7 @@ def steps_of(bucket: str, key: str) -> tuple[str, ...]:
     elif (size := len(key.encode())) > LONGEST_KEY:
         wrong = f"has {size:,} bytes, at most {LONGEST_KEY:,} are possible"
     if wrong:
-        raise ObjectError(f"{shown(bucket, key)} {wrong}; expected bucket/key", fault=Fault.UNUSABLE)
+        raise ObjectError(f"{shown(bucket, key)} {wrong}; expected bucket/key", fault=ObjectFault.UNUSABLE)
     return steps
 
 
@@ -171,7 +171,7 @@ def shown(bucket: str, key: str) -> str:
 
 def too_large(where: str, size: int, most: int) -> ObjectError:
     """What to say of an object that is not read."""
-    return ObjectError(f"{where} has {size:,} bytes, expected at most {most:,}", fault=Fault.TOO_LARGE)
+    return ObjectError(f"{where} has {size:,} bytes, expected at most {most:,}", fault=ObjectFault.TOO_LARGE)
 
 
 def check_metadata(metadata: Mapping[str, str]) -> None:
@@ -187,7 +187,7 @@ def check_metadata(metadata: Mapping[str, str]) -> None:
         raise ValueError(f"metadata of {size:,} bytes, expected at most {MOST_METADATA:,}")
 
 
-class Hands:
+class ObjectThreads:
     """Threads that work for a store."""
 
     def __init__(self, place: str, threads: int = THREADS, seconds: float = PATIENCE) -> None:
@@ -202,7 +202,7 @@ class Hands:
                 return await asyncio.wrap_future(self._threads.submit(work, *args, **kwargs))
         except TimeoutError:
             message = f"{self._place} does not answer within {self._seconds:g} s"
-            raise ObjectError(message, fault=Fault.FAILED) from None
+            raise ObjectError(message, fault=ObjectFault.FAILED) from None
 
     def let_go(self) -> None:
         """Take no more work. What was begun or waits comes to its end by itself."""

@@ -24,10 +24,10 @@ import msgspec
 
 from sanderling.stores.durable import FULL, write_pieces
 from sanderling.stores.objects import (
-    Fault,
-    Fetched,
-    Hands,
     ObjectError,
+    ObjectFault,
+    ObjectThreads,
+    StoredObject,
     check_metadata,
     shown,
     steps_of,
@@ -45,15 +45,15 @@ FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
 FAULTS = {
-    errno.EISDIR: Fault.UNUSABLE,
-    errno.ENOTEMPTY: Fault.UNUSABLE,
-    errno.ELOOP: Fault.UNUSABLE,
-    errno.ENAMETOOLONG: Fault.UNUSABLE,
-    errno.EINVAL: Fault.UNUSABLE,
-    errno.ENXIO: Fault.UNUSABLE,  # a socket
-    errno.EACCES: Fault.REFUSED,
-    errno.EPERM: Fault.REFUSED,
-    errno.EIO: Fault.FAILED,  # one sector, or the disk
+    errno.EISDIR: ObjectFault.UNUSABLE,
+    errno.ENOTEMPTY: ObjectFault.UNUSABLE,
+    errno.ELOOP: ObjectFault.UNUSABLE,
+    errno.ENAMETOOLONG: ObjectFault.UNUSABLE,
+    errno.EINVAL: ObjectFault.UNUSABLE,
+    errno.ENXIO: ObjectFault.UNUSABLE,  # a socket
+    errno.EACCES: ObjectFault.REFUSED,
+    errno.EPERM: ObjectFault.REFUSED,
+    errno.EIO: ObjectFault.FAILED,  # one sector, or the disk
 }
 
 
@@ -70,7 +70,7 @@ class LocalObjects:
     def __init__(self, folder: Path) -> None:
         """Raises ObjectError."""
         self._folder = folder.absolute()
-        self._hands = Hands(f"file:{self._folder}")
+        self._hands = ObjectThreads(f"file:{self._folder}")
         with self._plainly(str(self._folder)):
             self._folder.mkdir(parents=True, exist_ok=True)
 
@@ -82,7 +82,7 @@ class LocalObjects:
         steps = _steps(bucket, "key")
         await self._hands(self._make, steps[:1], f"bucket {bucket} in {self._folder}")
 
-    async def get(self, bucket: str, key: str, most: int) -> Fetched:
+    async def get(self, bucket: str, key: str, most: int) -> StoredObject:
         """The object, if it has at most so many bytes."""
         steps = _steps(bucket, key)
         return await self._hands(self._get, steps, f"{shown(bucket, key)} in {self._folder}", most)
@@ -103,24 +103,24 @@ class LocalObjects:
 
     # What follows runs in threads.
 
-    def _get(self, steps: Sequence[str], where: str, most: int) -> Fetched:
+    def _get(self, steps: Sequence[str], where: str, most: int) -> StoredObject:
         *folders, name = steps
         with self._plainly(where), self._opened(folders, where) as folder:
             body = _read(folder, name, where, most)
             etag = _etag(body)
-            return Fetched(body, _metadata(folder, name + BESIDE, etag), etag)
+            return StoredObject(body, _metadata(folder, name + BESIDE, etag), etag)
 
     def _put(self, steps: Sequence[str], where: str, body: bytes, metadata: dict[str, str]) -> None:
         *folders, name = steps
         # Where a folder would have to be there is an object.
-        with self._plainly(where, absent=Fault.UNUSABLE), self._opened(folders, where, make=True) as folder:
+        with self._plainly(where, absent=ObjectFault.UNUSABLE), self._opened(folders, where, make=True) as folder:
             # The metadata first: an object that is there has them from the beginning.
             self._place(msgspec.json.encode(Beside(_etag(body), metadata)), folder, name + BESIDE)
             self._place(body, folder, name)
             os.fsync(folder)
 
     def _make(self, steps: Sequence[str], where: str) -> None:
-        with self._plainly(where, absent=Fault.UNUSABLE), self._opened(steps, where, make=True) as folder:
+        with self._plainly(where, absent=ObjectFault.UNUSABLE), self._opened(steps, where, make=True) as folder:
             os.fsync(folder)
 
     def _ping(self) -> None:
@@ -161,14 +161,14 @@ class LocalObjects:
             raise
 
     @contextmanager
-    def _plainly(self, where: str, absent: Fault = Fault.MISSING) -> Iterator[None]:
+    def _plainly(self, where: str, absent: ObjectFault = ObjectFault.MISSING) -> Iterator[None]:
         """Turn whatever the disk raises into an ObjectError."""
         try:
             yield
         except OSError as error:
-            fault = absent if error.errno in ABSENT else FAULTS.get(error.errno or 0, Fault.DOWN)
+            fault = absent if error.errno in ABSENT else FAULTS.get(error.errno or 0, ObjectFault.DOWN)
             if error.errno in ABSENT and not self._folder.is_dir():
-                raise ObjectError(f"{self._folder} is no folder any more", fault=Fault.DOWN) from error
+                raise ObjectError(f"{self._folder} is no folder any more", fault=ObjectFault.DOWN) from error
             raise ObjectError(f"{where}: {error.strerror or error}", fault=fault, full=error.errno in FULL) from error
 
 
@@ -176,7 +176,7 @@ def _steps(bucket: str, key: str) -> tuple[str, ...]:
     steps = steps_of(bucket, key)
     if any(step.endswith(BESIDE) for step in steps[1:]):
         message = f"{shown(bucket, key)} has {BESIDE} in it, which are metadata of an object"
-        raise ObjectError(message, fault=Fault.UNUSABLE)
+        raise ObjectError(message, fault=ObjectFault.UNUSABLE)
     return steps
 
 
@@ -188,7 +188,7 @@ def _step_into(folder: int, name: str, where: str) -> int:
         if not stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             raise
         message = f"{where} is behind a symbolic link, and none is followed"
-        raise ObjectError(message, fault=Fault.UNUSABLE) from error
+        raise ObjectError(message, fault=ObjectFault.UNUSABLE) from error
 
 
 def _make(name: str, folder: int) -> None:
@@ -204,13 +204,13 @@ def _read(folder: int, name: str, where: str, most: int) -> bytes:
     except OSError as error:
         if error.errno != errno.ELOOP:  # which is the system's word for a link that it was told not to follow
             raise
-        raise ObjectError(f"{where} is a symbolic link, and none is followed", fault=Fault.UNUSABLE) from error
+        raise ObjectError(f"{where} is a symbolic link, and none is followed", fault=ObjectFault.UNUSABLE) from error
     try:
         found = os.fstat(handle)
         if stat.S_ISDIR(found.st_mode):
-            raise ObjectError(f"{where} is a folder, expected a file", fault=Fault.MISSING)
+            raise ObjectError(f"{where} is a folder, expected a file", fault=ObjectFault.MISSING)
         if not stat.S_ISREG(found.st_mode):
-            raise ObjectError(f"{where} is no plain file", fault=Fault.UNUSABLE)
+            raise ObjectError(f"{where} is no plain file", fault=ObjectFault.UNUSABLE)
         if found.st_size > most:
             raise too_large(where, found.st_size, most)
         body = bytearray()

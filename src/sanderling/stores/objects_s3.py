@@ -31,10 +31,10 @@ from obstore.store import S3Store
 from sanderling.stores.objects import (
     EXPECTED,
     THREADS,
-    Fault,
-    Fetched,
-    Hands,
     ObjectError,
+    ObjectFault,
+    ObjectThreads,
+    StoredObject,
     check_metadata,
     shown,
     steps_of,
@@ -84,7 +84,7 @@ _ODD_METADATA = "contained non UTF-8 characters"
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class S3Server:
     """Where a server is, and who we are there; only `place` is ever shown."""
 
     place: str
@@ -95,7 +95,7 @@ class Server:
     token: str = field(repr=False)
 
 
-def server(url: str, environment: Mapping[str, str]) -> Server:
+def server(url: str, environment: Mapping[str, str]) -> S3Server:
     """What `url` says. Raises ObjectError."""
     # The URL may hold a secret, in the wrong place too: no message quotes it, or what is said of it.
     try:
@@ -113,7 +113,7 @@ def server(url: str, environment: Mapping[str, str]) -> Server:
     if parts.path.strip("/") or parts.query or parts.fragment:
         raise _wrong(f"the URL of {host} goes on behind its host; buckets are named elsewhere")
     given = bool(parts.username)
-    return Server(
+    return S3Server(
         place=f"{parts.scheme}://{host}{port}" if parts.netloc else "s3:",
         endpoint=f"{scheme}://{host}{port}",
         region=region,
@@ -125,7 +125,7 @@ def server(url: str, environment: Mapping[str, str]) -> Server:
 
 
 def _wrong(what: str) -> ObjectError:
-    return ObjectError(f"{what}; {EXPECTED}, special characters as %2F", fault=Fault.UNUSABLE)
+    return ObjectError(f"{what}; {EXPECTED}, special characters as %2F", fault=ObjectFault.UNUSABLE)
 
 
 def _variable(name: str, environment: Mapping[str, str]) -> str:
@@ -134,11 +134,13 @@ def _variable(name: str, environment: Mapping[str, str]) -> str:
             found = Path(path).read_text().rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             message = f"{name}_FILE: cannot read {path} ({type(error).__name__})"
-            raise ObjectError(message, fault=Fault.UNUSABLE) from None
+            raise ObjectError(message, fault=ObjectFault.UNUSABLE) from None
     else:
         found = environment.get(name, "")
     if not found:
-        raise ObjectError(f"no keys for the object store: put them into its URL, or set {name}", fault=Fault.UNUSABLE)
+        raise ObjectError(
+            f"no keys for the object store: put them into its URL, or set {name}", fault=ObjectFault.UNUSABLE
+        )
     return found
 
 
@@ -148,7 +150,7 @@ class S3Objects:
     def __init__(self, url: str, environment: Mapping[str, str] = os.environ) -> None:
         """Raises ObjectError."""
         self._server = server(url, environment)
-        self._hands = Hands(self._server.place)
+        self._hands = ObjectThreads(self._server.place)
         self._buckets: OrderedDict[str, S3Store] = OrderedDict()
         self._turn = Lock()
 
@@ -160,7 +162,7 @@ class S3Objects:
         steps_of(bucket, PING)
         await self._hands(self._make, bucket)
 
-    async def get(self, bucket: str, key: str, most: int) -> Fetched:
+    async def get(self, bucket: str, key: str, most: int) -> StoredObject:
         """The object, if it has at most so many bytes."""
         steps_of(bucket, key)
         return await self._hands(self._get, bucket, key, most)
@@ -194,7 +196,7 @@ class S3Objects:
             obstore.get(self._bucket(bucket), PING)
         except (BaseError, OSError) as error:
             told = _plain(where, error)
-            if told.unavailable or told.fault is Fault.UNUSABLE:
+            if told.unavailable or told.fault is ObjectFault.UNUSABLE:
                 raise told from None
             if _first(_CODE, str(error)) != "NoSuchBucket":
                 return  # it is there; whoever puts something into it is told whether we may
@@ -212,11 +214,11 @@ class S3Objects:
             if code in THERE:
                 return
             message = f"{where} is not there, and the server does not let us make it ({code}); {MAKE_IT}"
-            raise ObjectError(message, fault=Fault.REFUSED) from None
+            raise ObjectError(message, fault=ObjectFault.REFUSED) from None
         except (OSError, HTTPException) as error:
             raise _plain(where, error) from None
 
-    def _get(self, bucket: str, key: str, most: int) -> Fetched:
+    def _get(self, bucket: str, key: str, most: int) -> StoredObject:
         where = f"{shown(bucket, key)} at {self._server.place}"
         try:
             found = obstore.get(self._bucket(bucket), key)
@@ -231,7 +233,7 @@ class S3Objects:
             raise _plain(where, error) from None
         # Theirs are headers, and begin with a capital.
         metadata = {name: value for name, value in found.attributes.items() if name == name.lower()}
-        return Fetched(bytes(body), metadata, (found.meta["e_tag"] or "").strip('"'))
+        return StoredObject(bytes(body), metadata, (found.meta["e_tag"] or "").strip('"'))
 
     def _put(self, bucket: str, key: str, body: bytes, metadata: dict[str, str]) -> None:
         try:
@@ -279,21 +281,21 @@ def _plain(where: str, error: Exception) -> ObjectError:
     code = _first(_CODE, said)
     if isinstance(error, FileNotFoundError):
         found = NO_BUCKET if code == "NoSuchBucket" else f" is not there ({code or 'not found'})"
-        return ObjectError(f"{where}{found}", fault=Fault.MISSING)
+        return ObjectError(f"{where}{found}", fault=ObjectFault.MISSING)
     if _ODD_METADATA in said:
-        return ObjectError(f"{where} has metadata that are not ASCII", fault=Fault.UNUSABLE)
+        return ObjectError(f"{where} has metadata that are not ASCII", fault=ObjectFault.UNUSABLE)
     status, kind = _first(_STATUS, said), _first(_KIND, said)
     words = unescape(_first(_MESSAGE, said))
     reason = (f"{code}: {words}" if words else code) or status or kind or type(error).__name__
     if code in LOCKED_OUT:
         message = f"{where}: the server does not know our keys, or not now ({code}); see AWS_SECRET_ACCESS_KEY"
-        return ObjectError(message, fault=Fault.DOWN)
+        return ObjectError(message, fault=ObjectFault.DOWN)
     if code in NEVER:
-        return ObjectError(f"{where} cannot be ({code})", fault=Fault.UNUSABLE)
+        return ObjectError(f"{where} cannot be ({code})", fault=ObjectFault.UNUSABLE)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-        return ObjectError(f"{where} is not for us ({reason})", fault=Fault.REFUSED)
+        return ObjectError(f"{where} is not for us ({reason})", fault=ObjectFault.REFUSED)
     # A server that has answered, or was too slow for once, may be so for this object alone.
-    fault = Fault.FAILED if code or status or kind == "Timeout" else Fault.DOWN
+    fault = ObjectFault.FAILED if code or status or kind == "Timeout" else ObjectFault.DOWN
     return ObjectError(f"{where} is not to be had now ({reason})", fault=fault)
 
 

@@ -28,7 +28,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
-from sanderling.stores.documents import Document, Row, Value
+from sanderling.stores.documents import Document, SourceRow, Value
 
 VERSION = 1  # of the tables
 EXPECTED = "expected sqlite:PATH or postgresql://user@host:5432/database"
@@ -45,7 +45,7 @@ class PollingStoreError(Exception):
         self.transient = transient  # whether the same may go well later
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class PollingTarget(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A target as it is stored. Times are Unix seconds, None for never."""
 
     id: int
@@ -94,7 +94,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.enabled and self.gone is None and self.interval > 0
 
 
-class Found(NamedTuple):
+class WantedTarget(NamedTuple):
     """A target as discovery wants it."""
 
     kind: str
@@ -105,24 +105,24 @@ class Found(NamedTuple):
     priority: int
 
 
-class Known(NamedTuple):
+class KnownTarget(NamedTuple):
     """A target as far as discovery is concerned."""
 
     id: int
-    found: Found
+    found: WantedTarget
     gone: float | None
 
 
 class Reconciliation(NamedTuple):
     """What discovery changes. A target that is `gone` keeps what an admin set, and has it when it comes back."""
 
-    insert: tuple[Found, ...] = ()
-    update: tuple[tuple[int, Found], ...] = ()  # also of those that were gone and are back
+    insert: tuple[WantedTarget, ...] = ()
+    update: tuple[tuple[int, WantedTarget], ...] = ()  # also of those that were gone and are back
     gone: tuple[int, ...] = ()
     delete: tuple[int, ...] = ()  # gone for long
 
 
-class Ran(NamedTuple):
+class TargetRun(NamedTuple):
     """What is written back after a run: the new values of the columns of that name."""
 
     id: int
@@ -141,7 +141,7 @@ class Ran(NamedTuple):
 class Edits(NamedTuple):
     """What others changed: targets as they are now, with `promote` as it was asked for; and ids that are no more."""
 
-    targets: tuple[Target, ...] = ()
+    targets: tuple[PollingTarget, ...] = ()
     deleted: tuple[int, ...] = ()
 
 
@@ -154,7 +154,7 @@ class Op(StrEnum):
     PURGE = "purge"  # of everything: table and key are empty
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class RowChange(msgspec.Struct, frozen=True, kw_only=True):
     """A row that came, changed or went. `values` is the whole row as it is now, empty for one that went."""
 
     seq: int
@@ -169,7 +169,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     event: str = ""
 
 
-class Told(NamedTuple):
+class PolledDocument(NamedTuple):
     """A document, and by what it is known again."""
 
     kind: str
@@ -182,7 +182,7 @@ class Told(NamedTuple):
     digest: bytes = b""
 
 
-class Span(NamedTuple):
+class ChangeSpan(NamedTuple):
     """The first change that is still there, and the number of the last there ever was; 0 if there are none."""
 
     oldest: int
@@ -203,7 +203,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     most: int = 100
 
 
-class Counts(NamedTuple):
+class StoredTargetCounts(NamedTuple):
     """How many targets there are."""
 
     targets: int  # that are not gone
@@ -220,13 +220,13 @@ Field = Literal["enabled", "set_seconds", "set_priority"]
 class Targets(Protocol):
     """Targets, for whoever polls. All methods of all of these raise PollingStoreError."""
 
-    async def due(self, after: tuple[float, int], until: float, most: int) -> list[Target]:
+    async def due(self, after: tuple[float, int], until: float, most: int) -> list[PollingTarget]:
         """Those that are wanted and due behind `after` (next_due and id) and up to `until`, in that order."""
 
-    async def find(self, kind: str, source_id: str) -> Target | None:
+    async def find(self, kind: str, source_id: str) -> PollingTarget | None:
         """The one of that name."""
 
-    async def write(self, runs: Sequence[Ran]) -> None:
+    async def write(self, runs: Sequence[TargetRun]) -> None:
         """Write these back, in one transaction; those that are no more are passed over."""
 
     async def take_edits(self, wall: float) -> Edits:
@@ -239,7 +239,7 @@ class Targets(Protocol):
 class Discovery(Protocol):
     """Targets, for whoever says which there should be."""
 
-    async def known(self) -> list[Known]:
+    async def known(self) -> list[KnownTarget]:
         """All of them, those that are gone too."""
 
     async def apply(self, plan: Reconciliation, wall: float) -> None:
@@ -252,7 +252,7 @@ class Discovery(Protocol):
 class Documents(Protocol):
     """The rows."""
 
-    async def keep(self, told: Told) -> list[Change]:
+    async def keep(self, told: PolledDocument) -> list[RowChange]:
         """Store what differs, and who said so: all of it or nothing. Gives the changes in order.
 
         Raises SourceError (`documents.waiting`) if a row that it needs is not there. Rows that go take along those that
@@ -260,7 +260,7 @@ class Documents(Protocol):
         target is no more.
         """
 
-    async def rows(self, table: str, *, event: str | None = None, after: str = "", most: int = 1000) -> list[Row]:
+    async def rows(self, table: str, *, event: str | None = None, after: str = "", most: int = 1000) -> list[SourceRow]:
         """Rows of a table behind a key, in the order of keys; of one event, if the table has such a column."""
 
     async def purge(self, wall: float) -> dict[str, int]:
@@ -270,10 +270,10 @@ class Documents(Protocol):
 class Changes(Protocol):
     """What changed."""
 
-    async def changes(self, after: int, most: int) -> list[Change]:
+    async def changes(self, after: int, most: int) -> list[RowChange]:
         """The next ones after a number, in order; fewer at once if they are large, and none only if there are none."""
 
-    async def span(self) -> Span:
+    async def span(self) -> ChangeSpan:
         """From where to where they go."""
 
     async def trim(self, keep: int) -> int:
@@ -283,7 +283,7 @@ class Changes(Protocol):
 class Control(Protocol):
     """Targets, for people."""
 
-    async def list(self, query: Query) -> list[Target]:
+    async def list(self, query: Query) -> list[PollingTarget]:
         """A page of them."""
 
     async def change(self, kind: str, source_id: str, fields: Mapping[Field, bool | float | int | None]) -> bool:
@@ -292,7 +292,7 @@ class Control(Protocol):
     async def promote(self, query: Query, seconds: float) -> int:
         """Ask for these to be run now, and accelerated for so many seconds. Paused ones are passed over. How many."""
 
-    async def count(self, wall: float) -> Counts:
+    async def count(self, wall: float) -> StoredTargetCounts:
         """How many there are."""
 
 

@@ -12,10 +12,19 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from sanderling.outcome import Code
-from sanderling.stores.database import Dialect, Insert, Kind, Transaction
+from sanderling.stores.database import ColumnType, Dialect, Insert, Transaction
 from sanderling.stores.database import Row as StoredRow
-from sanderling.stores.documents import ColumnKind, Document, Parent, Row, Table, Value, source_error, waiting
-from sanderling.stores.polling import Change, Op, PollingStoreError, Span, Told
+from sanderling.stores.documents import (
+    ColumnKind,
+    Document,
+    Parent,
+    SourceRow,
+    SourceTable,
+    Value,
+    source_error,
+    waiting,
+)
+from sanderling.stores.polling import ChangeSpan, Op, PolledDocument, PollingStoreError, RowChange
 from sanderling.stores.polling_rows import (
     LARGEST,
     LARGEST_PAGE,
@@ -34,18 +43,18 @@ from sanderling.stores.polling_rows import (
 
 VALUES = 5  # the place of the column of a change that may be large
 KINDS = {
-    ColumnKind.TEXT: Kind("TEXT", "text"),
-    ColumnKind.INTEGER: Kind("INTEGER", "bigint"),
-    ColumnKind.REAL: Kind("REAL", "float8"),
-    ColumnKind.BOOLEAN: Kind("BOOLEAN", "boolean"),
+    ColumnKind.TEXT: ColumnType("TEXT", "text"),
+    ColumnKind.INTEGER: ColumnType("INTEGER", "bigint"),
+    ColumnKind.REAL: ColumnType("REAL", "float8"),
+    ColumnKind.BOOLEAN: ColumnType("BOOLEAN", "boolean"),
 }
 
 
 class Tables(NamedTuple):
     """The tables of the source: as it has them now, and all that are in the database, parents before children."""
 
-    known: dict[str, Table]
-    all: tuple[Table, ...]
+    known: dict[str, SourceTable]
+    all: tuple[SourceTable, ...]
     prefix: str = ""  # a table of a source may be called as one of the server's own, which would be found first
 
     def named(self, table: str) -> str:
@@ -71,16 +80,16 @@ class DocumentStatements(NamedTuple):
 
 def insert_changes(table: str, values: str) -> Insert:
     """Inserts changes; `table` and `values` are the names of two columns."""
-    text, json = Kind("", "text"), Kind("", "json")
+    text, json = ColumnType("", "text"), ColumnType("", "json")
     told = dict.fromkeys(("kind", "source_id", "event"), text)
-    columns = {"seq": Kind("", "bigint"), "at": Kind("", "float8"), "op": text, table: text, "key": text}
+    columns = {"seq": ColumnType("", "bigint"), "at": ColumnType("", "float8"), "op": text, table: text, "key": text}
     return Insert("polling_changes", {**columns, values: json, "fields": json, **told})
 
 
 class RowTable:
     """A table of the source, and the statements for it, which are made once."""
 
-    def __init__(self, table: Table, name: str, dialect: Dialect) -> None:
+    def __init__(self, table: SourceTable, name: str, dialect: Dialect) -> None:
         kinds = {f'"{column.name}"': KINDS[column.kind] for column in table.columns}
         self.table = table
         self.name = name
@@ -93,7 +102,7 @@ class RowTable:
         values = ", ".join(f"{column} = given.{column}" for column in kinds)
         self.update = f"UPDATE {name} AS its SET {values} FROM {self.insert.given} WHERE its.id = given.id"
 
-    def tuples(self, rows: Iterable[Row]) -> list[tuple[Value, ...]]:
+    def tuples(self, rows: Iterable[SourceRow]) -> list[tuple[Value, ...]]:
         """The rows in the order of columns."""
         return [(row.key, *map(row.values.__getitem__, self.names)) for row in rows]
 
@@ -117,14 +126,14 @@ class Documents:
         self._known = tables.known
         self._among = dialect.among
 
-    async def keep(self, db: Transaction, told: Told) -> list[Change]:
+    async def keep(self, db: Transaction, told: PolledDocument) -> list[RowChange]:
         """Store what differs. Raises SourceError for what must wait, or cannot be."""
         try:
             return await self._keep(db, told)
         except db.unfit as error:
             raise source_error(Code.INVALID_RESPONSE, f"cannot be stored: {error}") from error
 
-    async def _keep(self, db: Transaction, told: Told) -> list[Change]:
+    async def _keep(self, db: Transaction, told: PolledDocument) -> list[RowChange]:
         document = told.document
         self._check_tables(document)
         newest = await self._newest(db)
@@ -219,7 +228,7 @@ class Documents:
             going: list[Parent] = end.value
             return going
 
-    async def _number(self, db: Transaction, changes: Sequence[Change]) -> None:
+    async def _number(self, db: Transaction, changes: Sequence[RowChange]) -> None:
         """Write changes, the last of which is the newest now."""
         if not changes:
             return
@@ -230,7 +239,7 @@ class Documents:
             await db.insert(into, made)
             await db.execute(self._said.number, last)
 
-    async def rows(self, db: Transaction, name: str, event: str | None, after: str, most: int) -> list[Row]:
+    async def rows(self, db: Transaction, name: str, event: str | None, after: str, most: int) -> list[SourceRow]:
         """Rows behind a key."""
         table = self._tables[name]
         of_event = event is not None and "event" in table.names
@@ -239,7 +248,7 @@ class Documents:
         where, wanted = ("event = ? AND ", (event,)) if of_event else ("", ())
         query = f"SELECT {table.columns} FROM {table.name} WHERE {where}id > ? ORDER BY id LIMIT ?"
         found = await db.fetch(query, *wanted, after, _bounded(most, 0))
-        return [Row(name, row[0], table.values(row)) for row in found]
+        return [SourceRow(name, row[0], table.values(row)) for row in found]
 
     async def purge(self, db: Transaction, wall: float) -> dict[str, int]:
         """Remove all rows and targets; children first."""
@@ -248,16 +257,16 @@ class Documents:
             names = [table.name for table in reversed(self._all)]
             counts = {name: await db.execute(f"DELETE FROM {self._tables[name].name}") for name in names}
         targets = await db.execute("DELETE FROM polling_targets")
-        await self._number(db, [Change(seq=newest + 1, at=wall, op=Op.PURGE, table="", key="")])
+        await self._number(db, [RowChange(seq=newest + 1, at=wall, op=Op.PURGE, table="", key="")])
         # A source may have a table of that name.
         return counts | {"targets": counts.get("targets", 0) + targets}
 
-    async def changes(self, db: Transaction, after: int, most: int) -> list[Change]:
+    async def changes(self, db: Transaction, after: int, most: int) -> list[RowChange]:
         """The next ones, up to those that are LARGEST_PAGE together: what is before a change is what counts."""
         bounds = (_bounded(after), _bounded(most, 0))
         if self._said.at_once:
             return [unpacked(tuple(row)) for row in await db.fetch(self._said.page, *bounds)]
-        found: list[Change] = []
+        found: list[RowChange] = []
         size = 0
         async with aclosing(db.stream(self._said.page, *bounds)) as rows:
             async for row in rows:
@@ -267,17 +276,17 @@ class Documents:
                     break
         return found
 
-    async def span(self, db: Transaction) -> Span:
+    async def span(self, db: Transaction) -> ChangeSpan:
         """From where to where they go."""
         ((oldest, newest),) = await db.fetch(self._said.span)
-        return Span(oldest or 0, newest)
+        return ChangeSpan(oldest or 0, newest)
 
     async def trim(self, db: Transaction, keep: int) -> int:
         """Forget all but the last; there are no gaps between them."""
         return await db.execute(self._said.trim, _bounded(keep, 0))
 
 
-def _keys(rows: Iterable[Parent | Row]) -> dict[str, list[str]]:
+def _keys(rows: Iterable[Parent | SourceRow]) -> dict[str, list[str]]:
     """Keys by table, in the order in which the tables come."""
     keys: dict[str, list[str]] = {}
     for row in rows:

@@ -3,13 +3,13 @@
 import importlib
 from pathlib import Path
 
+from sanderling.executor import Executor
 from sanderling.extras import load
-from sanderling.stores.database import Desk
 from sanderling.stores.documents import Schema
 from sanderling.stores.polling import EXPECTED, PollingStore, PollingStoreError
 
 
-async def open_polling(url: str, schema: Schema | None, source: str, desk: Desk) -> PollingStore:
+async def open_polling(url: str, schema: Schema | None, source: str, executor: Executor) -> PollingStore:
     """The store at `url`, which was reached; its tables are made where there are none, or used without a schema.
 
     Raises PollingStoreError, or MissingExtraError.
@@ -19,7 +19,7 @@ async def open_polling(url: str, schema: Schema | None, source: str, desk: Desk)
     store: PollingStore
     if kind == "sqlite" and path:
         sqlite = importlib.import_module("sanderling.stores.sqlite_polling")
-        store = await sqlite.open_sqlite_polling(Path(path), schema, source, desk)
+        store = await sqlite.open_sqlite_polling(Path(path), schema, source, executor)
         return store
     if kind not in ("postgresql", "postgres"):
         raise PollingStoreError(f"{kind[:20]!r} is no kind of store; {EXPECTED}", transient=False)

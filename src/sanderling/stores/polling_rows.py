@@ -11,8 +11,17 @@ from typing import NamedTuple
 import msgspec
 
 from sanderling.outcome import Code
-from sanderling.stores.documents import Document, Parent, Row, Schema, SourceError, Table, Value, source_error
-from sanderling.stores.polling import Change, Field, Op, PollingStoreError, Told
+from sanderling.stores.documents import (
+    Document,
+    Parent,
+    Schema,
+    SourceError,
+    SourceRow,
+    SourceTable,
+    Value,
+    source_error,
+)
+from sanderling.stores.polling import Field, Op, PolledDocument, PollingStoreError, RowChange
 
 # What tables of a source must not be called: the first are the store's own, the others a database's.
 TAKEN = ("polling_", "sqlite_")
@@ -41,19 +50,19 @@ _FIELDS = msgspec.json.Decoder(tuple[str, ...])
 class Update(NamedTuple):
     """A row as it should be, and its columns that differ."""
 
-    row: Row
+    row: SourceRow
     fields: tuple[str, ...]
 
 
 class Difference(NamedTuple):
     """What to do so that the rows are as a document says; in this order."""
 
-    insert: tuple[Row, ...]  # parents before children
+    insert: tuple[SourceRow, ...]  # parents before children
     update: tuple[Update, ...]
     delete: tuple[Parent, ...]  # without those that refer to them
 
 
-class Asked(NamedTuple):
+class KeyQuery(NamedTuple):
     """The question which rows of a table have one of these keys in a column."""
 
     table: str
@@ -109,7 +118,9 @@ def _check_wholes(document: Document) -> None:
                 raise _contradiction(Parent(row.table, row.key))
 
 
-def cascade(tables: Sequence[Table], delete: Iterable[Parent]) -> Generator[Asked, Collection[str], list[Parent]]:
+def cascade(
+    tables: Sequence[SourceTable], delete: Iterable[Parent]
+) -> Generator[KeyQuery, Collection[str], list[Parent]]:
     """Ask who refers to what is deleted, be sent the keys; end with all that goes, children before parents.
 
     `tables` are in order, parents first. What is new and what differs must be written by then: a row may have moved
@@ -121,7 +132,7 @@ def cascade(tables: Sequence[Table], delete: Iterable[Parent]) -> Generator[Aske
     for table in tables:
         for column in table.columns:
             if keys := going.get(column.references or ""):
-                found = yield Asked(table.name, column.name, frozenset(keys))
+                found = yield KeyQuery(table.name, column.name, frozenset(keys))
                 going.setdefault(table.name, set()).update(found)
     return [Parent(table.name, key) for table in reversed(tables) for key in sorted(going.get(table.name, ()))]
 
@@ -139,14 +150,14 @@ def _contradiction(row: Parent) -> SourceError:
     return source_error(Code.INVALID_RESPONSE, said)
 
 
-def changes_of(told: Told, found: Difference, going: Iterable[Parent], first: int) -> list[Change]:
+def changes_of(told: PolledDocument, found: Difference, going: Iterable[Parent], first: int) -> list[RowChange]:
     """The changes, numbered from `first`. `going` is all that goes, children before parents."""
     made: list[tuple[Op, str, str, Mapping[str, Value], tuple[str, ...]]] = []
     made += ((Op.INSERT, row.table, row.key, dict(row.values), ()) for row in found.insert)
     made += ((Op.UPDATE, row.table, row.key, dict(row.values), fields) for row, fields in found.update)
     made += ((Op.DELETE, each.table, each.key, {}, ()) for each in going)
     return [
-        Change(
+        RowChange(
             seq=seq,
             at=told.at,
             op=op,
@@ -162,18 +173,18 @@ def changes_of(told: Told, found: Difference, going: Iterable[Parent], first: in
     ]
 
 
-def packed(change: Change) -> PackedChange:
+def packed(change: RowChange) -> PackedChange:
     """A change as a database holds it: values and fields are JSON, all else is as it is, in order."""
     values, fields = (msgspec.json.encode(each).decode() for each in (change.values, change.fields))
     told = (change.kind, change.source_id, change.event)
     return (change.seq, change.at, change.op.value, change.table, change.key, values, fields, *told)
 
 
-def unpacked(row: PackedChange) -> Change:
+def unpacked(row: PackedChange) -> RowChange:
     """The change that was packed. Raises PollingStoreError if it is none any more."""
     seq, at, op, table, key, values, fields, kind, source_id, event = row
     try:
-        return Change(
+        return RowChange(
             seq=seq,
             at=at,
             op=Op(op),

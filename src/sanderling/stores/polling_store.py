@@ -9,31 +9,31 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
-from sanderling.stores.database import Database, Insert, Kind, Row, Transaction, Trouble, Work, encoded
-from sanderling.stores.documents import Row as DocumentRow
+from sanderling.stores.database import ColumnType, Database, DatabaseTrouble, Insert, Row, Transaction, Work, encoded
+from sanderling.stores.documents import SourceRow as DocumentRow
 from sanderling.stores.polling import (
-    Change,
-    Counts,
+    ChangeSpan,
     Edits,
     Field,
-    Found,
-    Known,
+    KnownTarget,
+    PolledDocument,
     PollingStoreError,
+    PollingTarget,
     Query,
-    Ran,
     Reconciliation,
-    Span,
-    Target,
-    Told,
+    RowChange,
+    StoredTargetCounts,
+    TargetRun,
+    WantedTarget,
 )
 from sanderling.stores.polling_documents import Documents, DocumentStatements, Tables
 from sanderling.stores.polling_rows import check_document, checked_fields, checked_seconds, is_text
 
 T = TypeVar("T")
-Changes = list[Change]  # within the class, `list` is a method
-Targets = list[Target]
+Changes = list[RowChange]  # within the class, `list` is a method
+Targets = list[PollingTarget]
 
-COLUMNS = ", ".join(f'"{name}"' for name in Target.__struct_fields__)
+COLUMNS = ", ".join(f'"{name}"' for name in PollingTarget.__struct_fields__)
 FIND = f"SELECT {COLUMNS} FROM polling_targets WHERE kind = ? AND source_id = ?"
 KNOWN = """SELECT id, kind, source_id, event, "only", seconds, priority, gone FROM polling_targets ORDER BY id"""
 POSITION = "SELECT seq FROM polling_positions WHERE name = ?"
@@ -41,8 +41,8 @@ ADVANCE = "INSERT INTO polling_positions VALUES (?, ?) ON CONFLICT (name) DO UPD
 SET = "INSERT INTO polling_settings VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 UNSET = "DELETE FROM polling_settings WHERE key = ?"
 
-TEXT, NUMBER, WHOLE = Kind("", "text"), Kind("", "float8"), Kind("", "bigint")
-LISTED = Kind(
+TEXT, NUMBER, WHOLE = ColumnType("", "text"), ColumnType("", "float8"), ColumnType("", "bigint")
+LISTED = ColumnType(
     "",
     "text[]",
     travels="text",
@@ -52,15 +52,15 @@ LISTED = Kind(
 FOUND = {"kind": TEXT, "source_id": TEXT, "event": TEXT, '"only"': LISTED, "seconds": NUMBER, "priority": WHOLE}
 
 
-PASSING = (Trouble.BUSY, Trouble.AWAY, Trouble.FULL, Trouble.FAILED)
+PASSING = (DatabaseTrouble.BUSY, DatabaseTrouble.AWAY, DatabaseTrouble.FULL, DatabaseTrouble.FAILED)
 
 
-def raised(message: str, trouble: Trouble) -> PollingStoreError:
+def raised(message: str, trouble: DatabaseTrouble) -> PollingStoreError:
     """The error of the port."""
     return PollingStoreError(message, transient=trouble in PASSING)
 
 
-class Condition(NamedTuple):
+class SqlCondition(NamedTuple):
     """What is meant, in SQL, with the values for it."""
 
     sql: str
@@ -120,31 +120,31 @@ class PollingDialect(Protocol):
     async def rows(self, db: Transaction, query: str, *values: object) -> list[Row]:
         """What a query gives, also of texts that somebody has damaged."""
 
-    def target(self, row: Row) -> Target:
+    def target(self, row: Row) -> PollingTarget:
         """A target, from its columns."""
 
-    def known(self, row: Row) -> Known:
+    def known(self, row: Row) -> KnownTarget:
         """One that discovery knows."""
 
-    async def due(self, db: Transaction, after: tuple[float, int], until: float, most: int) -> list[Target]:
+    async def due(self, db: Transaction, after: tuple[float, int], until: float, most: int) -> list[PollingTarget]:
         """Those that are wanted and due, in order."""
 
-    async def listed(self, db: Transaction, query: Query, meant: Condition) -> list[Target]:
+    async def listed(self, db: Transaction, query: Query, meant: SqlCondition) -> list[PollingTarget]:
         """A page of what is meant."""
 
-    async def count(self, db: Transaction, wall: float) -> Counts:
+    async def count(self, db: Transaction, wall: float) -> StoredTargetCounts:
         """How many there are."""
 
     async def fetched(self, db: Transaction) -> set[tuple[str, str]]:
         """Event and kind of those that ever went well."""
 
-    async def write(self, database: PollingDatabase, runs: Sequence[Ran]) -> None:
+    async def write(self, database: PollingDatabase, runs: Sequence[TargetRun]) -> None:
         """Write these back."""
 
     async def take_edits(self, database: PollingDatabase, wall: float) -> Edits:
         """Those that were noted first; they are noted no more."""
 
-    async def update(self, db: Transaction, changed: Mapping[int, Found], wall: float) -> None:
+    async def update(self, db: Transaction, changed: Mapping[int, WantedTarget], wall: float) -> None:
         """Change targets to what discovery says."""
 
 
@@ -171,18 +171,18 @@ class SqlPolling:
 
         await self._database.take_over(clamp)
 
-    async def due(self, after: tuple[float, int], until: float, most: int) -> list[Target]:
+    async def due(self, after: tuple[float, int], until: float, most: int) -> list[PollingTarget]:
         """Those that are wanted and due behind `after` (next_due and id) and up to `until`, in that order."""
         return await self._database.peek(lambda db: self._dialect.due(db, after, until, most))
 
-    async def find(self, kind: str, source_id: str) -> Target | None:
+    async def find(self, kind: str, source_id: str) -> PollingTarget | None:
         """The one of that name."""
         if not (is_text(kind) and is_text(source_id)):
             return None
         found = await self._database.peek(lambda db: self._dialect.rows(db, FIND, kind, source_id))
         return self._dialect.target(found[0]) if found else None
 
-    async def write(self, runs: Sequence[Ran]) -> None:
+    async def write(self, runs: Sequence[TargetRun]) -> None:
         """Write these back, in one transaction; those that are no more are passed over. A crash may undo the last."""
         await self._dialect.write(self._database, runs)
 
@@ -204,7 +204,7 @@ class SqlPolling:
 
     # --- for discovery ---
 
-    async def known(self) -> list[Known]:
+    async def known(self) -> list[KnownTarget]:
         """All of them, those that are gone too."""
         return [self._dialect.known(row) for row in await self._rows(KNOWN)]
 
@@ -237,7 +237,7 @@ class SqlPolling:
 
     # --- documents and changes ---
 
-    async def keep(self, told: Told) -> list[Change]:
+    async def keep(self, told: PolledDocument) -> list[RowChange]:
         """Store what differs, and who said so: all of it or nothing. Gives the changes in order.
 
         If the connection breaks while it is committed, nobody knows whether it was. The same document can be kept again
@@ -261,11 +261,11 @@ class SqlPolling:
         """Remove all rows and all targets; settings stay. Gives how many, by table, and under "targets"."""
         return await self._database.write(lambda db: self._documents.purge(db, wall))
 
-    async def changes(self, after: int, most: int) -> list[Change]:
+    async def changes(self, after: int, most: int) -> list[RowChange]:
         """The next ones after a number, in order."""
         return await self._database.read(lambda db: self._documents.changes(db, after, most))
 
-    async def span(self) -> Span:
+    async def span(self) -> ChangeSpan:
         """From where to where they go."""
         return await self._database.read(self._documents.span)
 
@@ -296,7 +296,7 @@ class SqlPolling:
         asked, meant = checked_seconds(seconds), self._meant(query)
         return await self._edit(self._said.promote.format(meant.sql), asked, *meant.values) if meant else 0
 
-    def _meant(self, query: Query) -> Condition | None:
+    def _meant(self, query: Query) -> SqlCondition | None:
         """What a query means, but for its page; None if no target can be meant."""
         names = (query.kind, query.source_id, query.event)
         if not all(name is None or is_text(name) for name in names):
@@ -316,9 +316,9 @@ class SqlPolling:
         ]
         meant = [(sql, values) for holds, sql, values in terms if holds]
         conditions = " AND ".join([sql for sql, _ in meant] or ["true"])
-        return Condition(conditions, tuple(value for _, values in meant for value in values))
+        return SqlCondition(conditions, tuple(value for _, values in meant for value in values))
 
-    async def count(self, wall: float) -> Counts:
+    async def count(self, wall: float) -> StoredTargetCounts:
         """How many there are."""
         return await self._database.read(lambda db: self._dialect.count(db, wall))
 
@@ -364,7 +364,7 @@ class SqlPolling:
         return f"<SqlPolling {self._database.place}>"
 
 
-def _check_texts(each: Found) -> None:
+def _check_texts(each: WantedTarget) -> None:
     for text in (each.kind, each.source_id, each.event, *(each.only or ())):
         if not is_text(text):
             said = f"target {each.kind[:60]!r} {each.source_id[:60]!r}: {text[:60]!r} cannot be stored, expected a text"

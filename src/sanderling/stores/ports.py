@@ -65,7 +65,7 @@ class ProgressView:
     hosts_aside: int = 0
 
 
-class Progress(Protocol):
+class RepoProgress(Protocol):
     """Which DIDs are complete, which are due when, and where the crawl stands. All methods raise ProgressError.
 
     A DID is archived, failed in one category, or not known. Once archived it stays so; once failed for good, only an

@@ -18,12 +18,12 @@ from sanderling.stores.database import (
     POSTGRES,
     UNWRITABLE,
     Claim,
+    DatabaseTrouble,
     First,
     Insert,
     Raised,
     RefusalError,
     Row,
-    Trouble,
     Work,
 )
 from sanderling.stores.postgres_server import (
@@ -32,7 +32,7 @@ from sanderling.stores.postgres_server import (
     CROSSED,
     DATA,
     SETTINGS,
-    Address,
+    PostgresAddress,
     acquired,
 )
 from sanderling.stores.postgres_server import plainly as plainly_of_server
@@ -60,7 +60,7 @@ def plainly(place: str, raised: Raised) -> Iterator[None]:
         try:
             yield
         except UNWRITABLE as error:
-            raise raised(f"{place} refuses it: {error}"[:LONGEST_MESSAGE], Trouble.REFUSED) from error
+            raise raised(f"{place} refuses it: {error}"[:LONGEST_MESSAGE], DatabaseTrouble.REFUSED) from error
 
 
 class PostgresTransaction:
@@ -124,7 +124,7 @@ class PostgresDatabase:
 
     dialect = POSTGRES
 
-    def __init__(self, at: Address, pools: Mapping[str, Any], raised: Raised, tries: int) -> None:
+    def __init__(self, at: PostgresAddress, pools: Mapping[str, Any], raised: Raised, tries: int) -> None:
         self.place = at.place
         self.schema = at.schema
         self._pools = pools
@@ -197,7 +197,7 @@ async def _reset(db: Any) -> None:  # noqa: ANN401 - no types
         await db.reset()
 
 
-def pool_of(at: Address, most: int, settings: dict[str, str]) -> Any:  # noqa: ANN401 - no types
+def pool_of(at: PostgresAddress, most: int, settings: dict[str, str]) -> Any:  # noqa: ANN401 - no types
     """Up to so many connections, which are made when they are needed."""
     return asyncpg.create_pool(
         at.dsn,
@@ -211,7 +211,7 @@ def pool_of(at: Address, most: int, settings: dict[str, str]) -> Any:  # noqa: A
 
 
 async def open_pools(
-    at: Address, pools: Mapping[str, Any], prepare: Callable[[Any], Awaitable[T]], raised: Raised
+    at: PostgresAddress, pools: Mapping[str, Any], prepare: Callable[[Any], Awaitable[T]], raised: Raised
 ) -> T:
     """What `prepare` gives over a connection for those who read."""
     with plainly(at.place, raised):

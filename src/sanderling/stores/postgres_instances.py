@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from sanderling.stores.instances import EXPECTED, VERSION, Fault, InstancesError, RawRow, RecordRow, unpacked
+from sanderling.stores.instances import EXPECTED, VERSION, InstancesError, InstancesFault, RawRow, RecordRow, unpacked
 from sanderling.stores.instances_store import PLAIN, SETTLING, SqlInstances, raised
 from sanderling.stores.instances_tables import RECORD, TABLES
 from sanderling.stores.postgres_database import PostgresDatabase, begun, open_pools, pool_of
@@ -57,7 +57,7 @@ async def _prepare(db: Any, schema: str, place: str) -> None:  # noqa: ANN401 - 
             return
         if taken := await relations(db, schema) & {table.name for table in TABLES}:
             message = f"{place} has a table {min(taken)} that is not ours; choose another with ?schema="
-            raise InstancesError(message, Fault.DOWN)
+            raise InstancesError(message, InstancesFault.DOWN)
         await make_schema(db, schema)
         for statement in CREATE:
             await db.execute(statement)
@@ -86,5 +86,5 @@ async def _version(db: Any, schema: str, place: str) -> int | None:  # noqa: ANN
     version = await db.fetchval("SELECT max(version) FROM instance_store")
     if version is None or version > VERSION:
         message = f"{place} is of format {version}, this version reads {VERSION}; use a newer version"
-        raise InstancesError(message, Fault.DOWN)
+        raise InstancesError(message, InstancesFault.DOWN)
     return int(version)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
-from sanderling.stores.database import First, Trouble, Work
+from sanderling.stores.database import DatabaseTrouble, First, Work
 from sanderling.stores.polling import PollingStoreError
 from sanderling.stores.polling_store import raised
 from sanderling.stores.postgres_database import (
@@ -28,7 +28,7 @@ from sanderling.stores.postgres_database import (
     pool_of,
     tried,
 )
-from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, SETTINGS, Address
+from sanderling.stores.postgres_server import ANSWER_SECONDS, CONNECT_SECONDS, SETTINGS, PostgresAddress
 
 T = TypeVar("T")
 
@@ -55,10 +55,10 @@ HOLDER = f"""SELECT pid, extract(epoch FROM backend_start)::float8, host(client_
 OURSELVES = "SELECT pid, extract(epoch FROM backend_start)::float8 FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 
 
-class Link(PostgresDatabase):
+class PollingConnections(PostgresDatabase):
     """See `open_link`."""
 
-    def __init__(self, address: Address, pool: Any) -> None:  # noqa: ANN401 - asyncpg has no types
+    def __init__(self, address: PostgresAddress, pool: Any) -> None:  # noqa: ANN401 - asyncpg has no types
         super().__init__(address, {"read": pool, "write": pool}, raised, TRIES)
         self._address = address
         self._pool = pool
@@ -104,8 +104,8 @@ class Link(PostgresDatabase):
                 self._drop()
         return done
 
-    def _raised_at_commit(self, message: str, trouble: Trouble) -> PollingStoreError:
-        unsure = self._ending and trouble in (Trouble.AWAY, Trouble.FAILED)
+    def _raised_at_commit(self, message: str, trouble: DatabaseTrouble) -> PollingStoreError:
+        unsure = self._ending and trouble in (DatabaseTrouble.AWAY, DatabaseTrouble.FAILED)
         end = "; whether it was written shows when it is read again" if unsure else ""
         return raised(message[: LONGEST_MESSAGE - len(end)] + end, trouble)
 
@@ -194,11 +194,11 @@ class Link(PostgresDatabase):
             self._claims = None
 
 
-def _settings(address: Address) -> dict[str, str]:
+def _settings(address: PostgresAddress) -> dict[str, str]:
     return SETTINGS | LOCK_TIMEOUT | BY_INDEX | {"search_path": address.schema}
 
 
-async def open_link(address: Address, prepare: Callable[[Any], Awaitable[T]]) -> tuple[Link, T]:
+async def open_link(address: PostgresAddress, prepare: Callable[[Any], Awaitable[T]]) -> tuple[PollingConnections, T]:
     """The connections to that address, where `prepare` was done in a transaction; and what that gave.
 
     Raises PollingStoreError.
@@ -209,4 +209,4 @@ async def open_link(address: Address, prepare: Callable[[Any], Awaitable[T]]) ->
         async with begun(db):
             return await prepare(db)
 
-    return Link(address, pool), await open_pools(address, {"read": pool}, prepared, raised)
+    return PollingConnections(address, pool), await open_pools(address, {"read": pool}, prepared, raised)

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from sanderling.stores.documents import Column, ColumnKind, Schema, Table
+from sanderling.stores.documents import Column, ColumnKind, Schema, SourceTable
 from sanderling.stores.polling import VERSION, PollingStoreError
 from sanderling.stores.polling_rows import LONGEST_SECONDS, check_names
-from sanderling.stores.postgres_server import Address, make_schema, relations
+from sanderling.stores.postgres_server import PostgresAddress, make_schema, relations
 
 TEXT, NUMBER = 'text COLLATE "C"', "double precision"  # texts in the order of code points, as we have it
 TYPES = {
@@ -179,7 +179,7 @@ def named(schema: str, table: str) -> str:
     return f'{schema}."{table}"'
 
 
-async def prepare(db: Any, at: Address, schema: Schema | None, source: str) -> Schema:  # noqa: ANN401 - no types
+async def prepare(db: Any, at: PostgresAddress, schema: Schema | None, source: str) -> Schema:  # noqa: ANN401 - no types
     """Make the tables that are not there, and add the columns; give the schema, or the one that was given last.
 
     Raises PollingStoreError, and changes nothing, where something else is.
@@ -205,13 +205,13 @@ async def prepare(db: Any, at: Address, schema: Schema | None, source: str) -> S
     return schema
 
 
-async def _lacking(db: Any, at: Address) -> list[str]:  # noqa: ANN401 - no types
+async def _lacking(db: Any, at: PostgresAddress) -> list[str]:  # noqa: ANN401 - no types
     """What a store of an earlier version lacks."""
     there = await relations(db, at.schema)
     return [name for name in ADDED if name not in there]
 
 
-async def _known(db: Any, at: Address, source: str) -> Schema | None:  # noqa: ANN401 - no types
+async def _known(db: Any, at: PostgresAddress, source: str) -> Schema | None:  # noqa: ANN401 - no types
     """The schema that was given last; None if there is no store."""
     if "polling_meta" not in await relations(db, at.schema):
         return None
@@ -226,7 +226,7 @@ async def _known(db: Any, at: Address, source: str) -> Schema | None:  # noqa: A
     return msgspec.json.decode(found[2], type=Schema)
 
 
-async def _make_own(db: Any, at: Address, source: str) -> None:  # noqa: ANN401 - no types
+async def _make_own(db: Any, at: PostgresAddress, source: str) -> None:  # noqa: ANN401 - no types
     if taken := await relations(db, at.schema) & {*OWN, *ADDED, "polling_due"}:
         raise _taken(at, min(taken))
     await make_schema(db, at.schema)
@@ -235,7 +235,7 @@ async def _make_own(db: Any, at: Address, source: str) -> None:  # noqa: ANN401 
     await db.execute("INSERT INTO polling_meta (format, source, tables) VALUES ($1, $2, '')", VERSION, source)
 
 
-async def _make_rows(db: Any, at: Address, schema: Schema) -> None:  # noqa: ANN401 - no types
+async def _make_rows(db: Any, at: PostgresAddress, schema: Schema) -> None:  # noqa: ANN401 - no types
     """Make the tables of the source, or what they lack; those that it has no more are left alone."""
     there = await _there(db, at)
     for statement in note_rows(at.schema):
@@ -255,7 +255,7 @@ async def _make_rows(db: Any, at: Address, schema: Schema) -> None:  # noqa: ANN
     await db.execute("UPDATE polling_meta SET tables = $1", msgspec.json.encode(schema).decode())
 
 
-async def _there(db: Any, at: Address) -> dict[str, dict[str, str]]:  # noqa: ANN401 - no types
+async def _there(db: Any, at: PostgresAddress) -> dict[str, dict[str, str]]:  # noqa: ANN401 - no types
     """The columns in words, by table of ours."""
     found: dict[str, dict[str, str]] = {}
     for table, column, kind, parent in await db.fetch(COLUMNS_THERE, at.schema, OURS):
@@ -268,7 +268,7 @@ def _words(column: Column) -> str:
     return f"{kind} of {column.references}" if column.references else kind
 
 
-async def _make_table(db: Any, at: Address, table: Table) -> None:  # noqa: ANN401 - no types
+async def _make_table(db: Any, at: PostgresAddress, table: SourceTable) -> None:  # noqa: ANN401 - no types
     if table.name in await relations(db, at.schema):
         raise _taken(at, table.name)
     name = named(at.schema, table.name)
@@ -276,7 +276,7 @@ async def _make_table(db: Any, at: Address, table: Table) -> None:  # noqa: ANN4
     await db.execute(f"COMMENT ON TABLE {name} IS '{OURS}'")
 
 
-async def _add(db: Any, at: Address, table: Table, column: Column) -> None:  # noqa: ANN401 - no types
+async def _add(db: Any, at: PostgresAddress, table: SourceTable, column: Column) -> None:  # noqa: ANN401 - no types
     name, kind = named(at.schema, table.name), TYPES[column.kind]
     parent = column.references and named(at.schema, column.references)
     refers = f" REFERENCES {parent} (id) ON DELETE CASCADE" if parent else ""
@@ -285,6 +285,6 @@ async def _add(db: Any, at: Address, table: Table, column: Column) -> None:  # n
         await db.execute(f'CREATE INDEX ON {name} ("{column.name}")')  # the server finds a name that is free
 
 
-def _taken(at: Address, name: str) -> PollingStoreError:
+def _taken(at: PostgresAddress, name: str) -> PollingStoreError:
     said = f"{at.place} has a table {name} that is not ours; choose another with ?schema="
     return PollingStoreError(said, transient=False)

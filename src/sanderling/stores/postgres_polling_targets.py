@@ -10,7 +10,16 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from sanderling.stores.database import Insert, Row, Transaction
-from sanderling.stores.polling import LONGEST_PAUSE, Counts, Edits, Found, Known, Query, Ran, Target
+from sanderling.stores.polling import (
+    LONGEST_PAUSE,
+    Edits,
+    KnownTarget,
+    PollingTarget,
+    Query,
+    StoredTargetCounts,
+    TargetRun,
+    WantedTarget,
+)
 from sanderling.stores.polling_documents import DocumentStatements, insert_changes
 from sanderling.stores.polling_rows import LARGEST, LARGEST_PAGE, MOST_EDITS, legible
 from sanderling.stores.polling_store import (
@@ -18,14 +27,14 @@ from sanderling.stores.polling_store import (
     FOUND,
     LISTED,
     WHOLE,
-    Condition,
     PollingDatabase,
+    SqlCondition,
     Statements,
     as_found,
 )
 from sanderling.stores.postgres_polling_tables import WRITING
 
-NAMES = [*Target.__struct_fields__]
+NAMES = [*PollingTarget.__struct_fields__]
 
 _CHANGES = insert_changes('"table"', '"values"')
 DOCUMENTS = DocumentStatements(
@@ -84,10 +93,10 @@ DUE = f"""SELECT {COLUMNS} FROM polling_targets
 SOME = f"SELECT {COLUMNS} FROM polling_targets WHERE id = ANY($1) ORDER BY id"
 THERE = "SELECT id FROM polling_targets WHERE id = ANY($1)"
 
-_RAN = ", ".join(Ran._fields)
+_RAN = ", ".join(TargetRun._fields)
 WRITE = f"""WITH free AS MATERIALIZED (
         SELECT id FROM polling_targets WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED)
-    UPDATE polling_targets AS its SET {", ".join(f"{name} = given.{name}" for name in Ran._fields[1:])}
+    UPDATE polling_targets AS its SET {", ".join(f"{name} = given.{name}" for name in TargetRun._fields[1:])}
     FROM unnest($1::bigint[], $2::float8[], $3::float8[], $4::bigint[], $5::bigint[], $6::bigint[], $7::float8[],
         $8::float8[], $9::text[], $10::float8[], $11::float8[]) AS given ({_RAN}) JOIN free USING (id)
     WHERE its.id = given.id RETURNING its.id"""
@@ -135,43 +144,43 @@ class PostgresPollingDialect:
     said = SAID
 
     def __init__(self) -> None:
-        self._owed: dict[int, Ran] = {}  # what could not be written because somebody edits it
+        self._owed: dict[int, TargetRun] = {}  # what could not be written because somebody edits it
 
     async def rows(self, db: Transaction, query: str, *values: object) -> list[Row]:
         """What a query gives."""
         return await db.fetch(query, *values)
 
-    def target(self, row: Row) -> Target:
+    def target(self, row: Row) -> PollingTarget:
         """A target, from its columns."""
         fields = dict(zip(NAMES, row, strict=True))
         fields["only"] = _tuple(fields["only"])
-        return Target(**fields)
+        return PollingTarget(**fields)
 
-    def known(self, row: Row) -> Known:
+    def known(self, row: Row) -> KnownTarget:
         """One that discovery knows."""
         number, kind, source_id, event, only, seconds, priority, gone = row
-        return Known(number, Found(kind, source_id, event, _tuple(only), seconds, priority), gone)
+        return KnownTarget(number, WantedTarget(kind, source_id, event, _tuple(only), seconds, priority), gone)
 
-    async def due(self, db: Transaction, after: tuple[float, int], until: float, most: int) -> list[Target]:
+    async def due(self, db: Transaction, after: tuple[float, int], until: float, most: int) -> list[PollingTarget]:
         """Those that are wanted and due, in order."""
         return [self.target(row) for row in await db.fetch(DUE, *after, until, most)]
 
-    async def listed(self, db: Transaction, query: Query, meant: Condition) -> list[Target]:
+    async def listed(self, db: Transaction, query: Query, meant: SqlCondition) -> list[PollingTarget]:
         """A page of what is meant."""
         behind, after = (" AND (next_due, id) > (?, ?)", query.after) if query.after is not None else ("", ())
         page = f"""SELECT {COLUMNS} FROM polling_targets WHERE {meant.sql}{behind}
             ORDER BY next_due, id LIMIT {min(query.most, LARGEST)}"""
         return [self.target(row) for row in await db.fetch(page, *meant.values, *after)]
 
-    async def count(self, db: Transaction, wall: float) -> Counts:
+    async def count(self, db: Transaction, wall: float) -> StoredTargetCounts:
         """How many there are."""
-        return Counts(*(await db.fetch(COUNT, wall))[0])
+        return StoredTargetCounts(*(await db.fetch(COUNT, wall))[0])
 
     async def fetched(self, db: Transaction) -> set[tuple[str, str]]:
         """Event and kind of all targets that went well at least once."""
         return {(event, kind) for event, kind in await db.fetch(FETCHED)}
 
-    async def write(self, database: PollingDatabase, runs: Sequence[Ran]) -> None:
+    async def write(self, database: PollingDatabase, runs: Sequence[TargetRun]) -> None:
         """Write these back.
 
         One that somebody is editing just now is written back later, and then noted as an edit: whoever polls believes
@@ -181,7 +190,7 @@ class PostgresPollingDialect:
         if not owed:
             return
 
-        async def work(db: Transaction) -> dict[int, Ran]:
+        async def work(db: Transaction) -> dict[int, TargetRun]:
             arrays = zip(*(run._replace(status=legible(run.status)) for run in owed.values()), strict=True)
             written = {number for (number,) in await db.fetch(WRITE, *arrays)}
             if news := [number for number in late if number in written]:
@@ -208,12 +217,12 @@ class PostgresPollingDialect:
         found = [_timed(self.target(row), due) for row in rows]
         return Edits(tuple(found), tuple(sorted({*ids}.difference(each.id for each in found))))
 
-    async def update(self, db: Transaction, changed: Mapping[int, Found], wall: float) -> None:
+    async def update(self, db: Transaction, changed: Mapping[int, WantedTarget], wall: float) -> None:
         """Change targets to what discovery says."""
         await db.execute(UPDATE, *SENT.parameters((*each, number) for number, each in changed.items()), wall)
 
 
-def _timed(each: Target, times: Mapping[int, list[float]]) -> Target:
+def _timed(each: PollingTarget, times: Mapping[int, list[float]]) -> PollingTarget:
     """With another due time and end of acceleration, if it has such."""
     if each.id not in times:
         return each

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
-from sanderling.stores.database import Raised, Trouble
+from sanderling.stores.database import DatabaseTrouble, Raised
 
 # A statement of ours takes some 50 ms; a server that is busy with something else may take seconds.
 CONNECT_SECONDS, ANSWER_SECONDS = 10.0, 60.0
@@ -34,7 +34,7 @@ NONE = "the URL of the PostgreSQL is none"
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PostgresAddress:
     """Where to connect to, the schema there, and both in words, without user and password."""
 
     dsn: str = field(repr=False)
@@ -42,7 +42,7 @@ class Address:
     place: str
 
 
-def read_url(url: str, expected: str, raised: Raised) -> Address:
+def read_url(url: str, expected: str, raised: Raised) -> PostgresAddress:
     """The address that a URL names."""
     # The URL may hold a password, in the wrong place too: no message quotes it, or what is said of it.
     try:
@@ -50,18 +50,18 @@ def read_url(url: str, expected: str, raised: Raised) -> Address:
         port = parts.port
         (parts.hostname or "").encode("idna")
     except ValueError:
-        raise raised(f"{NONE}; {expected}", Trouble.AMISS) from None
+        raise raised(f"{NONE}; {expected}", DatabaseTrouble.AMISS) from None
     if parts.scheme not in ("postgresql", "postgres") or "@" in parts.path or parts.fragment:
-        raise raised(f"{NONE}; {expected}, special characters as %2F", Trouble.AMISS)
+        raise raised(f"{NONE}; {expected}, special characters as %2F", DatabaseTrouble.AMISS)
     options = parse_qsl(parts.query, keep_blank_values=True)
     schema = dict(options).get("schema", "public")
     if not SCHEMA.fullmatch(schema):
-        raise raised(f"{schema[:70]!r} is no schema; expected a name of a-z, 0-9 and _", Trouble.AMISS)
+        raise raised(f"{schema[:70]!r} is no schema; expected a name of a-z, 0-9 and _", DatabaseTrouble.AMISS)
     dsn = parts._replace(query=urlencode([option for option in options if option[0] != "schema"])).geturl()
     name = parts.hostname or ""
     host = f"[{name}]" if ":" in name else name
     place = f"postgresql://{host}{f':{port}' if port else ''}{parts.path}, schema {schema}"
-    return Address(dsn, schema, place)
+    return PostgresAddress(dsn, schema, place)
 
 
 async def relations(db: Any, schema: str) -> set[str]:  # noqa: ANN401 - asyncpg has no types
@@ -99,19 +99,19 @@ def plainly(place: str, raised: Raised) -> Iterator[None]:
     except asyncpg.PostgresError as error:
         state = error.sqlstate or ""
         if state.startswith(DATA):
-            raise raised(f"{place} refuses it: {error}", Trouble.REFUSED) from error
+            raise raised(f"{place} refuses it: {error}", DatabaseTrouble.REFUSED) from error
         if state in CROSSED:
-            raise raised(f"{place} is busy: {error}", Trouble.BUSY) from error
-        trouble, found = Trouble.FAILED, "fails at it"
+            raise raised(f"{place} is busy: {error}", DatabaseTrouble.BUSY) from error
+        trouble, found = DatabaseTrouble.FAILED, "fails at it"
         if state.startswith(AMISS):
-            trouble, found = Trouble.AMISS, "cannot be used"
+            trouble, found = DatabaseTrouble.AMISS, "cannot be used"
         elif state.startswith(AWAY) and state != LOST:
-            trouble, found = Trouble.AWAY, "cannot be used now"
+            trouble, found = DatabaseTrouble.AWAY, "cannot be used now"
         raise raised(f"{place} {found}: {error}", trouble) from error
     except asyncpg.exceptions.ClientConfigurationError as error:
-        raise raised(f"{place} cannot be reached: {error}", Trouble.AMISS) from error
+        raise raised(f"{place} cannot be reached: {error}", DatabaseTrouble.AMISS) from error
     # The first also when there was no answer in time, the last when the server ended a connection at the wrong moment.
     except (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         # A transaction whose connection broke says that it cannot be ended; why it broke was said before.
         first = error.__context__ if isinstance(error.__context__, asyncpg.PostgresError) else error
-        raise raised(f"{place} cannot be reached: {str(first) or 'no answer in time'}", Trouble.AWAY) from error
+        raise raised(f"{place} cannot be reached: {str(first) or 'no answer in time'}", DatabaseTrouble.AWAY) from error

@@ -9,7 +9,7 @@ import msgspec
 PROC = Path("/proc")
 
 
-class Process(msgspec.Struct, frozen=True):
+class ProcessIdentity(msgspec.Struct, frozen=True):
     """What tells a process from one that has its number later, or elsewhere."""
 
     space: str  # the boot of the machine, and the space in which the number counts: a container has its own
@@ -33,19 +33,19 @@ def _start(pid: int) -> str:
 
 
 @cache
-def _own(pid: int) -> Process | None:
+def _own(pid: int) -> ProcessIdentity | None:
     try:
-        return Process(_space(), _start(pid))
+        return ProcessIdentity(_space(), _start(pid))
     except (OSError, IndexError):  # no Linux, or no /proc
         return None
 
 
-def own_process() -> Process | None:
+def own_process() -> ProcessIdentity | None:
     """The one that asks; None where the system does not say."""
     return _own(os.getpid())
 
 
-def has_ended(pid: int, process: Process | None) -> bool:
+def has_ended(pid: int, process: ProcessIdentity | None) -> bool:
     """Whether that process is known to have ended. One of another machine, or container, is not known."""
     if process is None:
         return False

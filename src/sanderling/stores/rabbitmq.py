@@ -61,11 +61,11 @@ from sanderling.stores.rabbitmq_messages import (
 from sanderling.stores.rabbitmq_wire import (
     AGAIN,
     ANSWER_SECONDS,
-    Layout,
-    Link,
+    BrokerRefusedError,
     OversizeError,
     Publisher,
-    RefusedError,
+    QueueLayout,
+    RabbitmqLink,
     broker,
     plainly,
 )
@@ -80,7 +80,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class QueueIntake:
     """What a queue is fed from besides what we publish, and how many letters are handed to us before any is done."""
 
     binding: Binding | None = None
@@ -97,7 +97,7 @@ class Intake:
 class Inbox:
     """What one connection has delivered. It dies with it: the server delivers anew what was not acknowledged."""
 
-    def __init__(self, link: Link, news: asyncio.Event) -> None:
+    def __init__(self, link: RabbitmqLink, news: asyncio.Event) -> None:
         self.link = link
         self.waiting: deque[AbstractIncomingMessage] = deque()
         self.taken: dict[int, AbstractIncomingMessage] = {}
@@ -121,11 +121,11 @@ class Inbox:
             message = self.waiting.popleft()
             if (number := message.delivery_tag) is not None:
                 self.taken[number] = message
-                deliveries.append(Delivery(key_of(message), message.body, tries_of(message), Mark(self, number)))
+                deliveries.append(Delivery(key_of(message), message.body, tries_of(message), DeliveryTag(self, number)))
         return deliveries
 
 
-class Mark(NamedTuple):
+class DeliveryTag(NamedTuple):
     """The tag of a delivery."""
 
     inbox: Inbox
@@ -143,11 +143,11 @@ class RabbitmqQueue:
         *,
         environment: Mapping[str, str] = os.environ,
         delays: Sequence[float] = DELAYS,
-        intake: Intake | None = None,
+        intake: QueueIntake | None = None,
     ) -> None:
         self._broker = broker(url, environment)
-        self._intake = intake or Intake()
-        self._queues = Layout(name, tuple(sorted(delays)), self._intake.binding)
+        self._intake = intake or QueueIntake()
+        self._queues = QueueLayout(name, tuple(sorted(delays)), self._intake.binding)
         self._clock = clock
         self._publisher = Publisher(self._broker, f"sanderling {name}", self._queues.declare)
         self._inbox: Inbox | None = None
@@ -292,7 +292,7 @@ class RabbitmqQueue:
                 return None
             try:
                 self._inbox = await self._subscribe(self._inbox)
-            except RefusedError:
+            except BrokerRefusedError:
                 raise
             except QueueError:
                 self._again = self._clock.now() + self._pause
@@ -368,7 +368,7 @@ class RabbitmqQueue:
         return f"<RabbitmqQueue {self._queues.name} at {self._broker.place}>"
 
 
-def _mark(delivery: Delivery) -> Mark:
-    if not isinstance(delivery.tag, Mark):
+def _mark(delivery: Delivery) -> DeliveryTag:
+    if not isinstance(delivery.tag, DeliveryTag):
         raise TypeError(f"letter {delivery.key!r} is of another queue")
     return delivery.tag

@@ -13,7 +13,7 @@ from aiormq.exceptions import ChannelAccessRefused, ChannelPreconditionFailed
 
 from sanderling.stores.analytics import OutboxMessage
 from sanderling.stores.rabbitmq_messages import Parcel, publish, windows
-from sanderling.stores.rabbitmq_wire import Publisher, RefusedError, broker
+from sanderling.stores.rabbitmq_wire import BrokerRefusedError, Publisher, broker
 from sanderling.stores.topic import ids
 
 
@@ -50,7 +50,7 @@ class RabbitmqTopic:
                 async with self._publisher.channel() as channel:
                     parcels = [await self._parcel(channel, name, message) for name, message in named]
                     return [named[place][1] for place in await publish(parcels)]
-            except RefusedError:
+            except BrokerRefusedError:
                 # Once more, if that was about making an exchange: it may well be there.
                 if len(self._theirs) == theirs:
                     raise

@@ -41,11 +41,11 @@ LONGEST_REASON = 300
 AGAIN = "What was confirmed is safe; the rest will be tried again."
 
 
-class RefusedError(QueueError):
+class BrokerRefusedError(QueueError):
     """The server is there and does not want us. Waiting will not help; somebody has to change something."""
 
 
-class OversizeError(RefusedError):
+class OversizeError(BrokerRefusedError):
     """The server takes no message as large as one of those that were published; at most `most` bytes."""
 
     def __init__(self, place: str, most: int) -> None:
@@ -67,7 +67,7 @@ class Broker:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class RabbitmqLink:
     """A connection and its channel, on which what is published is confirmed or comes back."""
 
     connection: AbstractConnection
@@ -129,7 +129,7 @@ class _Connection(aio_pika.Connection):
             raise
 
 
-async def connect(server: Broker, name: str) -> Link:
+async def connect(server: Broker, name: str) -> RabbitmqLink:
     """A new link, which operators see under `name`. Raises QueueError."""
     # What they log of an error, with all its traces, we report in a line.
     for library in ("aio_pika", "aiormq"):
@@ -148,7 +148,7 @@ async def connect(server: Broker, name: str) -> Link:
                 connection_class=_Connection,
             )
             try:
-                return Link(connection, await connection.channel(on_return_raises=True))
+                return RabbitmqLink(connection, await connection.channel(on_return_raises=True))
             except BaseException:
                 await _close(connection)
                 raise
@@ -160,7 +160,7 @@ class Publisher:
     def __init__(
         self, server: Broker, name: str, prepare: Callable[[AbstractChannel], Awaitable[object]] | None = None
     ) -> None:
-        self.link: Link | None = None
+        self.link: RabbitmqLink | None = None
         self._server = server
         self._name = name
         self._prepare = prepare
@@ -180,7 +180,7 @@ class Publisher:
             await link.close()
             raise
 
-    async def connect(self) -> Link:
+    async def connect(self) -> RabbitmqLink:
         """A new link, for whoever needs one apart."""
         link = await connect(self._server, self._name)
         if self._prepare is None:
@@ -200,7 +200,7 @@ class Publisher:
         if link is not None:
             await link.close()
 
-    async def _alive(self) -> Link:
+    async def _alive(self) -> RabbitmqLink:
         with plainly(self._server.place):
             # Also who waits for others to connect waits no longer than that.
             async with asyncio.timeout(CONNECT_SECONDS), self._turn:
@@ -211,7 +211,7 @@ class Publisher:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class QueueLayout:
     """The queues that letters of one name are in, and what else is put into the first."""
 
     name: str
@@ -275,28 +275,28 @@ def plainly(place: str) -> Iterator[None]:
     except TimeoutError as error:
         raise QueueError(f"RabbitMQ at {place} does not answer in time. {AGAIN}") from error
     except (AuthenticationError, ProbableAuthenticationError) as error:
-        raise RefusedError(f"RabbitMQ at {place}: user or password are wrong; see RABBITMQ_PASSWORD") from error
+        raise BrokerRefusedError(f"RabbitMQ at {place}: user or password are wrong; see RABBITMQ_PASSWORD") from error
     except ChannelPreconditionFailed as error:
         raise _precondition(place, error) from error
     except ChannelAccessRefused as error:
-        raise RefusedError(f"RabbitMQ at {place} does not allow that: {_reason(error)}") from error
+        raise BrokerRefusedError(f"RabbitMQ at {place} does not allow that: {_reason(error)}") from error
     except InvalidFrameError as error:
         if "Connection.OpenOk" not in str(error):  # all that the client says of a vhost that was refused
             raise QueueError(f"what answers at {place} is no RabbitMQ ({_reason(error)}). {AGAIN}") from error
-        raise RefusedError(f"RabbitMQ at {place} has no vhost of that name, or not for this user") from error
+        raise BrokerRefusedError(f"RabbitMQ at {place} has no vhost of that name, or not for this user") from error
     except CONNECTION_EXCEPTIONS as error:
         known = isinstance(error, ChannelNotFoundEntity)
         found = f"RabbitMQ at {place} does not have that" if known else f"no RabbitMQ answers at {place}"
         raise QueueError(f"{found} ({_reason(error)}). {AGAIN}") from error
 
 
-def _precondition(place: str, error: ChannelPreconditionFailed) -> RefusedError:
+def _precondition(place: str, error: ChannelPreconditionFailed) -> BrokerRefusedError:
     """What a server means that closes the channel for a condition of its own."""
     if most := re.search(r"larger than (?:configured )?max size (\d+)", str(error)):
         return OversizeError(place, int(most[1]))
     what = "an exchange" if "for exchange" in str(error) else "a queue"
     found = f"RabbitMQ at {place} has {what} of that name with other settings ({_reason(error)})."
-    return RefusedError(f"{found} Delete that one, or choose another name.")
+    return BrokerRefusedError(f"{found} Delete that one, or choose another name.")
 
 
 def _reason(error: BaseException) -> str:

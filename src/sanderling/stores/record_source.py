@@ -29,7 +29,7 @@ class Record(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RecordLookup:
     """One record, and what it was before; or why there is none."""
 
     record: bytes | None = None
@@ -39,7 +39,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class SourceDescription:
     """What is known of a folder before any record is read."""
 
     system: str  # "pages", "jobs" and so on
@@ -51,12 +51,12 @@ class About:
 class RecordSource(Protocol):
     """The records of one folder. Reading changes nothing, and works beside a crawl. All methods raise RecordsError."""
 
-    about: About
+    about: SourceDescription
 
     def read(self, after: str | None = None) -> Iterator[Record]:
         """The records behind a position, or all of them."""
 
-    def show(self, key: str) -> Shown:
+    def show(self, key: str) -> RecordLookup:
         """The record of a key."""
 
     def close(self) -> None:

@@ -1,30 +1,29 @@
-"""A SQLite file as a `Database`: one connection writes, one reads; both are used by the thread of a desk.
+"""A SQLite file as a `Database`: one connection writes, one reads; both are used by the thread of a executor.
 
 People look through the connection that only reads, so that a long list holds up no batch.
 """
 
-import asyncio
 import errno
 import sqlite3
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sanderling.executor import Executor, in_threads
 from sanderling.stores.database import (
     SQLITE,
     UNWRITABLE,
     Claim,
-    Desk,
+    DatabaseTrouble,
     First,
     Insert,
     Raised,
     RefusalError,
     Row,
     Transaction,
-    Trouble,
     Work,
     encoded,
 )
@@ -39,15 +38,15 @@ REFUSALS = (sqlite3.IntegrityError, sqlite3.DataError, *UNWRITABLE)
 # A full disk and other programs pass by themselves, or when somebody makes room. The others may be about one page of
 # the file, or one statement.
 TROUBLES = {
-    sqlite3.SQLITE_FULL: Trouble.FULL,
-    sqlite3.SQLITE_BUSY: Trouble.AWAY,
-    sqlite3.SQLITE_LOCKED: Trouble.AWAY,
-    sqlite3.SQLITE_IOERR: Trouble.FAILED,
-    sqlite3.SQLITE_ERROR: Trouble.BROKEN,
-    sqlite3.SQLITE_CORRUPT: Trouble.BROKEN,
-    sqlite3.SQLITE_NOMEM: Trouble.BROKEN,
+    sqlite3.SQLITE_FULL: DatabaseTrouble.FULL,
+    sqlite3.SQLITE_BUSY: DatabaseTrouble.AWAY,
+    sqlite3.SQLITE_LOCKED: DatabaseTrouble.AWAY,
+    sqlite3.SQLITE_IOERR: DatabaseTrouble.FAILED,
+    sqlite3.SQLITE_ERROR: DatabaseTrouble.BROKEN,
+    sqlite3.SQLITE_CORRUPT: DatabaseTrouble.BROKEN,
+    sqlite3.SQLITE_NOMEM: DatabaseTrouble.BROKEN,
 }
-PASSING = (Trouble.AWAY, Trouble.FULL, Trouble.FAILED)
+PASSING = (DatabaseTrouble.AWAY, DatabaseTrouble.FULL, DatabaseTrouble.FAILED)
 
 
 @contextmanager
@@ -58,19 +57,19 @@ def plainly(path: Path, raised: Raised) -> Iterator[None]:
             try:
                 yield
             except REFUSALS as error:
-                raise raised(f"{path} refuses it: {error}", Trouble.REFUSED) from error
+                raise raised(f"{path} refuses it: {error}", DatabaseTrouble.REFUSED) from error
     except FolderError as error:
         trouble = _trouble(error.__cause__)
         # What passes is tried again by whoever runs, and who does not run is told what to do.
         raise raised(error.found if trouble in PASSING else str(error), trouble) from error
 
 
-def _trouble(cause: BaseException | None) -> Trouble:
+def _trouble(cause: BaseException | None) -> DatabaseTrouble:
     if isinstance(cause, OSError):
         code = sqlite3.SQLITE_FULL if cause.errno in FULL else sqlite3.SQLITE_IOERR if cause.errno == errno.EIO else 0
     else:
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
-    return TROUBLES.get(code, Trouble.AMISS)
+    return TROUBLES.get(code, DatabaseTrouble.AMISS)
 
 
 class SqliteTransaction:
@@ -139,19 +138,25 @@ def _bound(values: Sequence[object]) -> Sequence[Any]:
 
 
 class SqliteDatabase:
-    """A file that was opened with `sqlite_file.open_file`. Without a `desk` its work is done in a thread of its own."""
+    """A file that was opened with `sqlite_file.open_file`. Without `executor` it has a thread of its own."""
 
     dialect = SQLITE
     connections = 2  # one writes, one reads
 
     def __init__(
-        self, path: Path, db: sqlite3.Connection, desk: Desk | None, raised: Raised, *, memory: int = MEMORY_BYTES
+        self,
+        path: Path,
+        db: sqlite3.Connection,
+        executor: Executor | None,
+        raised: Raised,
+        *,
+        memory: int = MEMORY_BYTES,
     ) -> None:
         self.place = str(path)
         self.db = db
         self._path, self._raised = path, raised
-        self._threads = None if desk else ThreadPoolExecutor(1, path.stem)
-        self._desk = desk or self._in_thread
+        self._threads = ThreadPoolExecutor(1, path.stem)
+        self._executor = executor or in_threads(self._threads)
         self._writing, self._reading = threading.Lock(), threading.Lock()
         try:
             with plainly(path, raised):
@@ -162,25 +167,22 @@ class SqliteDatabase:
             db.close()
             raise
 
-    async def _in_thread(self, work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - whatever `work` takes
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
-
     async def read(self, work: Work[T], *, together: bool = False) -> T:  # noqa: ARG002 - it always is
         """Do what only reads, all of it of one moment."""
-        return await self._desk(self._read, work)
+        return await self._executor(self._read, work)
 
     async def write(self, work: Work[T], *, durable: bool = True, first: First = None) -> T:
         """Do it in one transaction, which is on disk then. Without `durable` the power may take the last of it."""
-        return await self._desk(self._write, work, durable, first)
+        return await self._executor(self._write, work, durable, first)
 
     async def peek(self, work: Work[T]) -> T:
         """Read over the connection that writes, so that nobody who looks at a long list is in the way."""
-        return await self._desk(self._peek, work)
+        return await self._executor(self._peek, work)
 
     @asynccontextmanager
     async def claim(self, what: Claim) -> AsyncIterator[bool]:
         """Whether we have it: whoever holds the lock file beside the database does."""
-        # Not at the desk: it waits for nobody, and who is cancelled while it is asked for there would keep it for ever.
+        # Not by the executor: it waits for nobody, and who is cancelled while it is asked for there would keep it.
         with plainly(self._path, self._raised):
             lock = _locked(self._path.with_name(f"{self._path.name}-{what.name}"))
         try:
@@ -191,17 +193,16 @@ class SqliteDatabase:
 
     async def close(self) -> None:
         """Let go."""
-        await self._desk(self._close)
-        if self._threads:
-            self._threads.shutdown()
+        await self._executor(self._close)
+        self._threads.shutdown()
 
-    # --- at the desk ---
+    # --- at the executor ---
 
     def _read(self, work: Work[T]) -> T:
         with self._reading, plainly(self._path, self._raised), transaction(self._reader, "DEFERRED"):
             return run(work(SqliteTransaction(self._reader)))
 
-    def _write(self, work: Work[T], durable: bool, first: First = None) -> T:  # noqa: FBT001 - a desk passes no names
+    def _write(self, work: Work[T], durable: bool, first: First = None) -> T:  # noqa: FBT001 - a executor passes no names
         if first:
             first()
         with self._writing, plainly(self._path, self._raised):

@@ -18,7 +18,7 @@ LOOK_AFTER = 200  # transactions, after which the size of the file is looked at 
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FileKind:
     """What sort of file it is."""
 
     what: str  # for messages
@@ -27,7 +27,7 @@ class Kind:
     tables: tuple[str, ...]
 
 
-def open_file(path: Path, kind: Kind) -> sqlite3.Connection:
+def open_file(path: Path, kind: FileKind) -> sqlite3.Connection:
     """The file at `path`, made where there is none; in WAL mode, for any thread, without implicit transactions.
 
     Raises FolderError, and changes nothing, if it is something else's or of a later version.
@@ -46,7 +46,7 @@ def open_file(path: Path, kind: Kind) -> sqlite3.Connection:
     return db
 
 
-def _check(db: sqlite3.Connection, path: Path, kind: Kind) -> bool:
+def _check(db: sqlite3.Connection, path: Path, kind: FileKind) -> bool:
     """Whether the file is new."""
     # In one statement, so that all is of one moment: another process may be making the file just now.
     ((application, version, tables),) = db.execute(
@@ -60,7 +60,7 @@ def _check(db: sqlite3.Connection, path: Path, kind: Kind) -> bool:
     return not tables
 
 
-def _make_first(db: sqlite3.Connection, path: Path, kind: Kind) -> None:
+def _make_first(db: sqlite3.Connection, path: Path, kind: FileKind) -> None:
     """Make the tables, unless somebody else was quicker."""
     with transaction(db):
         if _check(db, path, kind):
@@ -88,13 +88,13 @@ def version_of(db: sqlite3.Connection) -> int:
     return int(version)
 
 
-def make_tables(db: sqlite3.Connection, kind: Kind) -> None:
+def make_tables(db: sqlite3.Connection, kind: FileKind) -> None:
     """Make an empty database one of this kind."""
     with transaction(db):
         _make_tables(db, kind)
 
 
-def _make_tables(db: sqlite3.Connection, kind: Kind) -> None:
+def _make_tables(db: sqlite3.Connection, kind: FileKind) -> None:
     for statement in kind.tables:
         db.execute(statement)
     db.execute(f"PRAGMA application_id = {kind.application}")
@@ -139,7 +139,7 @@ def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[Non
         raise
 
 
-def open_to_read(path: Path, kind: Kind) -> sqlite3.Connection:
+def open_to_read(path: Path, kind: FileKind) -> sqlite3.Connection:
     """The file at `path`, beside whoever writes it; nothing is changed. Raises FolderError."""
     with plainly(path):
         db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, isolation_level=None)

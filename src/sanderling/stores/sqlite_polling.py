@@ -13,7 +13,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
-from sanderling.stores.database import Desk, Work
+from sanderling.executor import Executor
+from sanderling.stores.database import Work
 from sanderling.stores.documents import Schema
 from sanderling.stores.durable import FolderError, Lock
 from sanderling.stores.polling import PollingStoreError
@@ -31,16 +32,16 @@ POLLER_BUSY_SECONDS = 2.0  # that whoever polls waits for another process
 PAGE_BYTES = 1024
 
 
-async def open_sqlite_polling(path: Path, schema: Schema | None, source: str, desk: Desk) -> SqlPolling:
-    """The store in that file, made where there is none. Its work is done by `desk`. Raises PollingStoreError.
+async def open_sqlite_polling(path: Path, schema: Schema | None, source: str, executor: Executor) -> SqlPolling:
+    """The store in that file, made where there is none. Its work is done by `executor`. Raises PollingStoreError.
 
     Without a schema the file must be there, and its tables are used; without a source it may be of any.
     """
-    database, tables = await desk(_open, path, schema, source, desk)
+    database, tables = await executor(_open, path, schema, source, executor)
     return SqlPolling(database, tables, SqlitePollingDialect())
 
 
-def _open(path: Path, schema: Schema | None, source: str, desk: Desk) -> "tuple[SqlitePollingDatabase, Tables]":
+def _open(path: Path, schema: Schema | None, source: str, executor: Executor) -> "tuple[SqlitePollingDatabase, Tables]":
     if schema is not None:
         check_names(schema)
     with plainly(path, raised):
@@ -53,7 +54,7 @@ def _open(path: Path, schema: Schema | None, source: str, desk: Desk) -> "tuple[
         except BaseException:
             db.close()
             raise
-    return SqlitePollingDatabase(path, db, desk, raised), tables
+    return SqlitePollingDatabase(path, db, executor, raised), tables
 
 
 class SqlitePollingDatabase(SqliteDatabase):
@@ -67,7 +68,7 @@ class SqlitePollingDatabase(SqliteDatabase):
 
     async def take_over(self, work: Work[None]) -> None:
         """Be the one who polls, until `close`, and begin with `work`. Raises PollingStoreError if another one is."""
-        await self._desk(self._take_over, work)
+        await self._executor(self._take_over, work)
 
     def _take_over(self, work: Work[None]) -> None:
         place = self._path.with_name(f"{self._path.name}-polls")

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from sanderling.stores.documents import Column, ColumnKind, Schema, Table
+from sanderling.stores.documents import Column, ColumnKind, Schema, SourceTable
 from sanderling.stores.polling import VERSION, PollingStoreError
 from sanderling.stores.polling_documents import KINDS as COLUMN_KINDS
 from sanderling.stores.polling_documents import Tables
 from sanderling.stores.polling_rows import LONGEST_SECONDS
-from sanderling.stores.sqlite_file import Kind, transaction
+from sanderling.stores.sqlite_file import FileKind, transaction
 
 # Whether a target is polled at all, as `Target.wanted` has it, whatever was written by hand: a text is larger than any
 # number. The indexes are for those for which this is so, and for the others; queries must have it word for word.
@@ -104,7 +104,7 @@ TOUCHED = """CREATE TABLE IF NOT EXISTS polling_touched (
     WITHOUT ROWID"""
 WRITING = "writing"
 TOUCH = {"INSERT": ("new",), "UPDATE": ("old", "new"), "DELETE": ("old",)}
-POLLING = Kind("store of polling", 0x53504F4C, VERSION, OWN)  # "SPOL"
+POLLING = FileKind("store of polling", 0x53504F4C, VERSION, OWN)  # "SPOL"
 
 # Both yes and no are numbers to SQLite; the word is there so that who has no schema can tell.
 TYPES = {kind: each.sqlite for kind, each in COLUMN_KINDS.items()}
@@ -176,7 +176,7 @@ def _listed(names: Iterable[str]) -> str:
     return msgspec.json.encode(list(names)).decode()
 
 
-def _made(table: Table) -> str:
+def _made(table: SourceTable) -> str:
     columns = "".join(f", {_column(each)}" for each in table.columns)
     return f"CREATE TABLE {quoted(table.name)} (id TEXT PRIMARY KEY NOT NULL{columns})"
 
@@ -188,7 +188,7 @@ def _column(column: Column) -> str:
     return f"{name} {TYPES[column.kind]}{refers}{check}"
 
 
-def _triggers(table: Table) -> Iterator[tuple[str, str]]:
+def _triggers(table: SourceTable) -> Iterator[tuple[str, str]]:
     """What notes edits by hand: names, and statements."""
     for does, rows in TOUCH.items():
         name = f"polling:{table.name}:{does.lower()}"
@@ -198,14 +198,14 @@ def _triggers(table: Table) -> Iterator[tuple[str, str]]:
         yield name, f"CREATE TRIGGER {quoted(name)} {after} BEGIN {notes} END"
 
 
-def _whose(table: Table, row: str) -> str:
+def _whose(table: SourceTable, row: str) -> str:
     """Who may have brought a row: in a table with a column `target`, the target of that kind and id; and its event."""
     names = {column.name for column in table.columns}
     parts = (f"coalesce({row}.\"{name}\", '')" if name in names else "''" for name in ("target", "event"))
     return ", ".join((f"'{table.name}'", *parts))
 
 
-def _missing_columns(db: sqlite3.Connection, path: Path, table: Table) -> Iterator[Statement]:
+def _missing_columns(db: sqlite3.Connection, path: Path, table: SourceTable) -> Iterator[Statement]:
     there = _declared(db, table.name)
     for column in table.columns:
         found, expected = there.get(column.name), Declared(TYPES[column.kind], column.references)
@@ -220,7 +220,7 @@ def _words(column: Declared) -> str:
     return f"{column.type} that refers to {column.references}" if column.references else column.type
 
 
-def _missing_indexes(db: sqlite3.Connection, table: Table) -> Iterator[Statement]:
+def _missing_indexes(db: sqlite3.Connection, table: SourceTable) -> Iterator[Statement]:
     """By its references and by its event."""
     there = {statement for (statement,) in db.execute("SELECT sql FROM sqlite_schema WHERE type = 'index'")}
     for column in table.columns:
@@ -237,9 +237,9 @@ def _declared(db: sqlite3.Connection, table: str) -> dict[str, Declared]:
     return {name: Declared(kind, refer.get(name)) for name, kind in columns}
 
 
-def _table(db: sqlite3.Connection, name: str) -> Table:
+def _table(db: sqlite3.Connection, name: str) -> SourceTable:
     """A table as it is in the file."""
-    return Table(name, tuple(_columns(_declared(db, name))))
+    return SourceTable(name, tuple(_columns(_declared(db, name))))
 
 
 def _columns(declared: Mapping[str, Declared]) -> Iterator[Column]:
@@ -249,7 +249,7 @@ def _columns(declared: Mapping[str, Declared]) -> Iterator[Column]:
             yield Column(name, KINDS[column.type], column.references)
 
 
-def _in_order(path: Path, tables: Sequence[Table]) -> tuple[Table, ...]:
+def _in_order(path: Path, tables: Sequence[SourceTable]) -> tuple[SourceTable, ...]:
     """Parents before children."""
     known = {table.name: table for table in tables}
     parents = {table.name: {each.references for each in table.columns if each.references} for table in tables}

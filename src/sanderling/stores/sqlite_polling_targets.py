@@ -17,17 +17,26 @@ import msgspec
 from msgspec.structs import replace
 
 from sanderling.stores.database import Row, Transaction, encoded
-from sanderling.stores.polling import LONGEST_PAUSE, Counts, Edits, Found, Known, Query, Ran, Target
+from sanderling.stores.polling import (
+    LONGEST_PAUSE,
+    Edits,
+    KnownTarget,
+    PollingTarget,
+    Query,
+    StoredTargetCounts,
+    TargetRun,
+    WantedTarget,
+)
 from sanderling.stores.polling_documents import DocumentStatements, insert_changes
 from sanderling.stores.polling_rows import LARGEST, LONGEST_SECONDS, MOST_EDITS, is_text, legible
-from sanderling.stores.polling_store import COLUMNS, Condition, PollingDatabase, Statements, as_found
+from sanderling.stores.polling_store import COLUMNS, PollingDatabase, SqlCondition, Statements, as_found
 from sanderling.stores.sqlite_database import connection_of
 from sanderling.stores.sqlite_polling_tables import INDEX, INTERVAL, UNWANTED, WANTED, WRITING, quoted
 
 Raw = Sequence[Any]
 
-NAMES = Target.__struct_fields__
-KNOWN = ("id", *Found._fields, "gone")
+NAMES = PollingTarget.__struct_fields__
+KNOWN = ("id", *WantedTarget._fields, "gone")
 _ONLY = msgspec.json.Decoder(tuple[str, ...])
 
 # What each column may hold, and what it is read as if it holds something else.
@@ -45,7 +54,7 @@ _HOLDS: dict[str, tuple[tuple[type, ...], object]] = {
 }
 
 
-class Reader:
+class RowReader:
     """Reads rows of these columns as far as they go."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -68,14 +77,14 @@ class Reader:
         return value if isinstance(value, types) else otherwise
 
 
-_read_target, _read_known = Reader(NAMES), Reader(KNOWN)
+_read_target, _read_known = RowReader(NAMES), RowReader(KNOWN)
 
 
-def target(row: Raw) -> Target:
+def target(row: Raw) -> PollingTarget:
     """A target, from its columns."""
     r = _read_target(row)
     # Each by its place: this is what takes the time when thousands are due.
-    return Target(
+    return PollingTarget(
         id=r[0],
         kind=r[1],
         source_id=r[2],
@@ -168,7 +177,7 @@ LATER = f"""SELECT {COLUMNS} FROM polling_targets INDEXED BY {{}} AND next_due >
     ORDER BY next_due, id LIMIT ?"""
 
 
-_SET = ", ".join(f"{name} = ?{place}" for place, name in enumerate(Ran._fields, 1) if name != "id")
+_SET = ", ".join(f"{name} = ?{place}" for place, name in enumerate(TargetRun._fields, 1) if name != "id")
 WRITE = f"UPDATE polling_targets SET {_SET} WHERE id = ?1"
 _AS_FOUND = as_found(SAID, ":{0}", ":wall").replace(':"only"', ":only")
 UPDATE = f"UPDATE polling_targets AS its SET {_AS_FOUND} WHERE id = :id"
@@ -223,24 +232,24 @@ class SqlitePollingDialect:
         finally:
             connection.text_factory = str
 
-    def target(self, row: Row) -> Target:
+    def target(self, row: Row) -> PollingTarget:
         """A target, from its columns."""
         return target(row)
 
-    def known(self, row: Row) -> Known:
+    def known(self, row: Row) -> KnownTarget:
         """One that discovery knows."""
         number, kind, source_id, event, only, seconds, priority, gone = _read_known(row)
         wanted = None if only is None else _only(only)
         # A number that is no time will not be what is wanted, and be put right.
-        return Known(number, Found(kind, source_id, event, wanted, seconds, priority), gone)
+        return KnownTarget(number, WantedTarget(kind, source_id, event, wanted, seconds, priority), gone)
 
-    async def due(self, db: Transaction, after: tuple[float, int], until: float, most: int) -> list[Target]:
+    async def due(self, db: Transaction, after: tuple[float, int], until: float, most: int) -> list[PollingTarget]:
         """Those that are wanted and due."""
-        return await self._in_order(db, Condition(DUE, ()), after, until, most)
+        return await self._in_order(db, SqlCondition(DUE, ()), after, until, most)
 
     async def _in_order(
-        self, db: Transaction, meant: Condition, after: tuple[float, int], until: float, most: int
-    ) -> list[Target]:
+        self, db: Transaction, meant: SqlCondition, after: tuple[float, int], until: float, most: int
+    ) -> list[PollingTarget]:
         """Those behind `after`, by their due times up to `until`. `meant` begins with DUE or IDLE."""
         due, last = after
         # In two steps: SQLite does not search by id among those that are due at the same time, and these may be many.
@@ -250,7 +259,7 @@ class SqlitePollingDialect:
             found += await self.rows(db, later, *meant.values, due, until, left)
         return [target(row) for row in found]
 
-    async def listed(self, db: Transaction, query: Query, meant: Condition) -> list[Target]:
+    async def listed(self, db: Transaction, query: Query, meant: SqlCondition) -> list[PollingTarget]:
         """A page of what is meant."""
         after, most = query.after or LONG_AGO, min(query.most, LARGEST)
         if index := await self._index_to_few(db, query):
@@ -258,7 +267,7 @@ class SqlitePollingDialect:
                 WHERE {meant.sql} AND (next_due, id) > (?, ?) AND next_due {A_NUMBER} ORDER BY next_due, id LIMIT ?"""
             return [target(row) for row in await self.rows(db, page, *meant.values, *after, most)]
         roads = [IDLE] if query.enabled is False or query.gone else [DUE, IDLE]
-        conditions = [Condition(f"{road} AND {meant.sql}", meant.values) for road in roads]
+        conditions = [SqlCondition(f"{road} AND {meant.sql}", meant.values) for road in roads]
         pages = [await self._in_order(db, each, after, inf, most) for each in conditions]
         return sorted((each for page in pages for each in page), key=lambda each: (each.next_due, each.id))[:most]
 
@@ -278,10 +287,10 @@ class SqlitePollingDialect:
         ((count,),) = await db.fetch(counted, value)
         return bool(count <= FEW)
 
-    async def count(self, db: Transaction, wall: float) -> Counts:
+    async def count(self, db: Transaction, wall: float) -> StoredTargetCounts:
         """How many there are."""
         ((wanted, idle, paused, due, accelerated, failing, gone),) = await db.fetch(COUNT, wall)
-        return Counts(wanted + idle, paused, due, accelerated, failing, gone)
+        return StoredTargetCounts(wanted + idle, paused, due, accelerated, failing, gone)
 
     async def fetched(self, db: Transaction) -> set[tuple[str, str]]:
         """Event and kind of those that ever went well."""
@@ -294,7 +303,7 @@ class SqlitePollingDialect:
             pairs = await db.fetch(NEXT_PAIR, *pair)
         return found
 
-    async def write(self, database: PollingDatabase, runs: Sequence[Ran]) -> None:
+    async def write(self, database: PollingDatabase, runs: Sequence[TargetRun]) -> None:
         """Write these back. The power may take the last of them."""
 
         async def work(db: Transaction) -> None:
@@ -327,7 +336,7 @@ class SqlitePollingDialect:
             await db.execute("DELETE FROM polling_edits WHERE number <= ?", edited[-1][0])
         return Edits(tuple(settled), tuple(row[1] for row in edited if row[2] is None))
 
-    async def update(self, db: Transaction, changed: Mapping[int, Found], wall: float) -> None:
+    async def update(self, db: Transaction, changed: Mapping[int, WantedTarget], wall: float) -> None:
         """Change targets to what discovery says."""
         await db.execute_many(
             UPDATE,
@@ -343,7 +352,7 @@ class SqlitePollingDialect:
         )
 
 
-def _settled(each: Target, wall: float) -> Target:
+def _settled(each: PollingTarget, wall: float) -> PollingTarget:
     """With the due time that it has by what was asked for."""
     due, until = each.next_due or wall, each.until  # one that was put in by hand has no due time
     if each.promote is not None:

@@ -11,7 +11,7 @@ import msgspec
 
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.ports import MOST_FAILURES, Due, Finished, HostAside, ProgressError, ProgressView, Unfinished
-from sanderling.stores.sqlite_file import Kind, open_file, transaction
+from sanderling.stores.sqlite_file import FileKind, open_file, transaction
 
 SCHEDULE = "CREATE INDEX did_due ON did (due, failures, did) WHERE due IS NOT NULL"
 ASIDE = (
@@ -47,7 +47,7 @@ UPGRADE = (
     "PRAGMA user_version = 2",
 )
 
-PROGRESS = Kind("progress of a crawl of repos", 0x53414E50, 2, TABLES)  # "SANP"
+PROGRESS = FileKind("progress of a crawl of repos", 0x53414E50, 2, TABLES)  # "SANP"
 
 State = tuple[str, int, int, int | None]  # category, whether complete, failures in a row, due time
 ARCHIVED: State = ("", 1, 0, None)

@@ -14,7 +14,7 @@ import asyncio
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from enum import IntEnum
@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from sanderling.clock import Clock
-from sanderling.stores.database import Desk
+from sanderling.executor import Executor, in_threads
 from sanderling.stores.durable import FolderError, Lock, plainly
 from sanderling.stores.queue import LONGEST_WHY, Dead, Delivery, Depth, Letter, QueueError, checked
-from sanderling.stores.sqlite_file import Kind, open_file, transaction
+from sanderling.stores.sqlite_file import FileKind, open_file, transaction
 from sanderling.stores.sqlite_tally import keep_tally, tally
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ COMEBACKS = 1_000
 LOG_BYTES = 32 << 20
 
 
-class State(IntEnum):
+class LetterState(IntEnum):
     """Where a letter is; the numbers are in the file, and in the statements below."""
 
     READY = 0
@@ -70,7 +70,7 @@ TABLES = (
     "CREATE TRIGGER letter_gone AFTER DELETE ON letter BEGIN DELETE FROM body WHERE id = old.id; END",
 )
 
-QUEUE = Kind("queue", 0x53414E51, 1, TABLES)  # "SANQ"
+QUEUE = FileKind("queue", 0x53414E51, 1, TABLES)  # "SANQ"
 
 
 class Held(NamedTuple):
@@ -81,13 +81,13 @@ class Held(NamedTuple):
 
 
 class SqliteQueue:
-    """Made where there is none. Without a `desk` its work is done in a thread of its own."""
+    """Made where there is none. Without a `executor` its work is done in a thread of its own."""
 
-    def __init__(self, path: Path, clock: Clock, desk: Desk | None = None) -> None:
+    def __init__(self, path: Path, clock: Clock, executor: Executor | None = None) -> None:
         self._path = path
         self._clock = clock
-        self._threads = ThreadPoolExecutor(1, "queue") if desk is None else None
-        self._desk = desk or self._in_thread
+        self._threads = ThreadPoolExecutor(1, "queue")
+        self._executor = executor or in_threads(self._threads)
         self._turn = threading.Lock()
         self._news = asyncio.Event()
         self._caught: deque[Delivery] = deque()
@@ -103,12 +103,12 @@ class SqliteQueue:
         """Return when all are on disk; all are, or none. One that waits under the same key is replaced."""
         bodies = checked(letters)
         if bodies:
-            await self._desk(self._publish, bodies, self._clock.wall())
+            await self._executor(self._publish, bodies, self._clock.wall())
             self._news.set()
 
     async def publish_dead(self, letter: Letter, why: str) -> None:
         """Put it among the dead letters, in place of one that has its key."""
-        await self._desk(self._publish, checked([letter]), self._clock.wall(), why[:LONGEST_WHY], State.DEAD)
+        await self._executor(self._publish, checked([letter]), self._clock.wall(), why[:LONGEST_WHY], LetterState.DEAD)
 
     async def take(self, most: int, wait: float) -> list[Delivery]:
         """Up to `most` letters, the oldest first; waits up to `wait` seconds for the first."""
@@ -119,7 +119,7 @@ class SqliteQueue:
             self._news.clear()
             if not self._caught:
                 # What is caught is kept here and not returned: if we are cancelled meanwhile, the next one takes it.
-                await self._desk(self._catch, most, self._clock.now(), self._clock.wall())
+                await self._executor(self._catch, most, self._clock.now(), self._clock.wall())
             if self._caught:
                 return [self._caught.popleft() for _ in range(min(most, len(self._caught)))]
             left = deadline - self._clock.now()
@@ -134,29 +134,34 @@ class SqliteQueue:
     async def done(self, deliveries: Sequence[Delivery]) -> None:
         """Forget these."""
         if deliveries:
-            await self._desk(self._done, [_held(each) for each in deliveries], self._clock.wall())
+            await self._executor(self._done, [_held(each) for each in deliveries], self._clock.wall())
 
     async def later(self, delivery: Delivery, seconds: float, why: str, *, failed: bool = True) -> None:
         """Deliver it again after so long; a letter that has its key and waits replaces it."""
         wall = self._clock.wall()
-        await self._desk(self._later, _held(delivery), wall + max(0.0, seconds), failed, why[:LONGEST_WHY], wall)
+        await self._executor(self._later, _held(delivery), wall + max(0.0, seconds), failed, why[:LONGEST_WHY], wall)
 
     async def bury(self, delivery: Delivery, why: str) -> None:
         """Put it among the dead letters, in place of one that has its key."""
-        await self._desk(self._bury, _held(delivery), why[:LONGEST_WHY], self._clock.wall())
+        await self._executor(self._bury, _held(delivery), why[:LONGEST_WHY], self._clock.wall())
 
     async def depth(self) -> Depth:
         """How many letters there are. Those that are due and that nobody has asked for count as delayed."""
-        counts = await self._desk(self._counts)
-        return Depth(*(counts.get(state, 0) for state in (State.READY, State.TAKEN, State.DELAYED, State.DEAD)))
+        counts = await self._executor(self._counts)
+        return Depth(
+            *(
+                counts.get(state, 0)
+                for state in (LetterState.READY, LetterState.TAKEN, LetterState.DELAYED, LetterState.DEAD)
+            )
+        )
 
     async def dead(self, limit: int, after: str = "") -> list[Dead]:
         """A page of dead letters."""
-        return await self._desk(self._dead, limit, after)
+        return await self._executor(self._dead, limit, after)
 
     async def replay(self, keys: Collection[str] | None = None) -> int:
         """Make these ready again, or all; one is dropped if a newer one of its key waits."""
-        replayed = await self._desk(self._replay, keys, self._clock.wall())
+        replayed = await self._executor(self._replay, keys, self._clock.wall())
         self._news.set()
         return replayed
 
@@ -166,15 +171,11 @@ class SqliteQueue:
             return
         self._closed = True
         try:
-            await self._desk(self._close, self._clock.wall())
+            await self._executor(self._close, self._clock.wall())
         finally:
-            if self._threads is not None:
-                self._threads.shutdown(wait=False)
+            self._threads.shutdown(wait=False)
 
-    async def _in_thread(self, work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - whatever `work` takes
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
-
-    # What follows runs at the desk.
+    # What follows runs at the executor.
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -205,8 +206,10 @@ class SqliteQueue:
         self._db.execute("UPDATE book SET next = next + ?", (count,))
         return int(first)
 
-    def _publish(self, bodies: dict[str, bytes], wall: float, why: str = "", state: State = State.READY) -> None:
-        same, at = ("state < 2", 0.0) if state is State.READY else ("state = 3", wall)
+    def _publish(
+        self, bodies: dict[str, bytes], wall: float, why: str = "", state: LetterState = LetterState.READY
+    ) -> None:
+        same, at = ("state < 2", 0.0) if state is LetterState.READY else ("state = 3", wall)
         with self._change(wall, durable=True) as db:
             first = self._numbers(len(bodies))
             db.executemany(f"DELETE FROM letter WHERE key = ? AND {same}", ((key,) for key in bodies))  # noqa: S608 - ours
@@ -221,7 +224,7 @@ class SqliteQueue:
         if self._any("state IN (1, 2) AND at <= ?", wall):
             self._bring_back(wall)
         # Looking costs no writer its turn; most looks are of somebody idle.
-        if self._any("state = ?", State.READY):
+        if self._any("state = ?", LetterState.READY):
             self._caught.extend(self._take(most, wall))
 
     def _any(self, condition: str, value: float) -> bool:

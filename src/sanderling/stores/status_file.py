@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from sanderling.stores.durable import FolderError, Lock, plainly, remove_drafts, write_new
-from sanderling.stores.process_identity import Process, has_ended
+from sanderling.stores.process_identity import ProcessIdentity, has_ended
 
 FILE = "status.json"
 OTHERS = re.compile(r"status-([1-9]\d{0,4})\.json", re.ASCII)
@@ -170,4 +170,4 @@ def is_running(process: Published, wall: float) -> bool:
 
 def is_gone(process: Published) -> bool:
     """Whether that process is known to have ended."""
-    return bool(process.space) and has_ended(process.pid, Process(process.space, process.start))
+    return bool(process.space) and has_ended(process.pid, ProcessIdentity(process.space, process.start))

@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime
 
 from sanderling.events.modes import Modes
-from sanderling.stores.analytics import Summary
+from sanderling.stores.analytics import PostSummary
 from sanderling.web.events_envelope import Answer, Listed, Meta, Paged
 from sanderling.web.events_types import ModesGiven, Replay
 from sanderling.web.events_views import (
@@ -96,7 +96,7 @@ POST = Answer(
     meta=_META,
 )
 SUMMARY = Answer(
-    data=Summary(
+    data=PostSummary(
         posts=120,
         by_sentiment={"NEGATIVE": 20, "NEUTRAL": 60, "POSITIVE": 40},
         by_risk={"LOW": 119, "CRITICAL": 1},

@@ -5,7 +5,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from sanderling.events.analysis.impact import Risk
-from sanderling.stores.analytics import Page, PostFilter, Reading, Summary, Summing
+from sanderling.stores.analytics import PostFilter, PostPage, PostSummary, Reading, Summing
 from sanderling.web.events_envelope import Answer, Listed, Paged, answer, listed, paged
 from sanderling.web.events_types import (
     AlertsQuery,
@@ -79,7 +79,7 @@ class PostRoutes:
                 break
         return listed(asked, items.values())
 
-    async def _page(self, query: PostsQuery | AllPostsQuery, offset: int, most: int) -> Page:
+    async def _page(self, query: PostsQuery | AllPostsQuery, offset: int, most: int) -> PostPage:
         descending = query.order == "desc"
         return await self._rows.posts(
             posts_of(query), sort=query.sort_by, descending=descending, offset=offset, most=most
@@ -99,7 +99,7 @@ class SumRoutes:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    async def summary(self, asked: Asked[Nothing, Chosen, Nothing]) -> Answer[Summary]:
+    async def summary(self, asked: Asked[Nothing, Chosen, Nothing]) -> Answer[PostSummary]:
         """Posts of a project, summed up."""
         return answer(asked, await self._rows.summary(posts_of(asked.query)))
 
@@ -130,7 +130,7 @@ class SumRoutes:
         totals = AlertCounts(**{name: found.total for name, found in lists.items()})
         return answer(asked, Alerts(**shown, totals=totals))
 
-    async def _newest(self, chosen: PostFilter, most: int) -> Page:
+    async def _newest(self, chosen: PostFilter, most: int) -> PostPage:
         return await self._rows.posts(chosen, sort="analyzed_at", descending=True, offset=0, most=most)
 
 

@@ -17,7 +17,7 @@ from sanderling.stores import frontier_file, listing, sqlite_progress
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.listing import Item, Listing, PositionError, Row
-from sanderling.stores.polling import PollingStore, PollingStoreError, Query, Target
+from sanderling.stores.polling import PollingStore, PollingStoreError, PollingTarget, Query
 from sanderling.stores.queue import DeadLetters, QueueError
 from sanderling.web.house import Found
 from sanderling.web.house_reach import ElsewhereError, Reach
@@ -94,7 +94,7 @@ _FILES: Mapping[str, _File] = {
         "retry_missed",
     ),
 }
-_TARGETS: Mapping[str, Callable[[Target], bool]] = {
+_TARGETS: Mapping[str, Callable[[PollingTarget], bool]] = {
     "failing": lambda target: target.failures > 0,
     "paused": lambda target: not target.enabled,
     "all": lambda target: True,  # noqa: ARG005 - as the others
@@ -186,7 +186,7 @@ async def _take_targets(store: PollingStore, state: str, after: tuple[float, int
             return
 
 
-def _target(target: Target, state: str) -> Item:
+def _target(target: PollingTarget, state: str) -> Item:
     return Item(
         id=target.source_id,
         kind=target.kind,

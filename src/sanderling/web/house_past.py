@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from sanderling.observe import logs
 from sanderling.stores.durable import FolderError, plainly
-from sanderling.stores.sqlite_file import Kind, open_file, transaction
+from sanderling.stores.sqlite_file import FileKind, open_file, transaction
 from sanderling.web.house import MOST_FOLDERS
 from sanderling.web.house_history import DIGITS
 
@@ -32,7 +32,7 @@ TABLES = (
         system INTEGER NOT NULL, place INTEGER NOT NULL, at INTEGER NOT NULL, points BLOB NOT NULL,
         PRIMARY KEY (system, place)) WITHOUT ROWID""",
 )
-KIND = Kind("history of a dashboard", 0x53414E48, 1, TABLES)  # "SANH"
+KIND = FileKind("history of a dashboard", 0x53414E48, 1, TABLES)  # "SANH"
 
 Points = Mapping[str, float | None]
 

@@ -7,7 +7,7 @@ from sanderling.observe.report import Report
 from sanderling.polling.control import Ingested
 from sanderling.polling.report import PollingFacts
 from sanderling.polling.settings import Setting
-from sanderling.stores.polling import Target
+from sanderling.stores.polling import PollingTarget
 from sanderling.web.parsing import Nothing
 from sanderling.web.polling_types import (
     Confirmation,
@@ -43,7 +43,7 @@ class SettingsControl(Protocol):
 class IngestControl(Protocol):
     """What there must be behind the routes of ingestion. Everything raises PollingStoreError."""
 
-    async def target(self, kind: str, source_id: str) -> Target | None:
+    async def target(self, kind: str, source_id: str) -> PollingTarget | None:
         """The one of that name."""
 
     async def ingest(self, kind: str, source_id: str) -> Ingested | None:

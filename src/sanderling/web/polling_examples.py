@@ -1,7 +1,7 @@
 """Examples for the description of polling's routes."""
 
 from sanderling.stores.documents import Value
-from sanderling.stores.polling import Change, Op, Target
+from sanderling.stores.polling import Op, PollingTarget, RowChange
 from sanderling.web.polling_rows import change_event
 from sanderling.web.polling_types import (
     Confirmation,
@@ -30,7 +30,7 @@ from sanderling.web.polling_views import (
 from sanderling.web.stream import RETRY, alive
 
 _WALL = 1_800_000_000.0
-_RACE = Target(
+_RACE = PollingTarget(
     id=7,
     kind="race",
     source_id="4f1c",
@@ -47,7 +47,7 @@ _RACE = Target(
 )
 _NAME = KindAndId(kind="race", id="4f1c")
 _LAP: dict[str, Value] = {"race": "4f1c", "number": 3, "seconds": 31.4}
-_CHANGE = Change(
+_CHANGE = RowChange(
     seq=812, at=_WALL, op=Op.INSERT, table="laps", key="77aa", values=_LAP, kind="race", source_id="4f1c", event="2b9e"
 )
 

@@ -9,8 +9,8 @@ from aiohttp import web
 from msgspec import UNSET
 
 from sanderling.polling.feed import Trimmed
-from sanderling.stores.documents import Row
-from sanderling.stores.polling import Change, Op
+from sanderling.stores.documents import SourceRow
+from sanderling.stores.polling import Op, RowChange
 from sanderling.web.parsing import Nothing, given
 from sanderling.web.polling_types import LARGEST, ChangesQuery, EventsQuery, RowsQuery, TablePath
 from sanderling.web.polling_views import ChangePage, Reset, RowPage, Trimming, row_view
@@ -37,7 +37,7 @@ class Followed(Protocol):
     async def look(self) -> None:
         """Learn both anew. Raises PollingStoreError."""
 
-    def follow(self, after: int, most: int = 500) -> AsyncGenerator[list[Change], None]:
+    def follow(self, after: int, most: int = 500) -> AsyncGenerator[list[RowChange], None]:
         """All changes after that number, until the feed is closed. Raises Trimmed."""
 
 
@@ -48,10 +48,10 @@ class RowControl(Protocol):
     def feed(self) -> Followed:
         """What changes."""
 
-    async def rows(self, table: str, *, event: str | None, after: str, most: int) -> list[Row]:
+    async def rows(self, table: str, *, event: str | None, after: str, most: int) -> list[SourceRow]:
         """Rows of a table, by key. Raises KeyError if there is no such table."""
 
-    async def changes(self, after: int, most: int) -> list[Change]:
+    async def changes(self, after: int, most: int) -> list[RowChange]:
         """The next ones after a number."""
 
 
@@ -135,7 +135,7 @@ class Told:
                     yield data
                     self.position = last
 
-    async def _batches(self) -> AsyncGenerator[list[Change] | Reset, None]:
+    async def _batches(self) -> AsyncGenerator[list[RowChange] | Reset, None]:
         """What comes after the position, up to the end or up to where some of it is not to be had."""
         try:
             async with aclosing(self._feed.follow(self.position, MOST)) as batches:
@@ -146,25 +146,25 @@ class Told:
         except Trimmed as trimmed:
             yield Reset(oldest=trimmed.oldest, newest=max(self._feed.newest, trimmed.oldest - 1))
 
-    def _spelled(self, batch: list[Change] | Reset) -> Iterator[tuple[bytes, int]]:
+    def _spelled(self, batch: list[RowChange] | Reset) -> Iterator[tuple[bytes, int]]:
         if isinstance(batch, Reset):
             yield event("reset", msgspec.json.encode(batch), batch.newest), batch.newest
         else:
             yield from pieces(change for change in batch if self._wants(change))
 
-    def _wants(self, change: Change) -> bool:
+    def _wants(self, change: RowChange) -> bool:
         if change.op is Op.PURGE:
             return True
         wanted = self._wanted
         return wanted.table in (UNSET, change.table) and wanted.kind in (UNSET, change.kind)
 
 
-def change_event(change: Change) -> bytes:
+def change_event(change: RowChange) -> bytes:
     """A change as it is told."""
     return event("change", msgspec.json.encode(change), change.seq)
 
 
-def pieces(changes: Iterable[Change]) -> Iterator[tuple[bytes, int]]:
+def pieces(changes: Iterable[RowChange]) -> Iterator[tuple[bytes, int]]:
     """Changes as events, some in one piece, and the number of the last one in it."""
     piece, last = b"", 0
     for change in changes:

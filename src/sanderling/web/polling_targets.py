@@ -6,7 +6,7 @@ from typing import Protocol
 from msgspec import UNSET
 
 from sanderling.clock import Clock
-from sanderling.stores.polling import Field, Query, Target
+from sanderling.stores.polling import Field, PollingTarget, Query
 from sanderling.web.parsing import Nothing, given
 from sanderling.web.polling_types import Hook, KindAndId, Promotion, Promotions, TargetPatch, TargetsQuery
 from sanderling.web.polling_views import (
@@ -27,10 +27,10 @@ GONE = {"true": True, "false": False, "any": None}
 class TargetControl(Protocol):
     """What there must be behind these routes. Everything raises PollingStoreError."""
 
-    async def targets(self, query: Query) -> list[Target]:
+    async def targets(self, query: Query) -> list[PollingTarget]:
         """A page of them."""
 
-    async def target(self, kind: str, source_id: str) -> Target | None:
+    async def target(self, kind: str, source_id: str) -> PollingTarget | None:
         """The one of that name."""
 
     async def change(self, kind: str, source_id: str, fields: Mapping[Field, bool | float | int | None]) -> bool:

@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 
 from sanderling.polling.control import Ingested
 from sanderling.polling.settings import Setting
-from sanderling.stores.documents import Row, Value
-from sanderling.stores.polling import Change, Target
+from sanderling.stores.documents import SourceRow, Value
+from sanderling.stores.polling import PollingTarget, RowChange
 from sanderling.web.polling_types import LARGEST, KindAndId
 from sanderling.web.problems import Problem, problem
 
@@ -112,7 +112,7 @@ class RowPage(Struct, frozen=True, kw_only=True):
 class ChangePage(Struct, frozen=True, kw_only=True):
     """Some changes, in order."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[RowChange, ...]
     newest: int  # the number of the newest there is
 
 
@@ -154,11 +154,11 @@ class Purged(Struct, frozen=True, kw_only=True):
 
 
 _SAME: tuple[str, ...] = tuple(
-    sorted(set(TargetView.__struct_fields__) & set(Target.__struct_fields__) - {"id", "digest"})
+    sorted(set(TargetView.__struct_fields__) & set(PollingTarget.__struct_fields__) - {"id", "digest"})
 )
 
 
-def target_view(target: Target, wall: float) -> TargetView:
+def target_view(target: PollingTarget, wall: float) -> TargetView:
     """A target as it is shown."""
     same: dict[str, Any] = {name: getattr(target, name) for name in _SAME}
     return TargetView(
@@ -181,7 +181,7 @@ def setting_view(setting: Setting) -> SettingView:
     )
 
 
-def row_view(row: Row) -> RowView:
+def row_view(row: SourceRow) -> RowView:
     """A row as it is shown."""
     return RowView(key=row.key, values=row.values)
 
@@ -195,7 +195,7 @@ def ingested_list(done: Sequence[Ingested]) -> IngestedList:
     return IngestedList(ingested=views, failed=sum(not view.ok for view in views))
 
 
-def cursor_of(target: Target) -> str:
+def cursor_of(target: PollingTarget) -> str:
     """Where a page ended."""
     return base64.urlsafe_b64encode(msgspec.json.encode((target.next_due, target.id))).decode().rstrip("=")
 

@@ -15,11 +15,11 @@ from terminals import interrupted
 from sanderling.cli.demos import polling as demo_polling
 from sanderling.cli.demos.polling import Proof, Story, differing
 from sanderling.cli.running import Ran
-from sanderling.stores.documents import Column, Row, Schema, Table, Whole
+from sanderling.stores.documents import Column, Schema, SourceRow, SourceTable, Whole
 from sanderling.worlds.race import RaceDay, RaceRules, demo
 from sanderling.worlds.race_day import DayRules
 
-SCHEMA = Schema((Table("pilots", (Column("name"),)),))
+SCHEMA = Schema((SourceTable("pilots", (Column("name"),)),))
 PROOF = Proof(rows=285, differ=0, changes=308, holes=0, adds_up=True)
 SHORT = DayRules(pilots=6, late=0, removed=1, rounds=2, aborted=0, first=5.0, heat=14.0, pause=10.0, lap=2.0)
 
@@ -78,7 +78,7 @@ def test_what_is_not_right_is_not_called_right(change: dict[str, Any]) -> None:
 
 def test_rows_that_differ_are_lacking_or_too_many_are_counted() -> None:
     document = SCHEMA.document(
-        [Row("pilots", key, {"name": "Wren"}) for key in "ab"], [Whole("pilots", "name", "Wren", frozenset("ab"))]
+        [SourceRow("pilots", key, {"name": "Wren"}) for key in "ab"], [Whole("pilots", "name", "Wren", frozenset("ab"))]
     )
 
     def counted(**rows: str) -> int:

@@ -10,13 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sanderling.flow.desk import desk_in
-from sanderling.stores.analytics import Batch, ErrorRow
+from sanderling.executor import in_threads
+from sanderling.stores.analytics import AnalyticsBatch, ErrorRow
 from sanderling.stores.analytics_migrate import migrate
 from sanderling.stores.analytics_open import open_analytics
 
 
-def event(name: str, at: float, **fields: Any) -> Batch:  # noqa: ANN401 - of any field
+def event(name: str, at: float, **fields: Any) -> AnalyticsBatch:  # noqa: ANN401 - of any field
     """An event that was processed then, in which one item was not fetched then."""
     error = ErrorRow(
         event_id=name,
@@ -35,7 +35,7 @@ def event(name: str, at: float, **fields: Any) -> Batch:  # noqa: ANN401 - of an
     usual: dict[str, Any] = {"job_id": "p-brand-0", "project_id": "p", "platform": "web", "mode": "new"}
     times: dict[str, Any] = {"received_at": at, "processed_at": at, "message": f"message of {name}".encode()}
     rows: dict[str, Any] = {"posts": [], "comments": [], "errors": [error]}
-    return Batch(event_id=name, **(usual | times | rows | fields))
+    return AnalyticsBatch(event_id=name, **(usual | times | rows | fields))
 
 
 @cache
@@ -47,14 +47,14 @@ def _empty() -> bytes:
         return path.read_bytes()
 
 
-def keep(path: Path, batches: Sequence[Batch]) -> None:
+def keep(path: Path, batches: Sequence[AnalyticsBatch]) -> None:
     """Make the database, with these in it."""
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(_empty())
 
     async def work() -> None:
         with ThreadPoolExecutor(1) as threads:
-            store = await open_analytics(f"sqlite:{path}", desk_in(threads))
+            store = await open_analytics(f"sqlite:{path}", in_threads(threads))
             try:
                 for batch in batches:
                     await store.keep(batch)

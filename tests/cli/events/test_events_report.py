@@ -32,7 +32,7 @@ from sanderling.cli.events.report import (
 )
 from sanderling.cli.events.report_svg import svg
 from sanderling.events.taxonomy import ACTIONS
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.outcome import Category
 from sanderling.stores.analytics import AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
@@ -262,7 +262,7 @@ def test_the_heights_of_a_picture_are_those_of_the_numbers() -> None:
 @asynccontextmanager
 async def stored(path: Path) -> AsyncIterator[AnalyticsStore]:
     with ThreadPoolExecutor(1) as threads:
-        store = await open_analytics(f"sqlite:{path}", desk_in(threads))
+        store = await open_analytics(f"sqlite:{path}", in_threads(threads))
         try:
             yield store
         finally:

@@ -13,7 +13,7 @@ from sanderling.cli.pages.status import Kept, kept_in, words
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.folder import CrawlFolder, Plan
-from sanderling.stores.frontier_rows import Again, End, Ended, Found
+from sanderling.stores.frontier_rows import End, Ended, FoundUrl, RetryUrl
 from sanderling.stores.status_file import write_status
 from sanderling.testing.scripted import ScriptedServer
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     """A crawl of ten URLs that was killed: two fetched, two failed, one forbidden."""
     path = tmp_path / "crawl"
     with CrawlFolder.open(path, Plan((URLS[0],), (), 3), resume=False, wall=0.0) as crawl:
-        crawl.commit([], [Found(url, HOST, 0) for url in URLS])
+        crawl.commit([], [FoundUrl(url, HOST, 0) for url in URLS])
         kept = [ended(0, End.FETCHED, Outcome(Code.OK, 200)), ended(1, End.FETCHED, Outcome(Code.OK, 200))]
         crawl.commit([*kept, ended(2, End.FAILED, Outcome(Code.CONTENT_NOT_FOUND, 404))], [])
         crawl.commit([ended(3, End.FAILED, Outcome(Code.TLS_ERROR)), ended(4, End.REFUSED, Outcome(Code.REFUSED))], [])
@@ -89,9 +89,9 @@ def test_what_is_on_disk_counts_and_not_what_was_said_before_a_crash(folder: Pat
 def test_what_waits_has_the_reason_of_its_host_or_its_own(folder: Path) -> None:
     """In `pages status`, and in `pages failed`, which tells it from what failed for good."""
     with CrawlFolder.open(folder, None, resume=True, wall=0.0) as crawl:
-        crawl.commit([], [Found("http://b.example/", "b.example", 0), Found("http://c.example/", "c.example", 0)])
+        crawl.commit([], [FoundUrl("http://b.example/", "b.example", 0), FoundUrl("http://c.example/", "c.example", 0)])
         late = Outcome(Code.TIMEOUT, detail="slow")
-        again = [Again(number + 1, URLS[number], 2, 50.0, late) for number in (5, 6)]
+        again = [RetryUrl(number + 1, URLS[number], 2, 50.0, late) for number in (5, 6)]
         crawl.ledger.commit([], [], crawl.ledger.meta.watermark, again)
         crawl.ledger.set_aside("b.example", Outcome(Code.DNS_ERROR), 99.0)
         (queued,) = crawl.ledger.take([("c.example", 0, 1)])[0]

@@ -23,7 +23,7 @@ from sanderling.cli.polling.admin import pages
 from sanderling.cli.polling.place import Place, keep_kinds, opened
 from sanderling.cli.polling.targets import enough
 from sanderling.clock import SystemClock
-from sanderling.stores.polling import Found, PollingStore, Query, Ran, Reconciliation, Target
+from sanderling.stores.polling import PollingStore, PollingTarget, Query, Reconciliation, TargetRun, WantedTarget
 from sanderling.stores.status_file import write_status
 
 EVENT = "faeeb7e2-3668-4436-aa46-8f6710531716"
@@ -32,8 +32,8 @@ SOURCE = Trackside("http://race.example")
 WALL = SystemClock().wall()
 
 
-def found(kind: str, source_id: str = EVENT, seconds: float = 10.0) -> Found:
-    return Found(kind, source_id, EVENT, None, seconds, 0)
+def found(kind: str, source_id: str = EVENT, seconds: float = 10.0) -> WantedTarget:
+    return WantedTarget(kind, source_id, EVENT, None, seconds, 0)
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def house(tmp_path: Path) -> House:
             targets = (found("results", seconds=2.0), *(found("race", race) for race in RACES))
             await store.apply(Reconciliation(insert=targets), WALL)
             ids = {known.found.source_id: known.id for known in await store.known()}
-            live = Ran(ids[RACES[0]], WALL + 1e4, WALL + 1e5, 7, 1, 0, WALL, WALL, "ok", 1.0, 1.0)
-            fails = Ran(
+            live = TargetRun(ids[RACES[0]], WALL + 1e4, WALL + 1e5, 7, 1, 0, WALL, WALL, "ok", 1.0, 1.0)
+            fails = TargetRun(
                 ids[EVENT], WALL + 2e4, None, 3, 0, 2, WALL, None, "error: TIMEOUT: no answer, after all", 1.0, 0.0
             )
             await store.write([live, fails])
@@ -106,7 +106,7 @@ def test_some_of_them_can_be_asked_for(house: House, flags: list[str], kinds: li
 def test_as_json_a_target_has_all_its_columns_and_what_follows_from_them(house: House) -> None:
     (target,) = house.listed("--live")
 
-    assert set(target) == {field.name for field in msgspec.structs.fields(Target)} | {"interval", "due_in"}
+    assert set(target) == {field.name for field in msgspec.structs.fields(PollingTarget)} | {"interval", "due_in"}
     assert (target["source_id"], target["interval"], target["runs"], target["digest"]) == (RACES[0], 10.0, 7, "")
 
 
@@ -132,8 +132,8 @@ def test_on_a_terminal_ids_are_as_short_as_they_may_be(house: House, monkeypatch
     assert max(map(len, lines)) <= 80
 
 
-def target(kind: str, source_id: str) -> Target:
-    return Target(id=1, kind=kind, source_id=source_id, event="", seconds=1.0, next_due=0.0)
+def target(kind: str, source_id: str) -> PollingTarget:
+    return PollingTarget(id=1, kind=kind, source_id=source_id, event="", seconds=1.0, next_due=0.0)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ class Moving:
     def __init__(self) -> None:
         self.ids = list(range(25))
 
-    async def list(self, query: Query) -> list[Target]:
+    async def list(self, query: Query) -> list[PollingTarget]:
         page = self.ids[: query.most]
         self.ids = [*self.ids[query.most :], *page]
         return [msgspec.structs.replace(target("race", str(each)), id=each) for each in page]

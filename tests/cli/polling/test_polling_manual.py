@@ -14,7 +14,7 @@ from sanderling.apis.trackside import KINDS
 from sanderling.cli.polling import app as polling
 from sanderling.clock import SystemClock
 from sanderling.polling.settings import Keys
-from sanderling.stores.polling import Change
+from sanderling.stores.polling import RowChange
 from sanderling.web.app import ROUTES
 from sanderling.web.polling_api import Controlled, polling_app
 from sanderling.web.stream import Streams
@@ -75,7 +75,7 @@ def test_the_routes_are_those_that_are_served() -> None:
 
 
 def test_a_change_has_the_fields_that_are_told() -> None:
-    assert firsts("### A change") == [field.name for field in msgspec.structs.fields(Change)]
+    assert firsts("### A change") == [field.name for field in msgspec.structs.fields(RowChange)]
 
 
 def test_the_description_of_another_source_is_one() -> None:

@@ -22,7 +22,7 @@ from raids import letter, usual
 
 from sanderling.cli import reach
 from sanderling.cli.sequence import store as sequence_store
-from sanderling.stores.instances import Counts
+from sanderling.stores.instances import InstanceCounts
 from sanderling.stores.instances_store import open_sqlite_instances
 from sanderling.stores.queue import Depth, Letter
 
@@ -55,7 +55,7 @@ def publish(queued: Queued, count: int, first: int = 1) -> None:
 def stored(out: Path) -> int:
     """How many instances are in the rows; each of these has its players and its raw answer."""
 
-    async def counts() -> Counts:
+    async def counts() -> InstanceCounts:
         instances = open_sqlite_instances(out / "rows.db")
         try:
             return await instances.counts()

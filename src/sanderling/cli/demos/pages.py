@@ -16,7 +16,7 @@ from sanderling.cli.pages.summary import Summary, summarise
 from sanderling.cli.report_screen import fitting
 from sanderling.clock import Clock, ScaledClock, SystemClock
 from sanderling.ids import host_of
-from sanderling.limit import HostView
+from sanderling.observe.report import HostReport
 from sanderling.pages.folder import Plan
 from sanderling.pages.verify import Proof, verify
 from sanderling.stores.durable import FolderError
@@ -75,7 +75,7 @@ class Odd:
     name: str  # as people are shown it
     pages: int
     tally: Tally  # what it was asked, by its own account
-    view: HostView  # what the limiter made of it
+    view: HostReport  # what the limiter made of it
 
 
 def demo_pages(out: Path, options: Options, speed: float) -> None:

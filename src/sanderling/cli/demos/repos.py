@@ -20,11 +20,11 @@ from sanderling.cli.repos.flags import Asking, Keeping
 from sanderling.cli.repos.progress import Place
 from sanderling.cli.running import Ran
 from sanderling.clock import Clock, ScaledClock
+from sanderling.executor import in_threads
 from sanderling.extras import have
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http
-from sanderling.flow.desk import desk_in
 from sanderling.ids import host_of
 from sanderling.limit import Limiter
 from sanderling.observe.report import Report
@@ -112,7 +112,7 @@ async def _learn(plc: str, path: Path, clock: Clock) -> int:
     try:
         with ThreadPoolExecutor(1, "directory") as thread:
             async with Http(guard=GuardRules(private=True, raw_addresses=True), clock=clock) as http:
-                tools = UpdateTools(Fetcher(http, limiter, clock=clock), limiter, clock, desk_in(thread), plain=True)
+                tools = UpdateTools(Fetcher(http, limiter, clock=clock), limiter, clock, in_threads(thread), plain=True)
                 await follow_log(tools, directory, plc)
         return directory.count()
     finally:

@@ -9,19 +9,19 @@ from sanderling.cli.doctor.findings import FAIL, OK, CheckError, Finding, revisi
 from sanderling.cli.doctor.services import Say, Service
 from sanderling.clock import SystemClock
 from sanderling.stores.analytics_migrate import VERSION_TABLE
-from sanderling.stores.database import Trouble
-from sanderling.stores.postgres_server import SETTINGS, Address, plainly, read_url, relations
+from sanderling.stores.database import DatabaseTrouble
+from sanderling.stores.postgres_server import SETTINGS, PostgresAddress, plainly, read_url, relations
 
 OLDEST = 13
 EXPECTED = "expected postgresql://user:password@host:5432/database"
 
 
-def _raised(message: str, trouble: Trouble) -> Exception:
+def _raised(message: str, trouble: DatabaseTrouble) -> Exception:
     advice = {
-        Trouble.AMISS: "look at user, password, database and schema in the URL, and at what that user may do",
-        Trouble.AWAY: "is it up, and is that its address?",
-        Trouble.BUSY: "try again",
-        Trouble.FAILED: "look at its log",
+        DatabaseTrouble.AMISS: "look at user, password, database and schema in the URL, and at what that user may do",
+        DatabaseTrouble.AWAY: "is it up, and is that its address?",
+        DatabaseTrouble.BUSY: "try again",
+        DatabaseTrouble.FAILED: "look at its log",
     }
     return CheckError(message, advice.get(trouble, ""))
 
@@ -57,7 +57,7 @@ async def _clock(db: Any, service: Service, say: Say) -> None:  # noqa: ANN401 -
     say(skew(f"{service.what}: clock", float(theirs), before, clock.wall()))
 
 
-async def _permitted(db: Any, service: Service, at: Address) -> Finding:  # noqa: ANN401 - no types
+async def _permitted(db: Any, service: Service, at: PostgresAddress) -> Finding:  # noqa: ANN401 - no types
     """Whether tables can be made: by making one, in a transaction that is rolled back."""
     what, table = f"{service.what}: tables", f"{at.schema}.sanderling_doctor_{uuid4().hex}"
     attempt = db.transaction()
@@ -76,7 +76,7 @@ async def _permitted(db: Any, service: Service, at: Address) -> Finding:  # noqa
     return Finding(what, OK, f"can be made in schema {at.schema}{also}")
 
 
-async def _revised(db: Any, service: Service, at: Address, say: Say) -> None:  # noqa: ANN401 - no types
+async def _revised(db: Any, service: Service, at: PostgresAddress, say: Say) -> None:  # noqa: ANN401 - no types
     """At which revision the tables of events are; one that somebody asked about may have none."""
     there = VERSION_TABLE in await relations(db, at.schema)
     found = None

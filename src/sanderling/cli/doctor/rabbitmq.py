@@ -12,7 +12,7 @@ from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity, Chann
 from sanderling.cli.doctor.findings import FAIL, OK, WARN, CheckError, Finding
 from sanderling.cli.doctor.services import AWAY, Say, Service
 from sanderling.stores.queue import QueueError
-from sanderling.stores.rabbitmq_wire import Broker, Link, RefusedError, broker, connect, plainly
+from sanderling.stores.rabbitmq_wire import Broker, BrokerRefusedError, RabbitmqLink, broker, connect, plainly
 
 # What comes back later waits in quorum queues with a time to live, which earlier versions refuse to make.
 OLDEST = (3, 10)
@@ -30,13 +30,13 @@ async def check_rabbitmq(service: Service, say: Say) -> None:
             await _ask(link, server, service, say)
         finally:
             await link.close()
-    except RefusedError as error:
+    except BrokerRefusedError as error:
         raise CheckError(str(error), "look at user, password and vhost in the URL") from None
     except QueueError as error:
         raise CheckError(str(error), "is it up, and is that its address?") from None
 
 
-async def _connected(server: Broker) -> Link:
+async def _connected(server: Broker) -> RabbitmqLink:
     try:
         async with asyncio.timeout(CONNECT):
             return await connect(server, "sanderling doctor")
@@ -44,7 +44,7 @@ async def _connected(server: Broker) -> Link:
         raise CheckError(f"no RabbitMQ answers at {server.place} within {CONNECT:.0f} s", AWAY) from None
 
 
-async def _ask(link: Link, server: Broker, service: Service, say: Say) -> None:
+async def _ask(link: RabbitmqLink, server: Broker, service: Service, say: Say) -> None:
     say(version_found(service.what, _properties(link), server.place))
     with plainly(server.place):
         say(await _can_make(link, service))
@@ -52,7 +52,7 @@ async def _ask(link: Link, server: Broker, service: Service, say: Say) -> None:
             say(await _queue(link, service))
 
 
-def _properties(link: Link) -> Mapping[str, object]:
+def _properties(link: RabbitmqLink) -> Mapping[str, object]:
     """What the server said of itself; the client has it deep down, and only while it is connected."""
     connection = cast("Any", link.connection)
     properties: Mapping[str, object] = connection.transport.connection.server_properties
@@ -76,7 +76,7 @@ def _text(said: object) -> str:
     return text[:60]
 
 
-async def _can_make(link: Link, service: Service) -> Finding:
+async def _can_make(link: RabbitmqLink, service: Service) -> Finding:
     """Whether queues can be made: by making one, which is gone with its connection."""
     what = f"{service.what}: queues"
     channel = await link.connection.channel()
@@ -88,7 +88,7 @@ async def _can_make(link: Link, service: Service) -> Finding:
     return Finding(what, OK, "can be made")
 
 
-async def _queue(link: Link, service: Service) -> Finding:
+async def _queue(link: RabbitmqLink, service: Service) -> Finding:
     """Whether ours is there, and for us."""
     what = f"{service.what}: {service.name}"
     channel = await link.connection.channel()

@@ -29,7 +29,7 @@ from sanderling.events.report import EventsFacts
 from sanderling.events.stations import Stations
 from sanderling.events.system import EventsSystem
 from sanderling.events.watch import EventsControl, EventsWatch
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.observe.report import Report
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.queue import QueueError, WholeQueue
@@ -94,7 +94,7 @@ async def run_events(
     if flags.work.batches > MANY:
         screen.note(f"--batches: {flags.work.batches} at once; above {MANY} they mostly wait for each other")
     async with AsyncExitStack() as stack:
-        executor = desk_in(stack.enter_context(ThreadPoolExecutor(1, "disk")))
+        executor = in_threads(stack.enter_context(ThreadPoolExecutor(1, "disk")))
         file = stack.enter_context(StatusFile.of(folder.made(), outside.wall()))
         at, queue = await stack.enter_async_context(_open_stations(flags, analyser, outside, screen))
         topic = await stack.enter_async_context(flags.letters.topic(folder, outside, queue))
@@ -145,7 +145,7 @@ async def _open_stations(
         )
         objects = await stack.enter_async_context(flags.bodies.opened(folder, screen.note))
         queue = await stack.enter_async_context(flags.letters.opened(folder, clock, screen.note, work.handed_out))
-        executor = desk_in(stack.enter_context(ThreadPoolExecutor(THREADS, "work")))
+        executor = in_threads(stack.enter_context(ThreadPoolExecutor(THREADS, "work")))
         yield Stations(queue, objects, store, analyser, modes, executor), queue
 
 

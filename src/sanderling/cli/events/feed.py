@@ -16,7 +16,7 @@ from sanderling.cli.events.sink import Where, outlet, source_of
 from sanderling.clock import Clock
 from sanderling.events.handover import EventsHandOver, Read
 from sanderling.events.producer import Source
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.words import count
 
 VARIABLES = ("database", "objects", "queue")
@@ -42,7 +42,7 @@ async def feeding(
 ) -> AsyncIterator[EventsHandOver[T]]:
     """A hand-over, and beside it whoever sends what it puts into the outbox. Raises CommandError."""
     async with AsyncExitStack() as stack:
-        desk = desk_in(stack.enter_context(ThreadPoolExecutor(1, "items")))
+        desk = in_threads(stack.enter_context(ThreadPoolExecutor(1, "items")))
         try:
             out = await stack.enter_async_context(outlet(places(onward), clock, lambda told: say(_by_variable(told))))
         except CommandError as error:

@@ -22,7 +22,7 @@ from sanderling.clock import Clock
 from sanderling.events.envelopes import EVENT_TYPE
 from sanderling.events.outlet import DATABASE, OBJECTS, QUEUE, opened_topic
 from sanderling.events.rows import EVENTS_EXCHANGE
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
 from sanderling.stores.durable import FolderError, plainly
@@ -73,7 +73,7 @@ class Rows:
     ) -> AsyncIterator[AnalyticsStore]:
         """The database, reached. With `say`, a server is given a while to come up. Raises CommandError."""
         with ThreadPoolExecutor(4, "rows") as threads:
-            reach = partial(open_analytics, self.url(folder), desk_in(threads), writers=writers, readers=readers)
+            reach = partial(open_analytics, self.url(folder), in_threads(threads), writers=writers, readers=readers)
             store = await reached("--database", self.database, reach, say)
             try:
                 yield store

@@ -25,10 +25,10 @@ from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import SystemClock
 from sanderling.engine.rules import EngineRules
+from sanderling.executor import in_threads
 from sanderling.fetch.cache import Cache
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport, connections_for
-from sanderling.flow.desk import desk_in
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.job import Job, JobError
 from sanderling.jobs.report import JobFacts, report_run
@@ -158,7 +158,7 @@ async def run_folder(  # noqa: PLR0913 - what a job is run with
     """Run until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
     clock = SystemClock()
     with ThreadPoolExecutor(1, "folder") as thread, Watchdog(folder.path, LONGEST) as dog:
-        executor = desk_in(thread)
+        executor = in_threads(thread)
         tools = JobTools(transport.http, transport.limiter, clock, executor, transport.memory, dog, cache)
         rules = EngineRules(per_host=connections_for(asking.most_of(job)), patience=asking.patience)
         job_run = JobRun(job, folder, hosts_of(job), tools, rules)

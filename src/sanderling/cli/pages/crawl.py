@@ -26,10 +26,10 @@ from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import Clock, SystemClock
 from sanderling.engine.handover import HandOverError
+from sanderling.executor import in_threads
 from sanderling.extras import missing
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport, connections_for
-from sanderling.flow.desk import desk_in
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.report import Report
 from sanderling.pages.crawl import Crawl
@@ -173,7 +173,7 @@ async def crawl_folder(
     """Crawl until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
     onward = flags.onward
     with ThreadPoolExecutor(1, "folder") as thread:
-        executor = desk_in(thread)
+        executor = in_threads(thread)
         async with onward.pages(clock, screen.note) as feed:
             crawl = Crawl(folder, transport, executor, rules=rules, clock=clock, hand_over=feed)
             started = clock.now()

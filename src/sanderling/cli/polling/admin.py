@@ -17,7 +17,7 @@ from sanderling.cli.polling.place import USUAL, Place, known
 from sanderling.clock import SystemClock
 from sanderling.polling.report import describe_interval
 from sanderling.polling.settings import DAY, LONGEST, SHORTEST, KnownSetting, SettingError, Sort
-from sanderling.stores.polling import Field, PollingStore, PollingStoreError, Query, Target
+from sanderling.stores.polling import Field, PollingStore, PollingStoreError, PollingTarget, Query
 from sanderling.words import count, printable
 
 PAGE = 1000
@@ -192,7 +192,7 @@ async def _nothing(store: PollingStore, kind: str | None) -> CommandError:
     return CommandError(printable(f"no target is of the kind {kind!r:.60}; {hint}"))
 
 
-async def pages(store: PollingStore, query: Query) -> AsyncIterator[Target]:
+async def pages(store: PollingStore, query: Query) -> AsyncIterator[PollingTarget]:
     """All targets of a query, each once, though whoever polls moves them about meanwhile."""
     seen: set[int] = set()
     while page := await store.list(query):

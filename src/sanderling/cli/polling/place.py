@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from sanderling.apis.polled import Kind
 from sanderling.cli.command_error import CommandError, not_begun
 from sanderling.cli.reach import Say, reached
-from sanderling.flow.desk import Desk, desk_in
+from sanderling.executor import Executor, in_threads
 from sanderling.stores.documents import Schema
 from sanderling.stores.polling import PollingStore
 from sanderling.stores.polling_open import open_polling
@@ -57,17 +57,17 @@ OWN_FOLDER, USUAL = Folder(), Place()
 @asynccontextmanager
 async def opened(
     place: Place, schema: Schema | None, source: str, say: Say | None = None
-) -> AsyncIterator[tuple[PollingStore, Desk]]:
+) -> AsyncIterator[tuple[PollingStore, Executor]]:
     """The database, reached, and a desk for all else. Raises CommandError.
 
     With `say`, a server is given a while to come up, and `say` is told. The database has its own thread: while somebody
     has locked it, large documents are still read.
     """
     with ThreadPoolExecutor(1, "database") as database, ThreadPoolExecutor(1, "disk") as disk:
-        opening = partial(open_polling, place.url, schema, source, desk_in(database))
+        opening = partial(open_polling, place.url, schema, source, in_threads(database))
         store = await reached("--database", place.database, opening, say)
         try:
-            yield store, desk_in(disk)
+            yield store, in_threads(disk)
         finally:
             await store.close()
 

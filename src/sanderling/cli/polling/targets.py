@@ -19,7 +19,7 @@ from sanderling.observe.report import Report
 from sanderling.polling.live import LiveSettings
 from sanderling.polling.report import SHORT, PollingFacts, describe_interval
 from sanderling.polling.settings import Setting, SettingError
-from sanderling.stores.polling import Counts, PollingStore, Query, Target
+from sanderling.stores.polling import PollingStore, PollingTarget, Query, StoredTargetCounts
 from sanderling.stores.status_file import FILE as STATUS
 from sanderling.stores.status_file import is_running, read_status
 from sanderling.words import count, duration, printable
@@ -55,7 +55,7 @@ def targets(  # noqa: PLR0913 - flags
         most=limit,
     )
 
-    async def work(store: PollingStore) -> tuple[list[Target], Counts]:
+    async def work(store: PollingStore) -> tuple[list[PollingTarget], StoredTargetCounts]:
         return await store.list(query), await store.count(wall)
 
     found, counts = done(place, work)
@@ -75,7 +75,7 @@ def printer() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=FILE)
 
 
-def _summed(found: Sequence[Target], counts: Counts) -> str:
+def _summed(found: Sequence[PollingTarget], counts: StoredTargetCounts) -> str:
     sorts = (
         (counts.accelerated, "live"),
         (counts.paused, "paused"),
@@ -94,13 +94,13 @@ def asleep(place: Place, wall: float) -> str:
     return "; nobody polls just now" if said and not is_running(said.process, wall) else ""
 
 
-def document(target: Target, wall: float) -> dict[str, object]:
+def document(target: PollingTarget, wall: float) -> dict[str, object]:
     """A target as `--json` prints it."""
     found: dict[str, object] = msgspec.to_builtins(target)
     return {**found, "digest": target.digest.hex(), "interval": target.interval, "due_in": target.next_due - wall}
 
 
-def table(found: Sequence[Target], wall: float, width: int) -> Table:
+def table(found: Sequence[PollingTarget], wall: float, width: int) -> Table:
     """Targets for people. Where there is too little room, ids are shorter, and the status is cut."""
     length = None if width >= WIDE else enough(found)
     rows = [list(map(printable, _cells(target, wall, length))) for target in found]
@@ -115,7 +115,7 @@ def table(found: Sequence[Target], wall: float, width: int) -> Table:
     return made
 
 
-def enough(found: Iterable[Target]) -> int:
+def enough(found: Iterable[PollingTarget]) -> int:
     """How many characters of their ids tell targets of one kind from each other."""
     names = {(target.kind, target.source_id) for target in found}
     for length in range(SHORT, 1 + max((len(source_id) for _, source_id in names), default=SHORT)):
@@ -124,11 +124,11 @@ def enough(found: Iterable[Target]) -> int:
     return SHORT
 
 
-def _live(target: Target, wall: float) -> bool:
+def _live(target: PollingTarget, wall: float) -> bool:
     return target.until is not None and target.until > wall
 
 
-def _cells(target: Target, wall: float, length: int | None) -> Iterator[str]:
+def _cells(target: PollingTarget, wall: float, length: int | None) -> Iterator[str]:
     yield target.kind
     yield target.source_id[:length]
     yield "live" if _live(target, wall) else describe_interval(target.interval)
@@ -139,7 +139,7 @@ def _cells(target: Target, wall: float, length: int | None) -> Iterator[str]:
     yield target.status or "new"
 
 
-def _due(target: Target, wall: float) -> str:
+def _due(target: PollingTarget, wall: float) -> str:
     if target.gone is not None:
         return "gone"
     if not target.enabled:

@@ -17,9 +17,9 @@ from sanderling.cli.loop import explain_end
 from sanderling.clock import Clock, SystemClock
 from sanderling.records.export import Exported, export
 from sanderling.records.folders import open_records
-from sanderling.records.open_target import STREAM, TABLE, Wanted, open_target
+from sanderling.records.open_target import STREAM, TABLE, TargetOptions, open_target
 from sanderling.records.selection import Selection, SelectionError
-from sanderling.records.target import Target, TargetError
+from sanderling.records.target import ExportTarget, TargetError
 from sanderling.stores.record_source import RecordsError, RecordSource
 from sanderling.words import count, duration, printable
 
@@ -64,7 +64,7 @@ def export_command(
     selection = _selection(flags)
     with explain_end(again("export", folder, flags), (RecordsError, TargetError)), closing(_opened(folder)) as source:
         columns = selection.fields or source.about.columns
-        wanted = Wanted(flags.to, flags.out, flags.table, columns)
+        wanted = TargetOptions(flags.to, flags.out, flags.table, columns)
         with closing(_target(wanted, folder)) as target:
             silent = json or flags.out == STREAM
             with Progress(clock, silent=silent) as progress:
@@ -99,7 +99,7 @@ def _opened(folder: Path) -> RecordSource:
         return open_records(folder)
 
 
-def _target(wanted: Wanted, folder: Path) -> Target:
+def _target(wanted: TargetOptions, folder: Path) -> ExportTarget:
     with _usage():
         return open_target(wanted, folder.resolve().name)
 

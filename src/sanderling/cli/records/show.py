@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
 from sanderling.records.folders import open_records
-from sanderling.stores.record_source import RecordsError, Shown
+from sanderling.stores.record_source import RecordLookup, RecordsError
 from sanderling.words import count, printable
 
 INDENT = 2
@@ -40,7 +40,7 @@ def show_command(
         sys.exit(1)
 
 
-def _as_json(found: Shown, system: str, key: str) -> dict[str, object]:
+def _as_json(found: RecordLookup, system: str, key: str) -> dict[str, object]:
     return {
         "system": system,
         "key": key,
@@ -51,7 +51,7 @@ def _as_json(found: Shown, system: str, key: str) -> dict[str, object]:
     }
 
 
-def _words(found: Shown, key: str) -> Iterator[str]:
+def _words(found: RecordLookup, key: str) -> Iterator[str]:
     if found.record is None:
         yield f"{key} has no record: {found.why}"
     else:

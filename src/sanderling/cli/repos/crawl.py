@@ -22,9 +22,9 @@ from sanderling.cli.repos.progress import HOSTS_SHOWN, USUAL, Kept, Place, known
 from sanderling.cli.repos.summary import summarise, words
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import Clock, SystemClock
+from sanderling.executor import in_threads
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport
-from sanderling.flow.desk import desk_in
 from sanderling.observe.report import Report
 from sanderling.repos.archives import Problem
 from sanderling.repos.crawl import RepoCrawl, Stores
@@ -84,8 +84,8 @@ async def run_crawl(
     segments, before = stores.segments, stores.progress.view()
     # The threads end before the segments are closed: what they are at comes to its end, in one piece.
     with ThreadPoolExecutor(1, "disk") as disk, ThreadPoolExecutor(os.cpu_count(), "cores") as cores:
-        executor = desk_in(disk)
-        crawl = RepoCrawl(stores, transport, executor, desk_in(cores), rules=rules, clock=clock)
+        executor = in_threads(disk)
+        crawl = RepoCrawl(stores, transport, executor, in_threads(cores), rules=rules, clock=clock)
         watch = RepoWatch(crawl, segments, await executor(stores.directory.count), before)
         started = clock.now()
 

@@ -20,9 +20,9 @@ from sanderling.cli.command_line import AsJson
 from sanderling.cli.flags import Reach
 from sanderling.cli.limits import make_limiter
 from sanderling.clock import Clock, SystemClock
+from sanderling.executor import in_threads
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http, HttpRules
-from sanderling.flow.desk import desk_in
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.redact import redact_url
 from sanderling.repos.directory import Directory, DirectoryError, SqliteDirectory, read_did_file
@@ -226,7 +226,7 @@ async def _list(http: Http, store: SqliteDirectory, url: str, kept: Path, reach:
 
 def _tools(http: Http, thread: ThreadPoolExecutor, clock: Clock, reach: Reach) -> Tools:
     made = make_limiter(LimiterRules(pace=PaceRules(max_rps=reach.most(RPS))), clock)
-    return Tools(Fetcher(http, made, clock=clock), made, clock, desk_in(thread), reach.private)
+    return Tools(Fetcher(http, made, clock=clock), made, clock, in_threads(thread), reach.private)
 
 
 class _Saying:

@@ -18,7 +18,7 @@ from sanderling.extras import load
 from sanderling.redact import HIDDEN, redact_url
 from sanderling.repos.segments import segments_in
 from sanderling.stores.durable import FolderError, Lock, plainly
-from sanderling.stores.ports import HostAside, Progress, ProgressError, ProgressView
+from sanderling.stores.ports import HostAside, ProgressError, ProgressView, RepoProgress
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.stores.status_file import FILE
 from sanderling.words import count, duration, printable, size
@@ -69,7 +69,7 @@ USUAL = Place()
 
 
 @contextmanager
-def open_progress(place: Place) -> Iterator[Progress]:
+def open_progress(place: Place) -> Iterator[RepoProgress]:
     """The progress, made where there is none. Raises CommandError."""
     try:
         progress = _opened(place)

@@ -26,10 +26,10 @@ from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Place, alone
 from sanderling.cli.sequence.summary import again, summarise, words
 from sanderling.cli.watching import PUBLISH_EVERY, repeat, run_beside
 from sanderling.clock import Clock, SystemClock
+from sanderling.executor import in_threads
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport
-from sanderling.flow.desk import desk_in
 from sanderling.observe.report import Report
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.prometheus_readings import PrometheusSource
@@ -97,7 +97,7 @@ async def run_crawl(
     sink, prometheus = flags.alerting.sink(clock), flags.readings.server()
     async with AsyncExitStack() as stack:
         # The thread ends last: what it is at comes to its end, in one piece.
-        executor = desk_in(stack.enter_context(ThreadPoolExecutor(1, "disk")))
+        executor = in_threads(stack.enter_context(ThreadPoolExecutor(1, "disk")))
         state = stack.enter_context(open_state(place))
         queue = await stack.enter_async_context(flags.keeping.opened(place, clock, screen.note))
         rows, raw = await stack.enter_async_context(_open_stores(flags, screen.note))

@@ -16,7 +16,7 @@ from sanderling.sequence.state import SequenceState
 from sanderling.stores.clickhouse import ClickhouseError, open_clickhouse
 from sanderling.stores.clickhouse_raw import ClickhouseRaw
 from sanderling.stores.durable import FolderError, Lock, plainly
-from sanderling.stores.instances import Fault, Instances, InstancesError, open_instances
+from sanderling.stores.instances import Instances, InstancesError, InstancesFault, open_instances
 
 STATE, ROWS = "sequence.db", "rows.db"
 QUEUE = "instance_store"  # its name, at a broker too
@@ -67,7 +67,7 @@ class Keeping(Letters):
         try:
             raw = ClickhouseRaw(await asyncio.to_thread(open_clickhouse, self.raw))
         except ClickhouseError as error:
-            raise InstancesError(str(error), Fault.DOWN) from None
+            raise InstancesError(str(error), InstancesFault.DOWN) from None
         await raw.open()
         return raw
 

@@ -24,7 +24,7 @@ from sanderling.cli.reach import explained
 from sanderling.clock import Clock, SystemClock
 from sanderling.events.batches import read_path
 from sanderling.stores.analytics import OutboxMessage
-from sanderling.stores.objects import Buckets, Fault, ObjectError, Objects
+from sanderling.stores.objects import Buckets, ObjectError, ObjectFault, Objects
 from sanderling.stores.topic import Topic
 from sanderling.words import count, duration, printable
 from sanderling.worlds.social import Delivery, Social
@@ -187,7 +187,9 @@ async def _made(objects: Buckets, bucket: str) -> None:
     try:
         await objects.make(bucket)
     except ObjectError as error:
-        raise CommandError(printable(f"bucket: {error}"), code=2 if error.fault is Fault.UNUSABLE else 1) from None
+        raise CommandError(
+            printable(f"bucket: {error}"), code=2 if error.fault is ObjectFault.UNUSABLE else 1
+        ) from None
 
 
 def described(crawler: Crawler, totals: Totals) -> dict[str, Any]:

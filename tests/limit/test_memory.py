@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.flow.memory import Memory
+from sanderling.limit.memory import Memory
 from sanderling.testing import run_virtual
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sanderling.flow.desk import desk_in
+from sanderling.executor import in_threads
 
 
 def test_work_is_done_in_another_thread_and_in_order() -> None:
@@ -14,7 +14,7 @@ def test_work_is_done_in_another_thread_and_in_order() -> None:
 
     async def main() -> int:
         with ThreadPoolExecutor(1) as threads:
-            desk = desk_in(threads)
+            desk = in_threads(threads)
             async with asyncio.TaskGroup() as group:
                 for number in range(5):
                     group.create_task(_asked(desk(done.append, number)))
@@ -31,7 +31,7 @@ async def _asked(work: object) -> None:
 def test_what_it_raises_is_raised_here() -> None:
     async def main() -> None:
         with ThreadPoolExecutor(1) as threads:
-            await desk_in(threads)(int, "no number")
+            await in_threads(threads)(int, "no number")
 
     with pytest.raises(ValueError, match="no number"):
         asyncio.run(main())
