@@ -1,12 +1,14 @@
 """What a consumer of events does, as the one report. Pure; `events/watch.py` takes the facts of a running system."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from sanderling.engine.host_report import Standing
 from sanderling.events.lately import Lately, Minute, ShortError
+from sanderling.events.measures import MODES
 from sanderling.events.modes import Modes
+from sanderling.observe.metric import Metric, gauge
 from sanderling.observe.report import (
     Activity,
     Event,
@@ -70,6 +72,8 @@ class EventsFacts(msgspec.Struct, frozen=True, kw_only=True):
     platforms: dict[str, int]  # items
     minutes: tuple[Minute, ...]  # the last hour, the oldest first
     queue: dict[str, int] | None  # messages by state: ready, taken, delayed, dead; None if it cannot be asked
+    connected: bool = True  # whether the queue answers
+    pool: int | None = None  # connections to the database; None if there is no such thing
     modes: Modes
     outbox: int | None  # messages that wait to go out; None if the database cannot be asked
     sent: dict[str, int]  # messages that went out, by routing key
@@ -92,7 +96,7 @@ class EventsFacts(msgspec.Struct, frozen=True, kw_only=True):
         return f"{batches}: {count(self.posts, 'post')}, {count(self.errors, 'error')}"
 
 
-def report_events(facts: EventsFacts, at: Standing) -> Report[EventsFacts]:
+def report_events(facts: EventsFacts, at: Standing, measured: Iterable[Metric] = ()) -> Report[EventsFacts]:
     """Make the report of a consumer from what is known of it; its hosts are the services that batches pass."""
     messages, queue = facts.messages, facts.queue
     waiting = 0 if queue is None else queue["ready"] + queue["delayed"]
@@ -132,8 +136,20 @@ def report_events(facts: EventsFacts, at: Standing) -> Report[EventsFacts]:
             Activity(label="errors", value=facts.errors, text=f"{facts.errors:,}", counts=True),
         ),
         events=tuple(Event(each.at, _describe(each)) for each in facts.recent),
+        metrics=(*measured, *_metrics(facts)),
         facts=facts,
     )
+
+
+def _metrics(facts: EventsFacts) -> Iterator[Metric]:
+    switches = {name: getattr(facts.modes, name) for name in MODES}
+    yield gauge("rabbitmq_connection_status", "1 if the queue answers.", facts.connected)
+    yield gauge("database_connection_pool_size", "Connections to the database.", facts.pool)
+    yield gauge("queue", "Messages in the queue.", facts.queue or {}, "state")
+    yield gauge("outbox_waiting", "Messages that wait to go out.", facts.outbox)
+    yield gauge("mode", "1 if messages of that format are processed.", switches, "mode")
+    yield gauge("canary_share", "The share of new messages that is processed.", facts.modes.canary)
+    yield gauge("trouble", "1 while database or object store are not to be had.", bool(facts.trouble))
 
 
 def _meant(facts: EventsFacts) -> dict[str, int]:
@@ -164,7 +180,7 @@ def _lines(facts: EventsFacts) -> Iterator[tuple[str, str]]:
     errors = f"{facts.error_rate:.1%}: {_listed(facts.categories)}; {_listed(codes)}"
     yield "errors", errors if facts.errors else "none"
     yield "platforms", _listed(facts.platforms) or "none yet"
-    on = [name for name in ("new", "legacy", "inline") if getattr(facts.modes, name)]
+    on = [name for name in MODES if getattr(facts.modes, name)]
     share = f", of the new ones {facts.modes.canary:.0%}" if facts.modes.new and facts.modes.canary < 1 else ""
     yield "modes", f"{', '.join(on) or 'none'}{share}"
     outbox = f"; {count(facts.outbox, 'message')} in the outbox" if facts.outbox else ""

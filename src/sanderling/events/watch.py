@@ -2,10 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
-
-import msgspec
 
 from sanderling.clock import Clock
 from sanderling.engine.host_report import Standing, this_process
@@ -15,7 +13,6 @@ from sanderling.events.report import EventsFacts, Messages, report_events
 from sanderling.events.stations import Station
 from sanderling.events.system import EventsSystem
 from sanderling.observe import logs
-from sanderling.observe.metric import Metric, gauge
 from sanderling.observe.report import AtFault, HostCondition, HostReport, Report, largest, shorten
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.objects import ObjectError
@@ -84,8 +81,7 @@ class EventsWatch:
             classes=system.engine.given_by_name(),
             disk_trouble=wanted.disk_trouble,
         )
-        metrics = (*system.measures.metrics(), *self._metrics(facts))
-        return msgspec.structs.replace(report_events(facts, at), metrics=metrics)
+        return report_events(facts, at, system.measures.metrics())
 
     def _facts(self) -> EventsFacts:
         system, measures, modes = self.system, self.system.measures, self.system.stations.modes
@@ -112,6 +108,9 @@ class EventsWatch:
             minutes=measures.minutes,
             queue=None if self._queue is None else self._queue._asdict(),
             modes=modes.now,
+            # A broker that is away gives no messages, which is no error; but then it does not say how many it has.
+            connected=measures.is_connected and self._queue is not None,
+            pool=system.stations.store.connections,
             outbox=self._outbox,
             sent=largest(+measures.outgoing),
             recent=measures.recent,
@@ -119,19 +118,6 @@ class EventsWatch:
             modes_trouble=modes.trouble,
             outbox_trouble=system.sender.tally.trouble,
         )
-
-    def _metrics(self, facts: EventsFacts) -> Iterator[Metric]:
-        # A broker that is away gives no messages, which is no error; but then it does not say either how many it has.
-        connected = self.system.measures.is_connected and facts.queue is not None
-        switches = {name: getattr(facts.modes, name) for name in ("new", "legacy", "inline")}
-        yield gauge("rabbitmq_connection_status", "1 if the queue answers.", connected)
-        pool = self.system.stations.store.connections
-        yield gauge("database_connection_pool_size", "Connections to the database.", pool)
-        yield gauge("queue", "Messages in the queue.", facts.queue or {}, "state")
-        yield gauge("outbox_waiting", "Messages that wait to go out.", facts.outbox)
-        yield gauge("mode", "1 if messages of that format are processed.", switches, "mode")
-        yield gauge("canary_share", "The share of new messages that is processed.", facts.modes.canary)
-        yield gauge("trouble", "1 while database or object store are not to be had.", bool(facts.trouble))
 
     def _station(self, station: Station) -> HostReport:
         """Report a service as a host. That a service which is up fails is the message's fault, as far as is known."""

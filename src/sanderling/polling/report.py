@@ -1,10 +1,11 @@
 """What polling does, as the one report. Pure; `polling/watch.py` takes the facts of a running system."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from sanderling.engine.host_report import Standing
+from sanderling.observe.metric import Metric, gauge
 from sanderling.observe.report import (
     Activity,
     Event,
@@ -17,7 +18,7 @@ from sanderling.observe.report import (
 )
 from sanderling.outcome import Code
 from sanderling.polling.measures import ACCELERATED, USUAL, Late
-from sanderling.stores.polling import Change
+from sanderling.stores.polling import RowChange
 from sanderling.words import count, duration
 
 # As many as are shown of each; a report is made every second, however many targets there are.
@@ -57,7 +58,7 @@ class ShortChange(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[str, ...]  # of an update: the columns that differ
 
     @classmethod
-    def of(cls, change: Change) -> "ShortChange":
+    def of(cls, change: RowChange) -> "ShortChange":
         """That of a change."""
         key = change.key if len(change.key) <= LONGEST_KEY else f"{change.key[: LONGEST_KEY - 1]}…"
         fields = tuple(map(shorten, change.fields[:MOST_KINDS]))
@@ -98,6 +99,7 @@ class PollingFacts(msgspec.Struct, frozen=True, kw_only=True):
     followers: int  # of the event stream
     subscribers: tuple[SubscriberReport, ...]
     store_trouble: str  # why the database is not to be had, while it is not; empty otherwise
+    settings_problems: int = 0  # settings that cannot be read
     problems: tuple[str, ...]  # of the settings, and odd values in documents, in words
     accelerated: tuple[Live, ...]  # MOST_ACCELERATED of them at most
     next: tuple[Next, ...]  # the MOST_NEXT targets that are due first, in that order
@@ -115,7 +117,7 @@ class PollingFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.late.get(ACCELERATED) or self.late.get(USUAL)
 
 
-def report_polling(facts: PollingFacts, at: Standing) -> Report[PollingFacts]:
+def report_polling(facts: PollingFacts, at: Standing, measured: Iterable[Metric] = ()) -> Report[PollingFacts]:
     """Make the report of polling from what is known of it."""
     late, targets = facts.latest, facts.targets
     return Report(
@@ -147,8 +149,27 @@ def report_polling(facts: PollingFacts, at: Standing) -> Report[PollingFacts]:
         lines=tuple(_lines(facts)),
         activity=tuple(_activity(facts)),
         events=tuple(Event(each.at, _describe(each)) for each in facts.recent),
+        metrics=(*measured, *_metrics(facts, at)),
         facts=facts,
     )
+
+
+def _metrics(facts: PollingFacts, at: Standing) -> Iterator[Metric]:
+    positions = {each.name: each.position for each in facts.subscribers}
+    behind = {each.name: each.behind for each in facts.subscribers}
+    yield gauge("enabled", "1 if polling is switched on.", not at.process.paused)
+    yield gauge("in_flight", "Runs under way.", facts.inflight)
+    yield gauge("slots", "Runs that may be under way.", facts.slots)
+    yield gauge("ready", "Targets that are due and wait for a slot.", facts.ready)
+    yield gauge("loaded", "Targets in memory.", facts.loaded)
+    yield gauge("write_pending", "Targets that ran and are not written back yet.", facts.pending)
+    yield gauge("targets", "Targets.", facts.targets, "state")
+    yield gauge("newest_change", "The number of the newest change.", facts.newest)
+    yield gauge("followers", "Followers of the event stream.", facts.followers)
+    yield gauge("subscriber_position", "The last change that it has.", positions, "subscriber")
+    yield gauge("subscriber_behind", "Changes that it does not have yet.", behind, "subscriber")
+    yield gauge("store_trouble", "1 while the database is not to be had.", bool(facts.store_trouble))
+    yield gauge("settings_problems", "Settings that cannot be read.", facts.settings_problems)
 
 
 def _lines(facts: PollingFacts) -> Iterator[tuple[str, str]]:

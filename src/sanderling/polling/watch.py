@@ -6,10 +6,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 
-import msgspec
-
 from sanderling.engine.host_report import report_host, standing_of
-from sanderling.observe.metric import Metric, gauge
 from sanderling.observe.report import Report, shorten
 from sanderling.polling.report import (
     MOST_ACCELERATED,
@@ -62,8 +59,7 @@ class PollingWatch:
         seconds, limiter = wall - self._started, system.tools.limiter
         at = standing_of(system.engine, limiter, seconds, hosts, top=1, running=running)
         facts = self._facts(at.hosts[0].host if at.hosts else "", now)
-        metrics = (*system.measures.metrics(), *self._metrics(facts, paused=at.process.paused))
-        return msgspec.structs.replace(report_polling(facts, at), metrics=metrics)
+        return report_polling(facts, at, system.measures.metrics())
 
     def _facts(self, host: str, now: float) -> PollingFacts:
         system, measures, settings = self._system, self._system.measures, self._system.live.now
@@ -100,6 +96,7 @@ class PollingWatch:
                 for each in system.subscribers
             ),
             store_trouble=system.trouble,
+            settings_problems=len(system.live.problems),
             problems=(*system.live.problems, *self._too_much(), *system.keeper.odd),
             accelerated=tuple(
                 Live(
@@ -123,23 +120,6 @@ class PollingWatch:
             ),
             recent=tuple(map(ShortChange.of, list(system.keeper.recent)[-MOST_RECENT:])),
         )
-
-    def _metrics(self, facts: PollingFacts, *, paused: bool) -> Iterator[Metric]:
-        yield gauge("enabled", "1 if polling is switched on.", not paused)
-        yield gauge("in_flight", "Runs under way.", facts.inflight)
-        yield gauge("slots", "Runs that may be under way.", facts.slots)
-        yield gauge("ready", "Targets that are due and wait for a slot.", facts.ready)
-        yield gauge("loaded", "Targets in memory.", facts.loaded)
-        yield gauge("write_pending", "Targets that ran and are not written back yet.", facts.pending)
-        yield gauge("targets", "Targets.", facts.targets, "state")
-        yield gauge("newest_change", "The number of the newest change.", facts.newest)
-        yield gauge("followers", "Followers of the event stream.", facts.followers)
-        positions = {each.name: each.position for each in facts.subscribers}
-        yield gauge("subscriber_position", "The last change that it has.", positions, "subscriber")
-        behind = {each.name: each.behind for each in facts.subscribers}
-        yield gauge("subscriber_behind", "Changes that it does not have yet.", behind, "subscriber")
-        yield gauge("store_trouble", "1 while the database is not to be had.", bool(facts.store_trouble))
-        yield gauge("settings_problems", "Settings that cannot be read.", len(self._system.live.problems))
 
     def _too_much(self) -> Iterator[str]:
         """That cadences were set which the rate that was set does not allow."""

@@ -1,5 +1,6 @@
 """What a crawl of repos does, as the one report."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -7,7 +8,7 @@ import msgspec
 from sanderling.apis.atproto import PERMANENT
 from sanderling.engine.host_report import Standing, report_host, standing_of
 from sanderling.limit import HostView
-from sanderling.observe.metric import Metric, counter, gauge, histogram
+from sanderling.observe.metric import Metric, counter, gauge
 from sanderling.observe.report import HostReport, Progress, Report, WorkCounts, largest, paced_by
 from sanderling.repos.crawl import RepoCrawl
 from sanderling.repos.handler import category_of
@@ -17,7 +18,6 @@ from sanderling.stores.ports import ProgressView
 from sanderling.words import count, duration, size
 
 SETTLED = frozenset({ARCHIVED, *PERMANENT})
-SUCCESS = "success"  # "archived", under the name that dashboards know it by
 
 
 class ReposFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +34,9 @@ class ReposFacts(msgspec.Struct, frozen=True, kw_only=True):
     bytes_read: int = 0
     bytes_written: int = 0
     dropped: dict[str, int] = {}  # records of archived repos that are not in them, by why
+    ready: int = 0  # of those that wait, the DIDs in memory
+    hosts_asked: int = 0  # hosts with work left
+    segments_finalised: int = 0
     segment: int
     segment_bytes: int
     hosts: int
@@ -74,13 +77,17 @@ class RepoWatch:
             bytes_read=crawl.exchanges.bytes,
             bytes_written=crawl.sink.bytes,
             dropped={why: number for why, number in crawl.source.dropped.items() if number},
+            ready=crawl.source.waiting,
+            hosts_asked=crawl.engine.asking,
+            segments_finalised=self.segments.finalised,
             segment=self.segments.number,
             segment_bytes=self.segments.bytes,
             hosts=len(crawl.hosts),
             blocked=crawl.source.hosts_aside,
         )
         at = standing_of(crawl.engine, crawl.limiter, seconds, self._host, top=top, running=running)
-        return msgspec.structs.replace(report_repos(facts, at), metrics=self._metrics())
+        measured = crawl.measures.metrics(crawl.ended, crawl.exchanges, crawl.durations)
+        return report_repos(facts, at, measured)
 
     def _host(self, view: HostView) -> HostReport | None:
         host = self.crawl.hosts.get(view.host)
@@ -91,31 +98,8 @@ class RepoWatch:
         made = report_host(view, host.waiting, trouble, aside=host.aside, due=due)
         return msgspec.structs.replace(made, failures=len(host.streak or ()))
 
-    def _metrics(self) -> tuple[Metric, ...]:
-        crawl, measures, ended = self.crawl, self.crawl.measures, self.crawl.ended
-        results = {SUCCESS if end == ARCHIVED else end: number for end, number in ended.items()}
-        return (
-            counter("repos_processed", "Repos that were seen to, by what came of them.", results, "result"),
-            counter("http_requests", "HTTP requests, by the answer's status.", crawl.exchanges.statuses, "status_code"),
-            counter("segments_finalized", "Segments that were finished.", self.segments.finalised),
-            counter("bytes_written", "Bytes of repos that are durable.", crawl.sink.bytes),
-            counter("dids_processed", "DIDs that were seen to.", sum(ended.values())),
-            counter("pages_fetched", "Pages read from the directory.", measures.pages),
-            counter("dispatched", "DIDs that were asked for.", measures.dispatched),
-            counter("pds_blocked", "Hosts that were blocked.", measures.blocked),
-            gauge("pds_count", "Hosts that are known.", len(crawl.hosts)),
-            gauge("dispatch_remaining", "DIDs that wait in memory.", crawl.source.waiting),
-            gauge("active_pds", "Hosts with DIDs that wait.", crawl.engine.asking),
-            histogram("repo_duration_seconds", "Fetching and reading of a repo.", crawl.durations),
-            histogram("repo_records", "Records of a repo.", measures.records),
-            histogram("repo_collections", "Collections of a repo.", measures.collections),
-            histogram("repo_compressed_bytes", "Bytes of a repo in its segment.", measures.sizes),
-            histogram("http_request_duration_seconds", "One exchange, its body included.", crawl.exchanges.latencies),
-            histogram("page_dids", "DIDs of a page that were not complete.", measures.page_dids),
-        )
 
-
-def report_repos(facts: ReposFacts, at: Standing) -> Report[ReposFacts]:
+def report_repos(facts: ReposFacts, at: Standing, measured: Iterable[Metric] = ()) -> Report[ReposFacts]:
     """Make the report of a crawl from what is known of it. Pure."""
     ended = sum(facts.categories.values())
     settled = sum(number for end, number in facts.categories.items() if end in SETTLED)
@@ -152,6 +136,14 @@ def report_repos(facts: ReposFacts, at: Standing) -> Report[ReposFacts]:
             ("segment", f"{facts.segment} with {size(facts.segment_bytes)}"),
         ),
         lines=(("ended", named or "none yet"),),
+        metrics=(
+            *measured,
+            counter("segments_finalized", "Segments that were finished.", facts.segments_finalised),
+            counter("bytes_written", "Bytes of repos that are durable.", facts.bytes_written),
+            gauge("pds_count", "Hosts that are known.", facts.hosts),
+            gauge("dispatch_remaining", "DIDs that wait in memory.", facts.ready),
+            gauge("active_pds", "Hosts with DIDs that wait.", facts.hosts_asked),
+        ),
         facts=facts,
     )
 

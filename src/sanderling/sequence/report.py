@@ -1,7 +1,7 @@
 """What a crawl of ids does, as the one report."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -74,6 +74,7 @@ class SequenceFacts(msgspec.Struct, frozen=True, kw_only=True):
     lag: float | None  # seconds, how old records were that came lately
     rate: float  # records a second lately, kept or not
     workers: int
+    period: int = 0  # ids until the next decision
     strategy: str  # by which the workers are planned
     why: str  # there are so many workers
     inflight: int = 0
@@ -87,6 +88,7 @@ class SequenceFacts(msgspec.Struct, frozen=True, kw_only=True):
     gaps: int
     skipped: int  # ids in gaps
     published: int  # records put into the queue
+    publish_failures: int = 0  # batches that it did not take
     stored: int | None  # records; None if another process stores them
     available: bool  # whether the API is switched on
     queue: dict[str, int] | None  # messages by state; None if unknown
@@ -125,13 +127,13 @@ class SequenceWatch:
 
     def report(self, now: float, wall: float, *, running: bool = True) -> Report[SequenceFacts]:
         """How it stands."""
-        system, store = self._system, self._store
+        system = self._system
         self._counts.append(self._count(now))
         while len(self._counts) > 2 and now - self._counts[0].now > LATELY:
             self._counts.popleft()
         at = standing_of(system.engine, system.tools.limiter, wall - self._started, top=1, running=running)
-        metrics = (*system.measures.metrics(), *self._metrics(wall), *store_metrics(store, self.depth))
-        return msgspec.structs.replace(report_sequence(self._facts(wall), at), metrics=metrics)
+        measured = (*system.measures.metrics(), *store_metrics(self._store, self.depth))
+        return report_sequence(self._facts(wall), at, measured)
 
     def _facts(self, wall: float) -> SequenceFacts:
         system, measures, store, plan = self._system, self._system.measures, self._store, self._system.scaler.plan
@@ -149,6 +151,7 @@ class SequenceWatch:
             lag=self._lag(),
             rate=self._rate(),
             workers=plan.workers,
+            period=plan.period,
             strategy=plan.strategy.value,
             why=shorten(plan.why),
             inflight=system.inflight,
@@ -162,6 +165,7 @@ class SequenceWatch:
             gaps=measures.gaps,
             skipped=measures.skipped,
             published=system.sink.published,
+            publish_failures=system.sink.failures,
             stored=None if store is None else store.stored,
             available=system.availability.open,
             queue=None if self.depth is None else self.depth._asdict(),
@@ -169,21 +173,6 @@ class SequenceWatch:
             store_trouble="" if store is None else shorten(store.trouble),
             remarks={kind: shorten(found) for kind, found in measures.remarks.items()},
         )
-
-    def _metrics(self, wall: float) -> Iterator[Metric]:
-        system, head, plan = self._system, self._system.lookout.head, self._system.scaler.plan
-        yield counter("published", "Records that the queue has confirmed.", system.sink.published)
-        yield counter("publish_failures", "Batches that the queue did not confirm.", system.sink.failures)
-        yield gauge("workers", "Requests that may be in flight.", system.workers)
-        yield gauge("in_flight", "Requests that are in flight.", system.inflight)
-        yield gauge("waiting", "Ids that wait for their next attempt.", system.waiting)
-        yield gauge("cursor", "Every id below it has a fate that is on disk.", system.durable.low)
-        yield gauge("head", "The id that should be the newest now.", head.estimate(wall))
-        yield gauge("newest", "The highest id that was seen to exist.", head.newest)
-        yield gauge("available", "1 if the API is switched on.", system.availability.open)
-        yield gauge("missed", "Ids that are asked for again later.", system.missed, "reason")
-        yield gauge("period_ids", "Ids until the next decision.", plan.period)
-        yield gauge("strategy", "1 for the strategy of the last decision.", {plan.strategy.value: 1}, "strategy")
 
     def _decisions(self) -> tuple[WorkerDecision, ...]:
         """Those that are remembered; each found the workers that the one before it had left."""
@@ -237,7 +226,7 @@ def store_metrics(tally: StoreTally | None, depth: Depth | None) -> Iterator[Met
     yield gauge("store_workers", "Workers that store what the queue has.", 0 if tally is None else tally.workers)
 
 
-def report_sequence(facts: SequenceFacts, at: Standing) -> Report[SequenceFacts]:
+def report_sequence(facts: SequenceFacts, at: Standing, measured: Iterable[Metric] = ()) -> Report[SequenceFacts]:
     """Make the report of a crawl from what is known of it. Pure."""
     here = _host(facts, at)
     return Report(
@@ -281,8 +270,24 @@ def report_sequence(facts: SequenceFacts, at: Standing) -> Report[SequenceFacts]
             for each in facts.decisions[-MOST_EVENTS:]
             if each.workers != each.before
         ),
+        metrics=(*measured, *_metrics(facts)),
         facts=facts,
     )
+
+
+def _metrics(facts: SequenceFacts) -> Iterator[Metric]:
+    yield counter("published", "Records that the queue has confirmed.", facts.published)
+    yield counter("publish_failures", "Batches that the queue did not confirm.", facts.publish_failures)
+    yield gauge("workers", "Requests that may be in flight.", facts.workers)
+    yield gauge("in_flight", "Requests that are in flight.", facts.inflight)
+    yield gauge("waiting", "Ids that wait for their next attempt.", facts.waiting)
+    yield gauge("cursor", "Every id below it has a fate that is on disk.", facts.cursor)
+    yield gauge("head", "The id that should be the newest now.", facts.newest if facts.head is None else facts.head)
+    yield gauge("newest", "The highest id that was seen to exist.", facts.newest)
+    yield gauge("available", "1 if the API is switched on.", facts.available)
+    yield gauge("missed", "Ids that are asked for again later.", facts.missed, "reason")
+    yield gauge("period_ids", "Ids until the next decision.", facts.period)
+    yield gauge("strategy", "1 for the strategy of the last decision.", {facts.strategy: 1}, "strategy")
 
 
 def _lines(facts: SequenceFacts) -> Iterator[tuple[str, str]]:
