@@ -18,12 +18,12 @@ from aiohttp import web
 from command_line import here
 from forked import Forked as Process
 from forked import fork
+from sanderling.events.status import EventsStatus, published
 from services.process import ask
 from services.s3 import S3
 
 from sanderling.clock import SystemClock
 from sanderling.events.envelopes import read_envelope
-from sanderling.events.status import EventsStatus, published
 from sanderling.stores.analytics import OutboxMessage
 from sanderling.stores.objects import open_objects
 from sanderling.stores.queue import Binding, Dead, Depth, Letter, WholeQueue, open_queue

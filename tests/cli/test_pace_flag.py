@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from command_line import QUICK, called, commands, here, page, paths, run, site
+from sanderling.pages.status import published
 from sequence_statuses import STATUS as SEQUENCE
 
 from sanderling.cli.repos.flags import Asking
@@ -12,7 +13,6 @@ from sanderling.cli.sequence.flags import Upstream
 from sanderling.clock import SystemClock
 from sanderling.limit import Feedback, Limiter, LimiterRules, PaceRules
 from sanderling.pages.report import report
-from sanderling.pages.status import published
 from sanderling.sequence.report import report as sequence_report
 from sanderling.testing import FakeClock
 from sanderling.testing.scripted import ScriptedServer, answer

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from command_line import called
 from fake_polling import STATUS as POLLING
+from sanderling.cli.published_words import document, nothing, state
 from statuses import STATUS as PAGES
 
-from sanderling.cli.published_words import document, nothing, state
 from sanderling.stores.status_file import SILENT, write_status
 
 

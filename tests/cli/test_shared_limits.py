@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from command_line import QUICK, Done, Script, called, paths, sanderling, site
+from sanderling.pages.status import published
 
 from sanderling.cli import app
 from sanderling.cli.config.file import NAME, limits_in_force, parse
 from sanderling.cli.config.limits import EXAMPLE, Limits
 from sanderling.cli.config.settings import known
 from sanderling.limit import PaceRules, Shared
-from sanderling.pages.status import published
 from sanderling.testing.scripted import ScriptedServer, answer
 
 

@@ -15,11 +15,11 @@ from command_line import called
 from fake_events import status as events_status
 from fake_polling import VIEW
 from fake_polling import status as polling_status
+from sanderling.pages.status import Status
 from statuses import host, status
 
 from sanderling.clock import SystemClock
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.status import Status
 from sanderling.stores.control_file import change_control
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import FoundUrl, RetryUrl

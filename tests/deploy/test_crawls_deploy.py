@@ -9,10 +9,10 @@ import pytest
 from deployed import DATASOURCE, METRIC, Deployed, overlapping, promtool_says, served
 from fake_snapshot import READINGS
 from prometheus_client import CollectorRegistry
+from sanderling.observe.metrics_repos import RepoMetrics
 
 from sanderling.limit import Feedback, Limiter
 from sanderling.observe.metrics import LimiterMetrics, PagesMetrics
-from sanderling.observe.metrics_repos import RepoMetrics
 from sanderling.stores.frontier_rows import End
 from sanderling.testing import FakeClock
 

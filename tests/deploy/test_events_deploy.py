@@ -13,12 +13,12 @@ from deployed import DATASOURCE, Deployed, Panel, as_grafana_asks, overlapping, 
 from fake_events import READINGS
 from fake_sequence import histogram
 from prometheus_client import CollectorRegistry
+from sanderling.observe.metrics_events import BATCH_BUCKETS, EventsMetrics, EventsReadings
 
 from sanderling.events.alarms import ROLL_BACK, AlarmRules
 from sanderling.events.analysis.sentiment import Label
 from sanderling.events.lately import RECENT_ITEMS
 from sanderling.observe.metrics import serve
-from sanderling.observe.metrics_events import BATCH_BUCKETS, EventsMetrics, EventsReadings
 from sanderling.observe.prometheus import PrometheusServer
 
 EVENTS = Deployed("events")

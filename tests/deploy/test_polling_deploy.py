@@ -13,9 +13,6 @@ from deployed import DATASOURCE, METRIC, Deployed, Panel, as_grafana_asks, overl
 from fake_polling import READINGS
 from fake_sequence import histogram
 from prometheus_client import CollectorRegistry
-
-from sanderling.limit import Feedback, Limiter
-from sanderling.observe.metrics import LimiterMetrics, serve
 from sanderling.observe.metrics_polling import (
     BATCH_BUCKETS,
     LATE_BUCKETS,
@@ -23,6 +20,9 @@ from sanderling.observe.metrics_polling import (
     PollingMetrics,
     PollingReadings,
 )
+
+from sanderling.limit import Feedback, Limiter
+from sanderling.observe.metrics import LimiterMetrics, serve
 from sanderling.observe.prometheus import PrometheusServer
 from sanderling.outcome import Code
 from sanderling.testing import FakeClock

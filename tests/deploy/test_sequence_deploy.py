@@ -16,11 +16,11 @@ import pytest
 from fake_sequence import READINGS, histogram
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from sanderling.observe.metrics_sequence import LAG_BUCKETS, REQUEST_BUCKETS, SequenceMetrics, SequenceReadings
 
 from sanderling.apis.numbered import Status
 from sanderling.limit import Feedback, Limiter
 from sanderling.observe.metrics import LimiterMetrics, serve
-from sanderling.observe.metrics_sequence import LAG_BUCKETS, REQUEST_BUCKETS, SequenceMetrics, SequenceReadings
 from sanderling.observe.prometheus import PrometheusServer
 from sanderling.sequence.retries import Reason
 from sanderling.testing import FakeClock

@@ -9,6 +9,7 @@ import pytest
 from fake_events import GOOD, digested, error, legacy, mixed, post, process_a_little
 from hypothesis import given
 from hypothesis import strategies as st
+from sanderling.observe.metrics_events import EventsCounts
 
 from sanderling.events.digest import Digested
 from sanderling.events.measures import (
@@ -20,7 +21,6 @@ from sanderling.events.measures import (
     platform_label,
 )
 from sanderling.events.taxonomy import RULES
-from sanderling.observe.metrics_events import EventsCounts
 from sanderling.outcome import Category
 from sanderling.testing import FakeClock
 

@@ -14,13 +14,13 @@ from random import Random
 from typing import Any
 
 from race_polling import at_once, play
+from sanderling.polling.status import PollingStatus
 
 from sanderling.apis.json_source import JsonSource
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import Limiter, LimiterRules
 from sanderling.limit.memory import Memory
-from sanderling.polling.status import PollingStatus
 from sanderling.polling.system import PollingSystem, Tools
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.polling import PollingStore, PollingStoreError

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
+from sanderling.sequence.status import SequenceStatus, SequenceWatch
 from sequence_parts import desk
 
 from sanderling.cli.sequence.flags import Pace, Upstream
@@ -15,7 +16,6 @@ from sanderling.limit.memory import Memory
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.state import SequenceState
-from sanderling.sequence.status import SequenceStatus, SequenceWatch
 from sanderling.sequence.system import SequenceSystem, Tools
 from sanderling.stores.queue import WholeQueue
 from sanderling.stores.sqlite_queue import SqliteQueue

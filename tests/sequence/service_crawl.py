@@ -21,13 +21,13 @@ import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a mark
 import msgspec
 from forked import with_settings
 from raids import players_of
+from sanderling.sequence.status import SequenceStatus, published
 
 from sanderling.apis.bungie import Bungie
 from sanderling.clock import SystemClock
 from sanderling.formats.instance import decode
 from sanderling.outcome import Code, Outcome
 from sanderling.sequence.rows import rows_of
-from sanderling.sequence.status import SequenceStatus, published
 from sanderling.stores.instances import CharacterRow, InstancePlayerRow, InstanceRow, InstanceRows, PlayerRow, WeaponRow
 from sanderling.stores.rabbitmq import DELAYS
 from sanderling.task import Reply

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from game_crawl import SMALL, GameCrawl, game, play, schedule
-
 from sanderling.observe.metrics_sequence import SequenceReadings, StoreReadings
+
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import Reason
 from sanderling.sequence.scaling import ScaleRules

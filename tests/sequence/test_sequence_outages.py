@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sanderling.sequence.status import published
 from service_crawl import (
     FAR,
     Own,
@@ -24,7 +25,6 @@ from service_crawl import (
 )
 
 from sanderling.sequence.state import SequenceState
-from sanderling.sequence.status import published
 from sanderling.worlds.game import Game, GameRules
 from sanderling.worlds.game_answers import TROUBLED, GameAnswer
 

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from sanderling.sequence.status import DecisionStatus, SequenceStatus
 from service_crawl import FAR, crawl_flags, playing, rules, running, status_with
 from services.fixtures import NOTES, reach
 from services.process import free_ports
@@ -12,7 +13,6 @@ from services.prometheus import scraping
 
 from sanderling.observe.prometheus import PrometheusServer
 from sanderling.sequence.prometheus_readings import PrometheusSource
-from sanderling.sequence.status import DecisionStatus, SequenceStatus
 from sanderling.testing import FakeClock
 
 MATCH = 'job="sanderling"'

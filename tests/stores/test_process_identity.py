@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from fake_polling import STATUS
-
 from sanderling.polling.status import PollingStatus
+
 from sanderling.stores.process_identity import ProcessIdentity, has_ended, own_process
 from sanderling.stores.status_file import is_running, read_status, write_status
 from sanderling.web.house import Reader

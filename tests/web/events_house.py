@@ -14,11 +14,11 @@ import fake_events
 import msgspec
 from msgspec import Struct
 from polling_house import TOKEN, Answer
+from sanderling.events.status import EventsStatus
 from yarl import URL
 
 from sanderling.clock import SystemClock
 from sanderling.events.modes import Modes, read_modes, write_modes
-from sanderling.events.status import EventsStatus
 from sanderling.executor import in_threads
 from sanderling.stores.analytics import (
     AnalyticsBatch,

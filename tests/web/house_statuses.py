@@ -9,14 +9,14 @@ import fake_events
 import fake_polling
 import msgspec
 from fake_polling import VIEW
-from sequence_statuses import DECISION
-from sequence_statuses import status as sequence_status
-
-from sanderling.engine.host_report import HostStatus as PageHost
 from sanderling.jobs.status import JobStatus
 from sanderling.pages.status import Status as PagesStatus
 from sanderling.repos.status import HostStatus as RepoHost
 from sanderling.repos.status import RepoStatus
+from sequence_statuses import DECISION
+from sequence_statuses import status as sequence_status
+
+from sanderling.engine.host_report import HostStatus as PageHost
 from sanderling.stores.status_file import write_status
 from sanderling.web.house import AnyStatus, Found, Reader
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import aiohttp
 import msgspec
 from fake_polling import status
+from sanderling.polling.status import PollingStatus
 from yarl import URL
 
 from sanderling.apis.polled import Kind
@@ -16,7 +17,6 @@ from sanderling.clock import Clock, SystemClock
 from sanderling.polling.control import Ingested
 from sanderling.polling.feed import Feed
 from sanderling.polling.settings import Keys, Setting
-from sanderling.polling.status import PollingStatus
 from sanderling.stores.documents import SourceRow, Value
 from sanderling.stores.polling import ChangeSpan, Field, Op, PollingStoreError, PollingTarget, Query, RowChange
 from sanderling.web.access import Token

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from looping import in_loop
 from polling_house import TROUBLE, WALL, Answer, FakeControl, House, a_target, house
+from sanderling.polling.status import PollingStatus
 from structlog.testing import capture_logs
 
 from sanderling.polling.control import PollingControl
 from sanderling.polling.discovery import DiscoveryError
-from sanderling.polling.status import PollingStatus
 from sanderling.stores.documents import SourceRow
 from sanderling.stores.polling import PollingStoreError, PollingTarget, Query
 from sanderling.web.access import SAFE_HEADERS

@@ -117,7 +117,7 @@ class AtFault(StrEnum):
     ITEMS = "items"  # as far as is known: the circuit of the host is closed
 
 
-class HostReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HostReport(msgspec.Struct, frozen=True, kw_only=True):
     """One host. Rates are requests a second, times are seconds."""
 
     host: str

@@ -12,13 +12,13 @@ import pytest
 from command_line import run
 from events_commands import Place, consuming, ended, place_at, proven, said, status_with, until_done
 from events_servers import PrivateServer, private
+from sanderling.events.status import EventsStatus
 from services.postgres import POSTGRES
 from services.rabbitmq import RABBITMQ
 from services.s3 import S3
 from services.s3 import SERVICE as OBJECTS
 
 from sanderling.clock import SystemClock
-from sanderling.events.status import EventsStatus
 from sanderling.stores.queue import QueueError
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_presets import day

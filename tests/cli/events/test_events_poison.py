@@ -21,9 +21,9 @@ from events_commands import (
     until_done,
 )
 from forked import Forked as Process
+from sanderling.events.status import EventsStatus
 from services.s3 import S3
 
-from sanderling.events.status import EventsStatus
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_envelopes import BUCKET
 from sanderling.worlds.social_hostile import Spoil

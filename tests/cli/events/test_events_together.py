@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from command_line import here, run
 from events_commands import Place, consuming, ended, proven, until, until_done
+from sanderling.events.status import EventsStatus, published
 
 from sanderling.clock import SystemClock
-from sanderling.events.status import EventsStatus, published
 from sanderling.stores.queue import open_queue
 from sanderling.stores.status_file import read_statuses
 from sanderling.web.house import Reader

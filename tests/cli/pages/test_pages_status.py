@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from command_line import Script, called, here, page, run, running
+from sanderling.cli.pages.status import Kept, kept_in, words
 from statuses import STATUS, host, status
 
-from sanderling.cli.pages.status import Kept, kept_in, words
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.folder import CrawlFolder, Plan

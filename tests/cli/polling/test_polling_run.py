@@ -9,8 +9,8 @@ from urllib.request import urlopen
 
 from command_line import commands, finish, here, run, running, start
 from polling_commands import OFTEN, QUIET, SHORT, administered, asked, command, database, flags, over, proven, served
-
 from sanderling.polling.status import published
+
 from sanderling.stores.polling import Query
 from sanderling.worlds.race import RaceDay, RaceWeather
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from command_line import called
 from forked import Command
+from sanderling.repos.status import RepoStatus
 from services.process import Missing, private_folder
 from services.redis import REDIS
 
@@ -21,7 +22,6 @@ from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, Kept, Place
 from sanderling.cli.repos.summary import summarise, words
 from sanderling.clock import SystemClock
 from sanderling.repos.segments import Segments
-from sanderling.repos.status import RepoStatus
 from sanderling.stores.ports import Finished, HostAside, Unfinished
 from sanderling.stores.redis_progress import RedisProgress
 from sanderling.stores.sqlite_progress import SqliteProgress

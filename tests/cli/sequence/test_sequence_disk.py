@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 from command_line import run, sanderling
-from sequence_commands import begin, flags, raids, served, stored
-
 from sanderling.sequence.status import published
+from sequence_commands import begin, flags, raids, served, stored
 
 SMALL = 400_000  # bytes that a file may have: a few letters of the queue
 COMMAND = (sys.executable, "-W", "error", "-m", "sanderling", "sequence", "crawl")

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import msgspec
 from command_line import called, here, run, running
+from sanderling.cli.published_words import document, state
+from sanderling.cli.sequence.status import Kept, kept_in, words
+from sanderling.sequence.status import published
 from sequence_commands import asked, begin, flags, served
 from sequence_statuses import STATUS, status
 
-from sanderling.cli.published_words import document, state
 from sanderling.cli.sequence.place import Place
-from sanderling.cli.sequence.status import Kept, kept_in, words
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.missed import Missed
 from sanderling.sequence.retries import Reason
 from sanderling.sequence.state import Fates, Saved, SequenceState
-from sanderling.sequence.status import published
 from sanderling.stores.status_file import write_status
 
 SAVED = Saved("bungie", Position(STATUS.next, (STATUS.cursor,)), STATUS.newest)
