@@ -27,11 +27,16 @@ from sanderling.polling.measures import Late
 from sanderling.polling.report import Live, Next, PollingFacts, ShortChange, SubscriberReport, report_polling
 from sanderling.repos.report import ReposFacts, report_repos
 from sanderling.sequence.report import SequenceFacts, WorkerDecision, report_sequence
-from sanderling.stores.status_file import write_status
+from sanderling.stores.status_file import read_status, write_status
+from sanderling.web.house import KINDS, Found, Reader
 
 WALL = 1_800_000_100.0
 PROCESS = Process(pid=4711, started=WALL - 100, wall=WALL)
 R = TypeVar("R", bound=msgspec.Struct)
+F = TypeVar("F", bound=msgspec.Struct)
+
+# What strangers may be called; none of it may be harmed, nor do harm.
+HOSTILE = "</script><img src=x onerror=alert(1)>\r\n\r\ndata: x\u2028\x1b[31m\u202e.example"
 
 VIEW = HostView(
     host="a.example",
@@ -102,9 +107,27 @@ def standing(*hosts: HostReport, process: dict[str, Any] | None = None, **change
     return at._replace(**changes)
 
 
-def changed(report: Report[R], **process: Any) -> Report[R]:  # noqa: ANN401 - fields of the process
-    """The same of another process, or at another time."""
-    return msgspec.structs.replace(report, process=msgspec.structs.replace(report.process, **process))
+def changed(report: Report[R], **changes: Any) -> Report[R]:  # noqa: ANN401 - fields of the process or of the facts
+    """The same with some changes, and all that follows from them; `hosts` are reports of hosts."""
+    process = {name: changes.pop(name) for name in Process.__struct_fields__ if name in changes}
+    hosts = changes.pop("hosts", report.hosts)
+    trouble = changes.pop("disk_trouble", "")
+    if "hosts_known" in changes:
+        changes["hosts"] = changes.pop("hosts_known")
+    at = standing(*hosts, disk_trouble=trouble)
+    at = at._replace(process=msgspec.structs.replace(report.process, **process))
+    made: Report[R] = MAKE[report.system](msgspec.structs.replace(report.facts, **changes), at)
+    return msgspec.structs.replace(made, metrics=report.metrics)
+
+
+MAKE: dict[str, Callable[..., Any]] = {
+    "pages": report_pages,
+    "jobs": report_job,
+    "repos": report_repos,
+    "sequence": report_sequence,
+    "polling": report_polling,
+    "events": report_events,
+}
 
 
 def put(folder: Path, report: AnyReport, at: float | None = None, name: str = "status.json") -> Path:
@@ -114,6 +137,15 @@ def put(folder: Path, report: AnyReport, at: float | None = None, name: str = "s
     if at is not None:
         os.utime(folder / name, (at, at))
     return folder
+
+
+def published(folder: Path, name: str = "status.json") -> Any:  # noqa: ANN401 - a report of any system
+    """The report that was last written there; None if there is none."""
+    try:
+        said = msgspec.json.decode((folder / name).read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return None
+    return read_status(folder, KINDS[said["system"]], name)
 
 
 PAGES_FACTS = PagesFacts(
@@ -294,23 +326,25 @@ ALL: dict[str, AnyReport] = {
 }
 
 
-def events(at: Standing | None = None, **facts: Any) -> Report[EventsFacts]:  # noqa: ANN401 - fields of the facts
+def events(at: Standing | None = None, **changes: Any) -> Report[EventsFacts]:  # noqa: ANN401 - see `changed`
     """The same with some changes; so below."""
-    return report_events(msgspec.structs.replace(EVENTS_FACTS, **facts), at or standing())
+    return changed(EVENTS, **changes) if at is None else report_events(_with(EVENTS_FACTS, changes), at)
 
 
-def polling(at: Standing | None = None, **facts: Any) -> Report[PollingFacts]:  # noqa: ANN401
-    return report_polling(msgspec.structs.replace(POLLING_FACTS, **facts), at or standing(RACE))
+def polling(at: Standing | None = None, **changes: Any) -> Report[PollingFacts]:  # noqa: ANN401
+    return changed(POLLING, **changes) if at is None else report_polling(_with(POLLING_FACTS, changes), at)
 
 
-def sequence(at: Standing | None = None, **facts: Any) -> Report[SequenceFacts]:  # noqa: ANN401
-    found = at or standing(*SEQUENCE.hosts, process={"pid": 3})
-    return report_sequence(msgspec.structs.replace(SEQUENCE_FACTS, **facts), found)
+def sequence(at: Standing | None = None, **changes: Any) -> Report[SequenceFacts]:  # noqa: ANN401
+    return changed(SEQUENCE, **changes) if at is None else report_sequence(_with(SEQUENCE_FACTS, changes), at)
 
 
-def pages(*hosts: HostReport, process: dict[str, Any] | None = None, **facts: Any) -> Report[PagesFacts]:  # noqa: ANN401
-    now = msgspec.structs.replace(PAGES_FACTS, **{"hosts": len(hosts), **facts})
-    return report_pages(now, standing(*hosts, process=process))
+def pages(*hosts: HostReport, process: dict[str, Any] | None = None, **changes: Any) -> Report[PagesFacts]:  # noqa: ANN401
+    return changed(PAGES, hosts=hosts, **{"hosts_known": len(hosts), **(process or {}), **changes})
+
+
+def _with(facts: F, changes: dict[str, Any]) -> F:
+    return msgspec.structs.replace(facts, **changes)
 
 
 def many_hosts(number: int) -> Report[PagesFacts]:
@@ -327,6 +361,12 @@ def many_hosts(number: int) -> Report[PagesFacts]:
         for each in range(number)
     )
     return pages(*hosts)
+
+
+def found(report: AnyReport, home: Path, at: float = WALL) -> Found:
+    """A report as it is read from a home."""
+    put(home / report.system, report, at)
+    return next(each for each in Reader(home).read() if each.name == report.system)
 
 
 def histogram_of(bounds: Sequence[float], *values: float) -> Histogram:

@@ -18,7 +18,7 @@ from sanderling.events import measures as events_measures
 from sanderling.observe.histogram import Histogram
 from sanderling.observe.metric import Metric, counter, gauge, histogram
 from sanderling.observe.metrics import report_metrics
-from sanderling.observe.report import AnyReport
+from sanderling.observe.report import AnyReport, Severity
 from sanderling.polling import measures as polling_measures
 from sanderling.sequence import measures as sequence_measures
 from sanderling.web.house import KINDS
@@ -105,7 +105,7 @@ def test_every_system_has_what_all_have() -> None:
     for name, report in ALL.items():
         assert value(report, "sanderling_asked_total", system=name) == report.work.asked
         assert value(report, "sanderling_waiting", system=name) == report.work.waiting
-        assert value(report, "sanderling_troubles", system=name, severity="error") == len(report.texts("error"))
+        assert value(report, "sanderling_troubles", system=name, severity="error") == len(report.texts(Severity.ERROR))
         assert {f"sanderling_{each}" for each in common} <= {*scraped(report)}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from dashboard_house import TOKEN, Answer, Dashboard, dashboard, polled, queued, watching
-from house_statuses import ALL, EVENTS, HOSTILE, PAGES, POLLING, changed, many_hosts, put
+from known_reports import ALL, EVENTS, HOSTILE, PAGES, POLLING, changed, many_hosts, put
 from looping import in_loop
 
 from sanderling.clock import SystemClock
@@ -71,7 +71,7 @@ async def events(house: Dashboard, number: int) -> list[tuple[str, str, Any]]:
 
 @in_loop
 async def test_the_stream_tells_the_house_and_then_ticks(tmp_path: Path) -> None:
-    put(a_home(tmp_path) / "hostile", msgspec.structs.replace(POLLING, current=HOSTILE, problems=(HOSTILE,)))
+    put(a_home(tmp_path) / "hostile", changed(POLLING, current=HOSTILE, problems=(HOSTILE,)))
     async with dashboard(tmp_path) as house:
         told = await events(house, 3)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dashboard_browser import Opened, choose, panel, served
 from dashboard_fake import FakeHouse
-from house_statuses import ALL, PAGES, changed, put
+from known_reports import ALL, PAGES, changed, put
 from playwright.sync_api import expect
 
 pytest_plugins = ["dashboard_fixtures"]

@@ -9,7 +9,7 @@ from typing import Any
 from dashboard_browser import Opened, beside, choose, panel, served
 from dashboard_fake import FakeHouse, fake_dashboard
 from dashboard_house import PID, polled, queued
-from house_statuses import ALL, PAGES, changed, many_hosts, put
+from known_reports import ALL, PAGES, changed, many_hosts, put
 from playwright.sync_api import Route, expect
 
 HOSTS = 10_000

@@ -39,8 +39,9 @@ class Standing(NamedTuple):
 
     @property
     def disk_troubles(self) -> list[Trouble]:
-        """Return that the disk has no room, while that is so."""
-        return [Trouble(Severity.ERROR, self.disk_trouble)] if self.disk_trouble else []
+        """Return that the disk has no room, while it waits for that."""
+        waits = self.disk_trouble and self.process.running
+        return [Trouble(Severity.ERROR, self.disk_trouble)] if waits else []
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:

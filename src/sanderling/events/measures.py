@@ -72,10 +72,10 @@ class Measures:
         self.sentiments = Counter({(label.value, platform): 0 for label in Label for platform in PLATFORMS})
         self.skipped: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
         self.outgoing: Counter[str] = Counter(dict.fromkeys(KEYS, 0))
-        self._shares: dict[str, Share] = {}
+        self.shares: dict[str, Share] = {}
         self.is_connected = False
-        self._event_seconds, self._batch_seconds = Histogram(EVENT_BUCKETS), dict[str, Histogram]()
-        self._fetching, self._parsing, self._analysing = (
+        self.event_seconds, self.batch_seconds = Histogram(EVENT_BUCKETS), dict[str, Histogram]()
+        self.fetch_seconds, self.parse_seconds, self.analysis_seconds = (
             Histogram(bounds) for bounds in (FETCH_BUCKETS, WORK_BUCKETS, WORK_BUCKETS)
         )
         self._seconds, self._minutes = Spans(1, LATELY), Spans(60, MINUTES)
@@ -91,8 +91,8 @@ class Measures:
         """Count a message that is done, and how long it took from being taken."""
         label = platform_label(platform)
         self.done[label] += 1
-        self._event_seconds.add(max(0.0, seconds))
-        self._batch_seconds.setdefault(label, Histogram(BATCH_BUCKETS)).add(max(0.0, seconds))
+        self.event_seconds.add(max(0.0, seconds))
+        self.batch_seconds.setdefault(label, Histogram(BATCH_BUCKETS)).add(max(0.0, seconds))
 
     def failed(self) -> None:
         """Count a message that was buried."""
@@ -127,17 +127,17 @@ class Measures:
     @contextmanager
     def fetching(self) -> Iterator[None]:
         """Time how long a batch takes to come, and count it once it has."""
-        with self._timed(self._fetching):
+        with self._timed(self.fetch_seconds):
             yield
         self.counted["fetched"] += 1
 
     def parsing(self) -> AbstractContextManager[None]:
         """Time how long it takes to unpack and read a batch."""
-        return self._timed(self._parsing)
+        return self._timed(self.parse_seconds)
 
     def analysing(self) -> AbstractContextManager[None]:
         """Time how long it takes to make rows of a batch."""
-        return self._timed(self._analysing)
+        return self._timed(self.analysis_seconds)
 
     @contextmanager
     def _timed(self, histogram: Histogram) -> Iterator[None]:
@@ -160,7 +160,7 @@ class Measures:
         for platform in posts | errors:
             self.items[platform, SUCCESS] += posts[platform]
             self.items[platform, ERROR] += errors[platform]
-            self._shares.setdefault(platform, Share()).add(posts[platform], errors[platform])
+            self.shares.setdefault(platform, Share()).add(posts[platform], errors[platform])
         self.batches[platform_label(done.batch.platform), _status(len(done.posts), len(done.errors))] += 1
         self.modes[done.batch.mode if done.batch.mode in MODES else OTHER] += 1
         self._count_errors(done)
@@ -244,16 +244,16 @@ class Measures:
         yield counter("posts_skipped", "Posts that were not analysed.", self.skipped, "reason")
         yield counter("outbox_sent", "Messages of ours that have arrived.", self.outgoing, "routing_key")
         yield counter("minio_connection_errors", "Failures of the object store.", counted["objects_failed"])
-        good = {platform: share.percent for platform, share in self._shares.items()}
+        good = {platform: share.percent for platform, share in self.shares.items()}
         bad = {platform: 100 - percent for platform, percent in good.items()}
         yield gauge("success_rate", "Percent of the last items that are posts.", good, by_platform)
         yield gauge("error_rate", "Percent of the last items that are errors.", bad, by_platform)
         yield gauge("active_batches", "Messages in hand.", self.active)
-        yield histogram("event_processing_duration_seconds", "From taken to done.", self._event_seconds)
-        yield histogram("batch_fetch_duration_seconds", "Until a batch is here.", self._fetching)
-        yield histogram("batch_parse_duration_seconds", "Unpacking and reading it.", self._parsing)
-        yield histogram("batch_analysis_duration_seconds", "Making rows of it.", self._analysing)
-        yield histogram("batch_processing_duration_seconds", "From taken to done.", self._batch_seconds, by_platform)
+        yield histogram("event_processing_duration_seconds", "From taken to done.", self.event_seconds)
+        yield histogram("batch_fetch_duration_seconds", "Until a batch is here.", self.fetch_seconds)
+        yield histogram("batch_parse_duration_seconds", "Unpacking and reading it.", self.parse_seconds)
+        yield histogram("batch_analysis_duration_seconds", "Making rows of it.", self.analysis_seconds)
+        yield histogram("batch_processing_duration_seconds", "From taken to done.", self.batch_seconds, by_platform)
 
 
 def _status(posts: int, errors: int) -> str:

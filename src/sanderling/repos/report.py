@@ -13,7 +13,7 @@ from sanderling.observe.report import HostReport, Progress, Report, WorkCounts, 
 from sanderling.repos.crawl import RepoCrawl
 from sanderling.repos.handler import category_of
 from sanderling.repos.segments import Segments
-from sanderling.repos.source import ARCHIVED
+from sanderling.repos.measures import ARCHIVED
 from sanderling.stores.ports import ProgressView
 from sanderling.words import count, duration, size
 

@@ -26,7 +26,6 @@ from sanderling.repos.sink import Archived, Note, RepoWriter
 from sanderling.stores.ports import Due, HostAside, Unfinished
 
 
-
 class RepoSource:
     """Hosts with what waits for them, and how repos ended."""
 

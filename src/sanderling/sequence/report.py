@@ -67,6 +67,7 @@ class SequenceFacts(msgspec.Struct, frozen=True, kw_only=True):
     api: str
     host: str
     cursor: int  # every id below it has a fate that is on disk
+    next: int = 0  # the next new id
     newest: int | None  # the highest id that is known to exist
     head: int | None  # the id that should be the newest now
     behind: int | None  # ids up to the head that have no fate yet
@@ -144,6 +145,7 @@ class SequenceWatch:
             api=system.tools.api.name,
             host=system.host,
             cursor=system.durable.low,
+            next=cursor.next,
             newest=head.newest,
             head=estimate,
             behind=None if estimate is None else max(0, estimate + 1 - cursor.next) + cursor.open,

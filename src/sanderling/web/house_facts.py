@@ -26,6 +26,7 @@ from sanderling.web.house_history import Ring
 from sanderling.web.polling_views import SettingView
 from sanderling.words import duration
 
+MOST_SENT = 1_000_000  # bytes of one system, every second to everyone who looks
 SERIES = (ASKED, KEPT, FAILED, WAITING)  # of every system
 # Figures of the moment, which say nothing of a system that does not run.
 OF_NOW = frozenset(
@@ -106,7 +107,8 @@ class Track:
             return self._unknown(found, now, wall)
         try:
             system = self._known(found, found.report, now, wall, extra)
-            msgspec.json.encode(system)  # what cannot be sent is not sound either
+            if (sent := len(msgspec.json.encode(system))) > MOST_SENT:  # which raises for what cannot be sent at all
+                raise ValueError(f"it has {sent:,} bytes without its hosts, expected at most {MOST_SENT:,}")
         except UNSOUND as error:
             return self._unknown(found, now, wall, f"the report makes no sense: {type(error).__name__}: {error}")
         return system

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from command_line import Done, called, commands
-from fake_events import STATUS
+from known_reports import EVENTS
 from terminals import interrupted
 
 from sanderling.cli.demos import events as demo_events
@@ -190,7 +190,7 @@ def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
 
 
 def test_the_commands_to_try_next_fit_a_terminal() -> None:
-    story = Story(Ran(STATUS), PROOF, Numbers(), "proj_254cc6")
+    story = Story(Ran(EVENTS), PROOF, Numbers(), "proj_254cc6")
 
     said = [each for each in story.lines(demo_events.OUT) if isinstance(each, str)]
     shown = [each for each in said if each.startswith("    sanderling")]

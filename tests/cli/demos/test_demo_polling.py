@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from command_line import Done, called, commands
-from fake_polling import STATUS
+from known_reports import POLLING
 from terminals import interrupted
 
 from sanderling.cli.demos import polling as demo_polling
@@ -118,7 +118,7 @@ def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
 
 def test_the_commands_to_try_next_fit_a_terminal() -> None:
     day = RaceDay(1, demo())
-    story = Story(Ran(STATUS), {}, PROOF, day.tally, day)
+    story = Story(Ran(POLLING), {}, PROOF, day.tally, day)
 
     shown = [line for line in story.words(demo_polling.OUT) if line.startswith("    sanderling")]
 

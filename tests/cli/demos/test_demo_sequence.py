@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Done, called, commands
-from sequence_statuses import STATUS
+from known_reports import SEQUENCE
 from terminals import interrupted
 
 from sanderling.cli.demos import sequence as demo_sequence
@@ -105,7 +105,7 @@ def test_ctrl_c_ends_it_early_with_what_there_is(tmp_path: Path) -> None:
 
 def test_the_commands_to_try_next_fit_a_terminal() -> None:
     game = Game(small_game(), 1)
-    story = Story(Ran(STATUS), PROOF, game.tally, game)
+    story = Story(Ran(SEQUENCE), PROOF, game.tally, game)
 
     shown = [line for line in story.words(demo_sequence.OUT) if line.startswith("    sanderling")]
 

@@ -12,13 +12,13 @@ import pytest
 from command_line import run
 from events_commands import Place, consuming, ended, place_at, proven, said, status_with, until_done
 from events_servers import PrivateServer, private
-from sanderling.events.status import EventsStatus
 from services.postgres import POSTGRES
 from services.rabbitmq import RABBITMQ
 from services.s3 import S3
 from services.s3 import SERVICE as OBJECTS
 
 from sanderling.clock import SystemClock
+from sanderling.events.report import EventsFacts
 from sanderling.stores.queue import QueueError
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_presets import day
@@ -62,7 +62,7 @@ def events(place: Place) -> list[dict[str, object]]:
     return [line for line in lines if line["event"] != "batch_is_odd"]
 
 
-def without(word: str) -> Callable[[EventsStatus], bool]:
+def without(word: str) -> Callable[[EventsFacts], bool]:
     return lambda status: word in status.trouble
 
 
@@ -72,7 +72,7 @@ def test_servers_that_go_and_come_back_cost_nothing_but_time(tmp_path: Path) -> 
         social, s3 = Social(8, day()), S3.of(objects.url)
         bodies = [social.envelope(number) for number in range(BATCHES)]
         chunks = [bodies[first : first + CHUNK] for first in range(0, BATCHES, CHUNK)]
-        plan: list[tuple[PrivateServer, signal.Signals, Callable[[EventsStatus], object]]] = [
+        plan: list[tuple[PrivateServer, signal.Signals, Callable[[EventsFacts], object]]] = [
             (postgres, signal.SIGINT, without("postgresql:")),  # its fast shutdown
             (objects, signal.SIGTERM, without("s3+http:")),
             (postgres, signal.SIGQUIT, without("postgresql:")),  # its immediate one
