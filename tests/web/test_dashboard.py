@@ -143,10 +143,10 @@ async def test_ten_thousand_hosts_are_searched_sorted_and_paged(tmp_path: Path) 
         every = (await house.ask("GET", "/api/hosts?search=b.example")).data
         last = (await house.ask("GET", "/api/hosts?offset=1000000")).data
 
-    by_rate = sorted(status.hosts, key=lambda each: (-each.view.rate, each.view.host))
+    by_rate = sorted(status.hosts, key=lambda each: (-each.rate, each.host))
     assert (first["total"], first["matching"], len(first["hosts"])) == (10_000, 10_000, 100)
-    assert [each["host"] for each in first["hosts"]] == [each.view.host for each in by_rate[:100]]
-    assert [each["host"] for each in third["hosts"]] == [each.view.host for each in by_rate[200:300]]
+    assert [each["host"] for each in first["hosts"]] == [each.host for each in by_rate[:100]]
+    assert [each["host"] for each in third["hosts"]] == [each.host for each in by_rate[200:300]]
     assert [each["host"] for each in found["hosts"]] == [f"host-{number:05}.example" for number in range(9900, 10_000)]
     assert [(each["system"], each["host"]) for each in every["hosts"]] == [("pages", "b.example")]
     assert (last["total"], last["hosts"]) == (10_002, [])
