@@ -26,14 +26,14 @@ from sanderling.events.rules import ConsumeRules
 from sanderling.events.stations import Stations
 from sanderling.events.system import EventsSystem
 from sanderling.executor import in_threads
-from sanderling.stores.analytics import AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.objects import Objects, open_objects
 from sanderling.stores.queue import Letter, WholeQueue, open_queue
 from sanderling.stores.rabbitmq import DELAYS
 from sanderling.stores.topic import QueueTopic
-from sanderling.worlds.social import Batch, Social
-from sanderling.worlds.social_presets import day
+from sanderling.worlds.social import Social, SocialBatch
+from sanderling.worlds.social_plan import day
 
 SIZES = {"tiktok": 50, "youtube": 20}
 THREADS, ROWS_THREADS = 2, 4  # as the command has them
@@ -57,7 +57,7 @@ class Urls(NamedTuple):
     database: str
 
 
-def full_batches(social: Social, first: int) -> Iterator[Batch]:
+def full_batches(social: Social, first: int) -> Iterator[SocialBatch]:
     """The batches from a number on that are full, and objects."""
     for number in count(first):
         truth = social.truth(number)
@@ -72,29 +72,29 @@ class Supply:
     def __init__(self) -> None:
         self._batches = full_batches(Social(1, day()), 0)
 
-    def some(self, batches: int) -> list[Batch]:
+    def some(self, batches: int) -> list[SocialBatch]:
         """So many."""
         return [next(self._batches) for _ in range(batches)]
 
-    def of(self, platform: str, batches: int) -> list[Batch]:
+    def of(self, platform: str, batches: int) -> list[SocialBatch]:
         """So many of one platform."""
-        found: list[Batch] = []
+        found: list[SocialBatch] = []
         while len(found) < batches:
             found += [batch for batch in self.some(1) if batch.truth.platform.lower() == platform]
         return found
 
 
-def items_of(batches: Sequence[Batch]) -> int:
+def items_of(batches: Sequence[SocialBatch]) -> int:
     """How many items they have."""
     return sum(len(batch.truth.items) for batch in batches)
 
 
-def letters_of(batches: Sequence[Batch]) -> list[Letter]:
+def letters_of(batches: Sequence[SocialBatch]) -> list[Letter]:
     """The messages that say where they are."""
     return [Letter(batch.truth.event_id, batch.envelope) for batch in batches]
 
 
-async def put_objects(objects: Objects, batches: Sequence[Batch]) -> None:
+async def put_objects(objects: Objects, batches: Sequence[SocialBatch]) -> None:
     """Put the objects of batches where their messages say."""
     for batch in batches:
         assert batch.body is not None
@@ -112,7 +112,7 @@ class Place:
     store: AnalyticsStore
     seconds: dict[str, list[float]] = field(default_factory=dict)  # from taken to committed, by platform
 
-    async def consume(self, batches: Sequence[Batch], at_once: int = 5) -> Cost:
+    async def consume(self, batches: Sequence[SocialBatch], at_once: int = 5) -> Cost:
         """Put these where they belong, and run the whole system until they are in the rows.
 
         Objects and messages are put by others as a rule, and so do not count.

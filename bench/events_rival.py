@@ -27,7 +27,7 @@ from sanderling.events.posts import CrawlError, Post
 from sanderling.events.rows import Numbered, Times, comment_rows, error_rows, post_rows
 from sanderling.stores.analytics_rows import TIME_COLUMNS
 from sanderling.stores.objects import Objects
-from sanderling.worlds.social import Batch
+from sanderling.worlds.social import SocialBatch
 
 MOST = 64 * 2**20  # bytes of an object
 
@@ -86,7 +86,7 @@ class Rival:
         """Let go."""
         await self._engine.dispose()
 
-    async def consume(self, amqp: str, name: str, batches: Sequence[Batch]) -> Cost:
+    async def consume(self, amqp: str, name: str, batches: Sequence[SocialBatch]) -> Cost:
         """Publish the messages, and work until all are done. To publish them does not count."""
         async with await aio_pika.connect_robust(amqp) as connection:
             channel = await connection.channel()
@@ -131,7 +131,7 @@ class Rival:
     async def _keep_post(self, session: AsyncSession, post: Post, envelope: Envelope) -> None:
         began = time.time()
         analysis = ANALYSER.analyse(post)
-        times = Times(began, time.time(), round((time.time() - began) * 1000))
+        times = Times(time.time(), round((time.time() - began) * 1000))
         (row,) = post_rows([post], [analysis], envelope.context, times)
         written = PostAnalytics(**columns(row))
         written.comments = [PostComment(**columns(each, "post")) for each in comment_rows([post], [analysis])]

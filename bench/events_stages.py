@@ -9,11 +9,19 @@ from events_parts import ANALYSER, Place, Supply, items_of, put_objects
 from sanderling.clock import SystemClock
 from sanderling.events.analysis.analyse import Analysis
 from sanderling.events.batches import decode, read_path
-from sanderling.events.digest import Arrival, Sorted, digest, sort_items
 from sanderling.events.envelopes import Envelope, EventEnvelope, read_envelope
-from sanderling.events.rows import Times, comment_rows, error_rows, post_rows
+from sanderling.events.rows import (
+    Arrival,
+    SortedItems,
+    Times,
+    comment_rows,
+    error_rows,
+    post_rows,
+    process_batch,
+    sort_items,
+)
 from sanderling.stores.objects import StoredObject
-from sanderling.worlds.social import Batch
+from sanderling.worlds.social import SocialBatch
 
 T = TypeVar("T")
 MOST = 64 * 2**20  # bytes of an object
@@ -23,7 +31,7 @@ ROUNDS = 3
 class Stage(NamedTuple):
     """A batch on its way, one stage after the other."""
 
-    batch: Batch
+    batch: SocialBatch
     envelope: Envelope
     fetched: StoredObject
 
@@ -60,7 +68,7 @@ async def stages(supply: Supply, places: dict[str, Place], batches: int) -> dict
     clock = SystemClock()
     for name, each in places.items():
         digested = [
-            digest(way.envelope, _items(way), ANALYSER, Arrival(clock.wall(), way.batch.envelope), clock)
+            process_batch(way.envelope, _items(way), ANALYSER, Arrival(clock.wall(), way.batch.envelope), clock)
             for way in on_way
         ]
         began = time.process_time()
@@ -70,7 +78,7 @@ async def stages(supply: Supply, places: dict[str, Place], batches: int) -> dict
     return costs.found
 
 
-async def _fetched(at: Place, batch: Batch) -> Stage:
+async def _fetched(at: Place, batch: SocialBatch) -> Stage:
     envelope = read_envelope(batch.envelope)
     assert isinstance(envelope, EventEnvelope)
     path = read_path(envelope.path)
@@ -83,7 +91,7 @@ def _items(way: Stage) -> list[object]:
 
 def _made(costs: _Costs, on_way: Sequence[Stage]) -> None:
     items = costs.timed("decode", lambda: [_items(way) for way in on_way])
-    read: list[Sorted] = costs.timed(
+    read: list[SortedItems] = costs.timed(
         "read",
         lambda: [
             sort_items(each, way.envelope.context, way.envelope.default_status)
@@ -91,7 +99,7 @@ def _made(costs: _Costs, on_way: Sequence[Stage]) -> None:
         ],
     )
     analysed: list[list[Analysis]] = costs.timed("analyse", lambda: [ANALYSER.analyse_all(each.posts) for each in read])
-    times = Times(0.0, 0.0, 0)
+    times = Times(0.0, 0)
 
     def rows() -> None:
         for way, each, analyses in zip(on_way, read, analysed, strict=True):

@@ -7,20 +7,20 @@ from math import exp, inf
 from random import Random
 from statistics import fmean
 
+from hostile_hosts import ChangingQuota, OutageHost, Outcome, QueueHost, drawn
 from simulation import WORKERS, Controller, Result, Together, simulate
 
 from sanderling.worlds.hosts import (
     BucketQuota,
     FixedWindowQuota,
     Host,
+    HostQuota,
     OpenQuota,
-    Quota,
     SimulatedHost,
     SlidingWindowQuota,
     steady,
     steps,
 )
-from sanderling.worlds.hosts_hostile import ChangingQuota, OutageHost, Outcome, QueueHost, drawn
 
 MINUTE, HOUR = 60.0, 3600.0
 OUTAGE = 10 * MINUTE
@@ -105,7 +105,7 @@ def together(runs: list[Figures], need: Need) -> Figures:
 # Hosts in short words.
 
 
-def limited(quota: Callable[[Random], Quota], **more: object) -> Maker:
+def limited(quota: Callable[[Random], HostQuota], **more: object) -> Maker:
     """A host with a quota."""
 
     def host(seed: int) -> Host:

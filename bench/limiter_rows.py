@@ -5,6 +5,13 @@ What is allowed is what the quota gives in the long run: 5,000 an hour are 15,00
 
 from dataclasses import replace
 
+from hostile_hosts import (
+    BanningHost,
+    LayeredQuota,
+    LyingHost,
+    OnceRefusingHost,
+    SharedQuota,
+)
 from limiter_cases import (
     HOUR,
     MINUTE,
@@ -28,13 +35,6 @@ from limiter_cases import (
 )
 
 from sanderling.worlds.hosts import FixedWindowQuota, SlidingWindowQuota, steady
-from sanderling.worlds.hosts_hostile import (
-    BanningHost,
-    LayeredQuota,
-    LyingHost,
-    OnceRefusingHost,
-    SharedQuota,
-)
 
 
 def share(delivered: float, refused: float) -> Need:

@@ -2,6 +2,15 @@
 
 from dataclasses import replace
 
+from hostile_hosts import (
+    BanningHost,
+    LayeredQuota,
+    LyingHost,
+    OnceRefusingHost,
+    SharedQuota,
+    SmoothedWindowQuota,
+    StrictWindowQuota,
+)
 from limiter_cases import (
     Case,
     Draw,
@@ -18,15 +27,6 @@ from limiter_cases import (
 from limiter_rows import TABLE
 
 from sanderling.worlds.hosts import FixedWindowQuota, SlidingWindowQuota, steady
-from sanderling.worlds.hosts_hostile import (
-    BanningHost,
-    LayeredQuota,
-    LyingHost,
-    OnceRefusingHost,
-    SharedQuota,
-    SmoothedWindowQuota,
-    StrictWindowQuota,
-)
 
 SHALLOW = limited(lambda _: bucket(25, 5), network=0.07)
 COUNTED = limited(lambda _: FixedWindowQuota(28, 1, phase=0.4), network=0.15)

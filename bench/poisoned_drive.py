@@ -24,12 +24,12 @@ from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
 from sanderling.pages.crawl import Crawl
 from sanderling.pages.crawling import BODIES
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.rules import CrawlRules
-from sanderling.sequence.asking import limits
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.state import Fates, Saved, SequenceState
-from sanderling.sequence.system import SequenceRules, SequenceSystem, Tools
+from sanderling.sequence.inquiries import limits
+from sanderling.sequence.state import Fates, SavedCrawl, SequenceState
+from sanderling.sequence.system import SequenceRules, SequenceServices, SequenceSystem
 from sanderling.testing.virtual import LoopClock, run_virtual
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ def crawl_pages(
         clock, memory = LoopClock(epoch), Memory(BODIES)
         limiter = Limiter(LimiterRules(pace=PaceRules.up_to(RPS)), clock=clock, rng=Random(1))
         rules = CrawlRules(per_host=min(64, max(8, ceil(RPS))), patience=patience)
-        plan = Plan(tuple(seeds), tuple(allow), 16)
+        plan = CrawlPlan(tuple(seeds), tuple(allow), 16)
         with CrawlFolder.open(folder, plan, resume=False, wall=clock.wall()) as opened:
             transport = Transport(Wire(web, memory), limiter, memory)
             crawl = Crawl(opened, transport, run_inline, rules=rules, clock=clock)
@@ -150,7 +150,9 @@ async def _crawl_ids(path: Path, job: IdsJob) -> IdsRun:
     limiter = Limiter(limits(PaceRules(initial_rps=job.cap, max_rps=job.cap)), clock=clock, rng=Random(2))
     fetcher = Fetcher(Wire(numbers, None, EPOCH), limiter, clock=clock)
     settings = {"name": "orders", "url": "http://orders.example/{id}", "id": "id", "timestamp": "made"}
-    tools = Tools(JsonIds.from_settings(settings), fetcher, limiter, Memory(2**28), state, Counting(), run_inline)
+    tools = SequenceServices(
+        JsonIds.from_settings(settings), fetcher, limiter, Memory(2**28), state, Counting(), run_inline
+    )
     system = SequenceSystem(tools, Position(FIRST_ID), SequenceRules(), say=lambda _: None, clock=clock, rng=Random(3))
     run, wanted = IdsRun(0.0, []), set(range(FIRST_ID - job.missed, FIRST_ID))
 
@@ -183,7 +185,7 @@ def make_state(path: Path, missed: int, wall: float, api: str) -> None:
     due = wall - 7200
     path.parent.mkdir(exist_ok=True)
     state = SequenceState(path)
-    state.record(Saved(api, Position(FIRST_ID), FIRST_ID - 1), Fates())
+    state.record(SavedCrawl(api, Position(FIRST_ID), FIRST_ID - 1), Fates())
     state.close()
     with sqlite3.connect(path) as db:  # a row at a time through the state would take a minute for a million
         db.executemany(

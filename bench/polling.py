@@ -33,7 +33,8 @@ from sanderling.polling.books import Books, Heard
 from sanderling.polling.entries import Entry
 from sanderling.polling.measures import Measures
 from sanderling.polling.schedule import Schedule
-from sanderling.stores.polling import PollingStore, Query
+from sanderling.stores.polling import Query
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.testing import FakeClock
 

@@ -2,7 +2,7 @@
 
 from math import inf
 
-from sanderling.worlds.hosts import Answer
+from sanderling.worlds.hosts import HostAnswer
 
 
 class PlainAimd:
@@ -26,7 +26,7 @@ class PlainAimd:
         self._tokens -= 1
         return None
 
-    def done(self, _token: object, now: float, answer: Answer) -> None:
+    def done(self, _token: object, now: float, answer: HostAnswer) -> None:
         """Each answer moves the rate and the breaker."""
         self._refill(now)
         slow = answer.latency >= 2 * 0.5
@@ -75,7 +75,7 @@ class AwsAdaptive:
             self._ready = max(self._ready, now - 1.0) + 1 / self._rate
         return None
 
-    def done(self, _token: object, now: float, answer: Answer) -> None:
+    def done(self, _token: object, now: float, answer: HostAnswer) -> None:
         """Beta 0.7 on a throttle, cubic growth otherwise, never above twice the measured rate."""
         if answer.status in (429, 503):
             self._most = min(self._measured, self._rate) if self._on else self._measured
@@ -101,7 +101,7 @@ class AutoThrottle:
         self._ready = now + self._delay
         return None
 
-    def done(self, _token: object, _now: float, answer: Answer) -> None:
+    def done(self, _token: object, _now: float, answer: HostAnswer) -> None:
         """Halfway to latency / target, at once if that is longer."""
         goal = answer.latency / self._target
         delay = max(goal, (self._delay + goal) / 2)
@@ -124,7 +124,7 @@ class Gradient2:
         self._inflight += 1
         return None
 
-    def done(self, _token: object, _now: float, answer: Answer) -> None:
+    def done(self, _token: object, _now: float, answer: HostAnswer) -> None:
         """New limit = 0.8 old + 0.2 (gradient x old + 4)."""
         inflight = self._inflight
         self._inflight -= 1

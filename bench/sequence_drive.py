@@ -10,20 +10,21 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
+from world_networks import GameNetwork
+
 from sanderling.apis.bungie import Bungie
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules as Addresses
 from sanderling.limit import Limiter, PaceRules
 from sanderling.limit.memory import Memory
-from sanderling.sequence.asking import limits
 from sanderling.sequence.cursor import Position
+from sanderling.sequence.inquiries import limits
 from sanderling.sequence.retries import Reason
-from sanderling.sequence.state import Fates, Saved, SequenceState
-from sanderling.sequence.system import SequenceRules, SequenceSystem, Tools
+from sanderling.sequence.state import Fates, SavedCrawl, SequenceState
+from sanderling.sequence.system import SequenceRules, SequenceServices, SequenceSystem
 from sanderling.stores.queue import Delivery, Depth, Letter
 from sanderling.testing.virtual import LoopClock, run_virtual
-from sanderling.worlds.game import Game, GameRules
-from sanderling.worlds.game_network import ORIGIN, GameNetwork
+from sanderling.worlds.game import ORIGIN, Game, GameRules
 
 T = TypeVar("T")
 MOST_RPS = 250.0
@@ -79,7 +80,7 @@ class Remembering(SequenceState):
         self.ended = bytearray()
         self.given_up: Counter[Reason] = Counter()
 
-    def record(self, saved: Saved, fates: Fates) -> None:
+    def record(self, saved: SavedCrawl, fates: Fates) -> None:
         """Keep it, and remember."""
         for low, high in fates.gone:
             self.mark(low, high)
@@ -162,7 +163,7 @@ async def _drive(
     network = GameNetwork(game, clock, guard=Addresses(private=True))
     fetcher = Fetcher(network, limiter, clock=clock)
     queue = Counting()
-    tools = Tools(Bungie(ORIGIN, ""), fetcher, limiter, Memory(2**28), state, queue, _inline)
+    tools = SequenceServices(Bungie(ORIGIN, ""), fetcher, limiter, Memory(2**28), state, queue, _inline)
     system = SequenceSystem(tools, Position(first), crawl, say=lambda _: None, clock=clock, rng=Random(3))
     course = Course(seconds / 3600)
 

@@ -15,7 +15,7 @@ from math import isfinite
 from harness import Report, at_most
 from sequence_drive import Course, drive
 
-from sanderling.sequence.guard import GuardRules
+from sanderling.sequence.guard import ScalingGuardRules
 from sanderling.sequence.lookout import LookRules
 from sanderling.sequence.system import SequenceRules
 from sanderling.worlds.game import Game, GameRules
@@ -26,7 +26,7 @@ BUFFER = 10_000
 
 GUARDED = SequenceRules()
 BARE = SequenceRules(
-    guard=GuardRules(one_window=False, dead_zone=False, slew=False, little=False, knee=False, pacing=False),
+    guard=ScalingGuardRules(one_window=False, dead_zone=False, slew=False, little=False, knee=False, pacing=False),
     look=LookRules(pacing=False),
 )
 SIDES = {"bare": BARE, "guarded": GUARDED}

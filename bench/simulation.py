@@ -16,7 +16,7 @@ from typing import Protocol
 from sanderling.limit import Feedback, Limiter, LimiterRules, PaceRules, Permit
 from sanderling.task import Blame
 from sanderling.testing import FakeClock
-from sanderling.worlds.hosts import Answer, Host
+from sanderling.worlds.hosts import Host, HostAnswer
 
 SECONDS, WORKERS = 600.0, 32
 PACE = PaceRules.up_to(500)
@@ -32,7 +32,7 @@ class Controller(Protocol):
     def send(self, now: float) -> object:
         """A request leaves; a token for its answer."""
 
-    def done(self, token: object, now: float, answer: Answer) -> None:
+    def done(self, token: object, now: float, answer: HostAnswer) -> None:
         """Its answer came."""
 
 
@@ -57,12 +57,12 @@ class Ours:
         assert permit is not None
         return permit
 
-    def done(self, token: object, now: float, answer: Answer) -> None:
+    def done(self, token: object, now: float, answer: HostAnswer) -> None:
         """Report it."""
         assert isinstance(token, Permit)
         self.report(token, now, answer)
 
-    def report(self, permit: Permit, now: float, answer: Answer, blame: Blame | None = None) -> None:
+    def report(self, permit: Permit, now: float, answer: HostAnswer, blame: Blame | None = None) -> None:
         """Tell the limiter what came of a permit."""
         self._clock.advance_to(now)
         feedback = Feedback(answer.status, answer.latency, answer.error, answer.retry_after, blame=blame)
@@ -81,7 +81,7 @@ class OursNamed(Ours):
         """Take the permit, for an item."""
         return super().send(now), self._failed.popleft() if self._failed else Blame(next(self._new))
 
-    def done(self, token: object, now: float, answer: Answer) -> None:
+    def done(self, token: object, now: float, answer: HostAnswer) -> None:
         """Report it, and keep the item if it failed."""
         assert isinstance(token, tuple)
         permit, item = token
@@ -105,7 +105,7 @@ class Together:
         first = min(self._controllers, key=lambda each: each.ready_at(now))
         return first.send(now), first
 
-    def done(self, token: object, now: float, answer: Answer) -> None:
+    def done(self, token: object, now: float, answer: HostAnswer) -> None:
         """The answer goes to who asked."""
         assert isinstance(token, tuple)
         inner, sender = token
@@ -171,7 +171,7 @@ class Result:
 def simulate(host: Host, controller: Controller, wanted: Callable[[float], float], seconds: float = SECONDS) -> Result:
     """Let the workers ask for so long. `wanted(now)` is when there is next something to ask: now, or later."""
     result, idle, now, not_before = Result(), WORKERS, 0.0, 0.0
-    answers: list[tuple[float, int, object, Answer]] = []
+    answers: list[tuple[float, int, object, HostAnswer]] = []
     order = count()
     while True:
         start = wanted(now)
@@ -197,15 +197,15 @@ def simulate(host: Host, controller: Controller, wanted: Callable[[float], float
     return result
 
 
-def _in_time(answer: Answer, token: object) -> Answer:
+def _in_time(answer: HostAnswer, token: object) -> HostAnswer:
     """What the client sees: it does not wait for ever, and least of all for a probe."""
     while isinstance(token, tuple):  # the permit and what else the controller must remember
         token = token[0]
     patience = PROBE_PATIENCE if isinstance(token, Permit) and token.probe else PATIENCE
-    return answer if answer.latency <= patience else Answer(0, patience, error="timed out")
+    return answer if answer.latency <= patience else HostAnswer(0, patience, error="timed out")
 
 
-def _count(result: Result, now: float, answer: Answer) -> None:
+def _count(result: Result, now: float, answer: HostAnswer) -> None:
     if answer.status in (429, 503):
         result.refused_at.append(now)
     elif answer.status == 200:

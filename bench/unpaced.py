@@ -11,7 +11,7 @@ from sanderling.cli.options import Options
 from sanderling.cli.pages.crawl import CrawlFlags, Network, open_folder, run_crawl
 from sanderling.clock import SystemClock
 from sanderling.limit import Limiter, LimiterRules, PaceRules
-from sanderling.pages.folder import Plan
+from sanderling.pages.folder import CrawlPlan
 from sanderling.pages.urls import read_seeds
 
 FASTEST = 1e6
@@ -21,7 +21,7 @@ PACE = PaceRules(initial_rps=FASTEST, min_rps=FASTEST, max_rps=FASTEST, burst=FA
 def main(seeds: Path, out: Path, pages: int) -> None:
     """Crawl, or go on with what the folder holds."""
     network = Network(rps=FASTEST, private=True)
-    plan = Plan(tuple(read_seeds(seeds.read_text(), str(seeds))), (), depth=100)
+    plan = CrawlPlan(tuple(read_seeds(seeds.read_text(), str(seeds))), (), depth=100)
     flags = CrawlFlags(network=network, options=Options(), max_pages=pages, parquet=False)
     transport = replace(network.transport(), limiter=Limiter(LimiterRules(pace=PACE)))
     with open_folder(out, plan, resume=False, clock=SystemClock()) as folder:

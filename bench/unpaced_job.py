@@ -45,7 +45,7 @@ def main(shape: str, origin: str, out: Path, count: int) -> None:
     asking = Asking(rps=FASTEST, private=True)
     transport = replace(asking.transport(job), limiter=Limiter(LimiterRules(pace=PACE)))
     with open_folder(out, job, {}) as folder:
-        loop.run(run_folder(job, folder, transport, asking, Options(), fitting(json=True)))
+        loop.run(run_folder(folder, transport, asking, Options(), fitting(json=True)))
 
 
 if __name__ == "__main__":

@@ -5,11 +5,12 @@ from hashlib import sha256
 from pathlib import Path
 from random import Random
 
+from broken_repos import mutations
+
 from sanderling.formats import cbor
 from sanderling.formats.car import write_car
 from sanderling.formats.cid import Cid
 from sanderling.formats.mst import build
-from sanderling.testing.broken_repos import mutations
 from sanderling.worlds.pds_repos import make_commit, make_repo, mix
 
 DID = "did:plc:abcdefghijklmnopqrstuvwx"

@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from sanderling.events.analysis import _scan, scan_python, weigh_python, windows_python
+from sanderling.events.analysis import _scan, scan_python
 from sanderling.formats import _repo, repo_python
 from sanderling.formats.parsed import Limits, RepoError
 
@@ -229,9 +229,9 @@ def scan_run(rng: Random, _: Sequence[bytes]) -> None:
         (_scan.has_triple, scan_python.has_triple, text),
         (_scan.longest, scan_python.longest, tree, words),
         (_scan.every, scan_python.every, tree, words),
-        (_scan.weigh, weigh_python.weigh, tree, asking, tuple(words)),
-        (_scan.windows, windows_python.windows, text, pivots, places),
-        (_scan.locate, windows_python.locate, text, phrase, at),
+        (_scan.weigh, scan_python.weigh, tree, asking, tuple(words)),
+        (_scan.windows, scan_python.windows, text, pivots, places),
+        (_scan.locate, scan_python.locate, text, phrase, at),
     ]
     for fast, slow, *arguments in calls:
         expect(slow.__name__, fast(*arguments), slow(*arguments))

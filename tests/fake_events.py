@@ -6,9 +6,9 @@ from functools import cache
 import msgspec
 
 from sanderling.events.analysis.analyse import Analyser
-from sanderling.events.digest import Arrival, Digested, digest
 from sanderling.events.envelopes import read_envelope
 from sanderling.events.measures import Measures
+from sanderling.events.rows import Arrival, ProcessedBatch, process_batch
 from sanderling.observe.alerts import Alert
 from sanderling.testing import FakeClock
 
@@ -32,7 +32,7 @@ def error(code: str, **meta: object) -> Item:
     return {"meta": {"id": "7000000000000000002", "fetch_status": "error", "error_code": code, **meta}}
 
 
-def digested(items: Sequence[object], clock: FakeClock | None = None, **payload: object) -> Digested:
+def digested(items: Sequence[object], clock: FakeClock | None = None, **payload: object) -> ProcessedBatch:
     """A batch of them as the consumer has it. The payload may say other things than usual."""
     told = {
         "minio_path": "crawl-results/tiktok/proj_xyz/brand/batch_001.json",
@@ -42,17 +42,17 @@ def digested(items: Sequence[object], clock: FakeClock | None = None, **payload:
     }
     message = {"event_id": "evt_abc123", "event_type": "data.collected", "payload": told}
     clock = clock or FakeClock()
-    return digest(read_envelope(msgspec.json.encode(message)), items, analyser(), Arrival(clock.wall()), clock)
+    return process_batch(read_envelope(msgspec.json.encode(message)), items, analyser(), Arrival(clock.wall()), clock)
 
 
-def legacy(items: Sequence[object], message: Mapping[str, object]) -> Digested:
+def legacy(items: Sequence[object], message: Mapping[str, object]) -> ProcessedBatch:
     """A batch that came with another sort of message."""
     clock = FakeClock()
-    return digest(read_envelope(msgspec.json.encode(message)), items, analyser(), Arrival(clock.wall()), clock)
+    return process_batch(read_envelope(msgspec.json.encode(message)), items, analyser(), Arrival(clock.wall()), clock)
 
 
 @cache
-def batch(posts: int = 0, errors: int = 0, code: str = "TIMEOUT") -> Digested:
+def batch(posts: int = 0, errors: int = 0, code: str = "TIMEOUT") -> ProcessedBatch:
     """A batch of so many."""
     return digested([post("ok")] * posts + [error(code)] * errors)
 
@@ -63,7 +63,7 @@ def fields(alert: Alert) -> dict[str, str]:
 
 
 @cache
-def mixed() -> Digested:
+def mixed() -> ProcessedBatch:
     """A batch with something of everything: five posts, of which one is skipped, and three errors."""
     posts = [post(GOOD), post(BAD), post(PLAIN), post("ok"), post(GOOD, platform="YOUTUBE")]
     return digested([*posts, error("RATE_LIMITED"), error("?"), 5])

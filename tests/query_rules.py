@@ -80,6 +80,7 @@ MAY_READ_ALL = {
     r"player_count IS NULL AND activity_hash IS NULL": "once, when a store of an earlier release is opened",
     r"SELECT max\(instance_id\) FROM instance\)": START + "; the last entry of the primary key",
     r"^SELECT [^(]* FROM (instance|post_analytics|crawl_errors)$": "a demo compares all with its world when it ends",
+    r"^UPDATE post_analytics SET project(_id)? = ": "once, when a database moves between the first two revisions",
     r"FROM sqlite_schema\) FROM pragma": START,
     r"FROM pg_namespace": START,
     r'^DELETE FROM ([\w.]+\.)?"?\w+"?$': ASKED + " to remove everything",

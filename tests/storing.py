@@ -8,8 +8,7 @@ from pathlib import Path
 from raids import rows, usual
 
 from sanderling.clock import SystemClock
-from sanderling.sequence.depth import DepthRules
-from sanderling.sequence.store import StoreRules, StoreWorkers
+from sanderling.sequence.store import DepthRules, StoreRules, StoreWorkers
 from sanderling.stores.instances import RawInstances, open_instances
 from sanderling.stores.queue import Delivery
 from sanderling.stores.sqlite_queue import SqliteQueue

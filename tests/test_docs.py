@@ -27,7 +27,7 @@ from sanderling.limit.rules import STRATEGIES
 from sanderling.limit.sharing import SCOPES
 from sanderling.limit.snapshot import POLICIES
 from sanderling.observe.report import AtFault, HostCondition, HostReport, Report
-from sanderling.pages.record import Row
+from sanderling.pages.record import PageRow
 from sanderling.stores.frontier_rows import End, Failed
 
 ROOT = Path(__file__).parents[1]
@@ -182,13 +182,13 @@ def test_the_flags_of_a_crawl_of_pages_are_those_it_takes() -> None:
 def test_the_fields_of_a_row_are_those_that_are_written() -> None:
     documented = [name.strip("`") for name, _ in rows(section(CRAWLING, "A row"))]
 
-    assert documented == list(Row.__struct_fields__)
+    assert documented == list(PageRow.__struct_fields__)
 
 
 def test_the_fields_of_a_row_that_only_failures_have_are_documented() -> None:
     documented = {name.strip("`") for name, _ in rows(section(CRAWLING, "A row of what was not fetched"))}
 
-    assert documented == {*Failed._fields} - {*Row.__struct_fields__, "code"}
+    assert documented == {*Failed._fields} - {*PageRow.__struct_fields__, "code"}
 
 
 def test_every_end_of_a_url_is_documented() -> None:

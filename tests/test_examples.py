@@ -12,14 +12,14 @@ from random import Random
 from shutil import rmtree
 
 import pytest
+from scripted_server import ScriptedServer, Step, answer
 
 from sanderling.formats.parsed import Collection
 from sanderling.formats.rca import encode_block
 from sanderling.formats.rca_writer import RcaWriter
-from sanderling.testing.scripted import ScriptedServer, Step, answer
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import PRESETS
-from sanderling.worlds.social_truth import Fate
+from sanderling.worlds.social_plan import PRESETS
+from sanderling.worlds.social_truth import BatchFate
 
 Script = dict[str, list[bytes | list[Step]]]
 
@@ -155,7 +155,7 @@ def test_crawl_into_events(tmp_path: Path) -> None:
 
 def test_read_batches(tmp_path: Path) -> None:
     social = Social(1, PRESETS["demo"]())
-    read = [number for number in range(12) if social.truth(number).fate is Fate.READ][:3]
+    read = [number for number in range(12) if social.truth(number).fate is BatchFate.READ][:3]
     items = sum(len(social.truth(number).items) for number in read)
     names = []
     for number in read:

@@ -8,11 +8,9 @@ from command_line import called
 
 from sanderling import extras
 from sanderling.clock import SystemClock
-from sanderling.events.analysis.onnx import OnnxModel
-from sanderling.events.analysis.phobert import PhobertTokens
+from sanderling.events.analysis.onnx import OnnxModel, PhobertTokens
 from sanderling.extras import MissingExtraError, load, missing_for
-from sanderling.stores.analytics_migrate import migrate
-from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_open import migrate, open_analytics
 from sanderling.stores.clickhouse import open_clickhouse
 from sanderling.stores.documents import Schema
 from sanderling.stores.instances import open_instances

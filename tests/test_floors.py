@@ -33,6 +33,8 @@ FLOORS: dict[str, float] = {
     "fetch": 2,
     "apis": 2,
     "engine": 3,
+    # What the two systems on a frontier share.
+    "crawls": 3.2,
     "pages": 4,
     "sequence": 4,
     "repos": 4,

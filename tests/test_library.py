@@ -68,21 +68,3 @@ def test_the_page_shows_the_examples_as_they_are(name: str) -> None:
     shown = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
     assert (ROOT / "examples" / f"{name}.py").read_text() in shown
-
-
-def test_the_type_checker_accepts_what_people_write(tmp_path: Path) -> None:
-    """As theirs would: it knows the package from its types, and nothing of our settings."""
-    usage = Path(__file__).with_name("typed_usage.py")
-    cache = ROOT / ".mypy_cache" / "library"  # reading all of the package anew takes ten seconds
-    flags = ("--strict", "--config-file", "", "--follow-imports", "silent", "--cache-dir", str(cache))
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "mypy", *flags, str(usage)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=tmp_path,
-    )
-
-    assert done.returncode == 0, done.stdout
-    assert "Success: no issues found in 1 source file" in done.stdout

@@ -16,7 +16,7 @@ from sanderling.formats.rca_reader import RcaReader
 from sanderling.formats.rca_writer import RcaWriter
 from sanderling.formats.repo import Collection
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.stores.frontier_rows import End, Ended, FoundUrl
 from sanderling.stores.instances_tables import TABLES
 
@@ -86,7 +86,7 @@ def test_a_segment_is_written_anew_without_a_repo(tmp_path: Path) -> None:
 
 def test_rows_of_pages_are_cut_out_and_the_next_run_asks_for_them_unless_they_are_left_out(tmp_path: Path) -> None:
     urls = [f"https://example.org/{number}" for number in range(4)]
-    plan = Plan((urls[0],), (), 16)
+    plan = CrawlPlan((urls[0],), (), 16)
     with CrawlFolder.open(tmp_path / "example", plan, resume=False, wall=0) as folder:
         folder.commit([], [FoundUrl(url, "example.org", 0) for url in urls])
         folder.commit([fetched(number + 1, url) for number, url in enumerate(urls[:3])], [])

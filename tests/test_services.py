@@ -245,7 +245,8 @@ def test_all_usual_places_together_get_one_bounded_time() -> None:
 # --- private ones, even where shared ones run ---
 
 
-@each_service
+# Not RabbitMQ, which takes three seconds to start: where none runs, the tests that need one start theirs.
+@pytest.mark.parametrize("service", [each for each in SERVICES if each is not RABBITMQ], ids=lambda each: each.name)
 def test_a_private_one_answers_and_leaves_no_process_behind(service: Service) -> None:
     with private_folder() as name:
         folder = Path(name)

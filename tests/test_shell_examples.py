@@ -18,14 +18,11 @@ from page_steps import FOLLOWED
 from shell_examples import ROOT, Done, Example, accepted, blocks, called, end, inside, named, served, start, unknown
 
 from sanderling.clock import SystemClock
-from sanderling.worlds.game import Game
+from sanderling.worlds.game import Game, GameServer
 from sanderling.worlds.game_presets import PRESETS as GAMES
-from sanderling.worlds.game_server import GameServer
-from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_server import FleetServer
+from sanderling.worlds.pds import Fleet, FleetServer
 from sanderling.worlds.race import PRESETS as DAYS
-from sanderling.worlds.race import RaceDay
-from sanderling.worlds.race_server import RaceServer
+from sanderling.worlds.race import RaceDay, RaceServer
 
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))]
 # Exit codes that are no failure: doctor may find that this machine lacks something.

@@ -1,4 +1,4 @@
-"""How the library is used, for the type checker: `tests/test_library.py` has mypy read it, and nobody runs it."""
+"""How the library is used, for the type checker: `make lint` has mypy read it, and nobody runs it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -17,8 +17,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sanderling.events.batches import read_batch
     from sanderling.events.handover import hand_to_events
-    from sanderling.events.reading import read_batch
     from sanderling.fetch.client import Client
     from sanderling.formats.rca_reader import RcaReader
     from sanderling.formats.repo import parse_repo
@@ -81,7 +81,7 @@ _HOMES = {
     "host_of": "ids",
     "open": "records.reading",
     "parse_repo": "formats.repo",
-    "read_batch": "events.reading",
+    "read_batch": "events.batches",
     "run_job": "jobs.running",
 }
 

@@ -66,3 +66,31 @@ class ScaledClock:
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
         """Call `callback` after `seconds` on this clock, from the running event loop."""
         return asyncio.get_running_loop().call_later(seconds / self.speed, callback)
+
+
+class Pauses:
+    """Pauses that `stop` ends: those that are under way, and all that follow."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.stopped = False
+        self._clock = clock
+        self._over: set[asyncio.Event] = set()
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after `seconds`, or when `stop` was called."""
+        if self.stopped:
+            return
+        over = asyncio.Event()
+        timer = self._clock.call_later(seconds, over.set)
+        self._over.add(over)
+        try:
+            await over.wait()
+        finally:
+            timer.cancel()
+            self._over.discard(over)
+
+    def stop(self) -> None:
+        """End all pauses."""
+        self.stopped = True
+        for over in self._over:
+            over.set()

@@ -14,7 +14,6 @@ EXTRAS = {
     "chdb": "embedded",
     "clickhouse_connect": "clickhouse",
     "duckdb": "duckdb",
-    "greenlet": "postgres",
     "numpy": "onnx",
     "obstore": "s3",
     "onnxruntime": "onnx",

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pgcr_reports import COMPLETED, DURATION, NUMBER, RAID, STARTED, STRIKE, WALL, Json, entry, report, stats, team
 
-from sanderling.apis.bungie_report import Malformed, Report, read_report, time_played
+from sanderling.apis.bungie_report import CarnageReport, Malformed, read_report, time_played
 from sanderling.formats.instance import Instance, Weapon
 
 DAY = 86400
 
 
-def read(said: Json, wall: float = WALL, number: int = NUMBER) -> Report:
+def read(said: Json, wall: float = WALL, number: int = NUMBER) -> CarnageReport:
     return read_report(msgspec.Raw(json.dumps(said).encode()), number, RAID, wall)
 
 
@@ -209,7 +209,7 @@ def test_bytes_that_are_no_text_are_malformed_wherever_they_are() -> None:
 def test_when_something_else_than_a_raid_ended_is_known_or_not(
     entries: list[Json] | None, completed: float | None
 ) -> None:
-    assert read(report(mode=STRIKE) | {"entries": entries}) == Report(completed, None)
+    assert read(report(mode=STRIKE) | {"entries": entries}) == CarnageReport(completed, None)
 
 
 def test_an_id_of_63_bits_is_one_as_any_other() -> None:

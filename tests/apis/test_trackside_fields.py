@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.apis.trackside_fields import Guid, Key, Moment, Record, Span, read_value, row_of, table_of
+from sanderling.apis.trackside_fields import (
+    Guid,
+    LocalDate,
+    RecordKey,
+    TracksideRecord,
+    TracksideSpan,
+    read_value,
+    row_of,
+    table_of,
+)
 from sanderling.stores.documents import ColumnKind
 
 ZERO = "00000000-0000-0000-0000-000000000000"
@@ -27,14 +36,14 @@ ZERO = "00000000-0000-0000-0000-000000000000"
     ],
 )
 def test_a_date_is_local_and_gets_no_zone(text: str, local: str) -> None:
-    moment = Moment.read(text)
+    moment = LocalDate.read(text)
 
     assert (str(moment), moment.local()) == (text, local)
 
 
 @pytest.mark.parametrize("text", ["0001/01/01 0:00:00", "0001/01/01 00:00:00.000", "0000/00/00 0:00:00", ""])
 def test_a_date_of_zeros_is_not_set(text: str) -> None:
-    assert Moment.read(text).local() is None
+    assert LocalDate.read(text).local() is None
 
 
 @pytest.mark.parametrize(
@@ -59,7 +68,7 @@ def test_a_date_of_zeros_is_not_set(text: str) -> None:
 )
 def test_any_other_date_is_an_error_that_shows_it(text: str) -> None:
     with pytest.raises(ValueError, match="found '") as raised:
-        Moment.read(text)
+        LocalDate.read(text)
     assert repr(text)[1:-1] in str(raised.value)
 
 
@@ -67,7 +76,7 @@ def test_any_other_date_is_an_error_that_shows_it(text: str) -> None:
 def test_dates_sort_as_the_moments_do(moment: datetime) -> None:
     text = f"{moment:%Y/%m/%d} {moment.hour}:{moment:%M:%S}.{moment.microsecond // 1000:03}"
 
-    local = Moment.read(text).local()
+    local = LocalDate.read(text).local()
 
     assert local == moment.isoformat(timespec="milliseconds")
 
@@ -85,22 +94,22 @@ def test_dates_sort_as_the_moments_do(moment: datetime) -> None:
     ],
 )
 def test_a_span_is_so_many_seconds(text: str, seconds: float | None) -> None:
-    assert Span.read(text).seconds() == seconds
+    assert TracksideSpan.read(text).seconds() == seconds
 
 
 @pytest.mark.parametrize("text", ["120", "02:00", "24:00:00", "00:60:00", "00:00:60", "00:00:00.", "a", "1:2:3", " "])
 def test_any_other_span_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected a span like 00:02:00\.5"):
-        Span.read(text)
+        TracksideSpan.read(text)
 
 
 def test_an_id_is_spelled_in_one_way_and_that_of_zeros_is_none() -> None:
     upper = "ABCDEF00-0000-4000-8000-000000000001"
 
-    assert Guid.read(upper) == Key.read(upper) == upper.lower()
+    assert Guid.read(upper) == RecordKey.read(upper) == upper.lower()
     assert not Guid.read(ZERO)
     with pytest.raises(ValueError, match="expected an id of its own"):
-        Key.read(ZERO)
+        RecordKey.read(ZERO)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +123,7 @@ def test_anything_else_is_no_id(text: str) -> None:
 @pytest.mark.parametrize("value", [1, 1.5, True, [], {}])
 def test_a_value_that_is_no_text_is_an_error(value: object) -> None:
     with pytest.raises(ValueError, match=f"found a value of type {type(value).__name__}, expected a text"):
-        read_value(Moment, value)
+        read_value(LocalDate, value)
 
 
 def attempt(kind: type, text: str) -> object:
@@ -124,23 +133,25 @@ def attempt(kind: type, text: str) -> object:
         return error
 
 
-@given(st.text(max_size=40), st.sampled_from([Guid, Key, Moment, Span]))
+@given(st.text(max_size=40), st.sampled_from([Guid, RecordKey, LocalDate, TracksideSpan]))
 def test_whatever_the_text_it_is_a_value_or_a_value_error(text: str, kind: type) -> None:
     value = attempt(kind, text)
 
     assert isinstance(value, kind) or "found " in str(value)
 
 
-class Flight(Record, frozen=True, rename="pascal"):
+class Flight(TracksideRecord, frozen=True, rename="pascal"):
     pilot: Guid | None = None
-    took_off: Moment | None = None
-    length: Span | None = None
+    took_off: LocalDate | None = None
+    length: TracksideSpan | None = None
     stops: list[str] | None = None
 
 
 def test_a_record_is_a_row_of_the_table_made_for_it() -> None:
     table = table_of("flights", Flight, pilot="pilots")
-    flight = Flight(id=Key("a"), took_off=Moment("2026/05/03 9:04:05"), length=Span("00:02:00"), stops=["here"])
+    flight = Flight(
+        id=RecordKey("a"), took_off=LocalDate("2026/05/03 9:04:05"), length=TracksideSpan("00:02:00"), stops=["here"]
+    )
 
     row = row_of("flights", flight)
 

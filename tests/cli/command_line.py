@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, TypeVar
 import pytest
 from forked import Forked as Process
 from forked import fork, with_settings
+from scripted_server import Step, answer
 
 from sanderling import cli
 from sanderling.cli.everywhere import taken
 from sanderling.limit import PaceRules
-from sanderling.testing.scripted import Step, answer
 
 T = TypeVar("T")
 Script = dict[str, list[bytes | list[Step]]]

@@ -32,7 +32,7 @@ from sanderling.stores.rabbitmq import DELAYS
 from sanderling.stores.rabbitmq_topic import RabbitmqTopic
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_envelopes import BUCKET
-from sanderling.worlds.social_truth import BatchTruth, Fate
+from sanderling.worlds.social_truth import BatchFate, BatchTruth
 
 QUEUE, ROUTING_KEY = "analytics.data.collected", "data.collected"
 SECONDS = 300  # for whatever is waited for: the machine may be busy
@@ -238,7 +238,7 @@ def wanted(place: Place, social: Social, numbers: Iterable[int]) -> Wanted:
     found = Wanted({}, Counter(), set())
     for number in numbers:
         truth = social.truth(number)
-        if truth.fate is Fate.READ:
+        if truth.fate is BatchFate.READ:
             _add(found, truth, place.event_of(social, number))
     return found
 

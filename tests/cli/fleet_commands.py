@@ -6,8 +6,7 @@ from pathlib import Path
 
 from sanderling.clock import SystemClock
 from sanderling.formats.rca_reader import RcaReader
-from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_server import FleetServer
+from sanderling.worlds.pds import Fleet, FleetServer
 
 # Small hosts get two requests a second, so there are few repos to each.
 HOSTS, REPOS = 3, 6

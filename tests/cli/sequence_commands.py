@@ -11,9 +11,8 @@ from pathlib import Path
 
 from sanderling.clock import SystemClock
 from sanderling.sequence.state import SequenceState
-from sanderling.worlds.game import Game, GameRules
+from sanderling.worlds.game import Game, GameRules, GameServer
 from sanderling.worlds.game_schedule import Piece, ScheduleRules
-from sanderling.worlds.game_server import GameServer
 from sanderling.worlds.game_weather import WeatherRules
 
 # A crawl begins with five requests a second, so few ids are asked; half of them are raids. Nothing is missing, for what

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from sanderling.clock import SystemClock
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
-from sanderling.sequence.state import Fates, Saved, SequenceState
+from sanderling.sequence.retries import Missed, Reason
+from sanderling.sequence.state import Fates, SavedCrawl, SequenceState
 
 FAR = SystemClock().wall() + 5 * 86_400  # days away
 
@@ -24,7 +23,7 @@ def under_way(folder: Path) -> Iterator[SequenceState]:
     """The state of a crawl which is under way there: it has the file open."""
     with closing(SequenceState(folder / "sequence.db")) as state:
         known = [missed(5), missed(7, reason=Reason.HIDDEN), missed(1000, 2999, Reason.GAP)]
-        state.record(Saved("numbers", Position(5000), 4999), Fates(missed=known))
+        state.record(SavedCrawl("numbers", Position(5000), 4999), Fates(missed=known))
         yield state
 
 

@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
+from scripted_server import ScriptedServer, answer
 
 from sanderling.cli.client import make_http
 from sanderling.cli.command_error import CommandError
 from sanderling.fetch.guard import Refused
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.task import Reply, Task
-from sanderling.testing.scripted import ScriptedServer, answer
 
 
 async def asked(http: Http, server: ScriptedServer) -> Reply:

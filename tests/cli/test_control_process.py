@@ -18,7 +18,7 @@ from sanderling.stores.control_file import Control, read_control
 
 Wish = Literal["stop", "drain"]
 PAGES, IDS = 10, 40
-SOON = 60.0  # seconds in which a process has to end
+SOON = 300.0  # seconds in which a process has to end: the machine may be busy
 
 
 @dataclass(slots=True)

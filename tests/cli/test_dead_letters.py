@@ -17,10 +17,10 @@ from queue_commands import Queued, at_broker
 from sanderling.cli.dead_letters import DEEPEST, depth, pretty
 from sanderling.cli.sequence import place as sequence_place
 from sanderling.clock import SystemClock
-from sanderling.events import outlet as events_outlet
+from sanderling.events import outbox as events_outbox
 from sanderling.stores.queue import Depth, Letter
 
-NAMES = {"events": events_outlet.QUEUE, "sequence": sequence_place.QUEUE}
+NAMES = {"events": events_outbox.QUEUE, "sequence": sequence_place.QUEUE}
 BAD = Letter("17", b"no message\xff\x00")
 OTHER = Letter("18", b'{"hello": "\xc3\xa9"}')
 

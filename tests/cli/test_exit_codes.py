@@ -3,8 +3,7 @@
 import asyncio
 
 from command_line import sanderling
-
-from sanderling.testing.scripted import ScriptedServer, Step, answer
+from scripted_server import ScriptedServer, Step, answer
 
 # What was seen elsewhere failed in 5 runs of 25, and in 7 of 20. That 12 in a row go well by luck then has a chance of
 # 0.8 ** 12, which is 7 %, or of 0.6 %. Besides, other tests look at how some sixty commands end that ask over HTTP, and

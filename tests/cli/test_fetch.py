@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from command_line import called, sanderling
-
-from sanderling.testing.scripted import ScriptedServer, Step, answer
+from scripted_server import ScriptedServer, Step, answer
 
 
 async def command(*arguments: str) -> tuple[int, str, str]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from command_line import called, commands, here, meant, run, site
+from scripted_server import ScriptedServer
 
 from sanderling.cli.options import Watched
 from sanderling.cli.polling.flags import PollFlags
@@ -12,7 +13,6 @@ from sanderling.cli.sequence.flags import CrawlFlags
 from sanderling.cli.sequence.place import Place
 from sanderling.cli.sequence.summary import again as crawl_again
 from sanderling.events import analysis
-from sanderling.testing.scripted import ScriptedServer
 
 LISTS = Path(analysis.__file__).parent / "data"
 WATCHED = Watched(metrics_port=0, metrics_bind="127.0.0.2", log_format="json", log_level="error", dashboard=0)

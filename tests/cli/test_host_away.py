@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from command_line import QUICK, finish, page, rows, run, running
 from known_reports import published
-
-from sanderling.testing.scripted import ScriptedServer, Step, answer
+from scripted_server import ScriptedServer, Step, answer
 
 IDS = 40
 
@@ -127,6 +126,6 @@ def test_the_first_ctrl_c_does_not_wait_for_a_page_that_never_comes(tmp_path: Pa
             assert done.code == 130, done.err
             return time.monotonic() - began
 
-    assert run(main) < 35
+    assert run(main) < 200, "the answer would take 1,000"
     assert [row["url"].endswith("/") for row in rows(tmp_path / "out")] == [True]
     assert rows(tmp_path / "out", "failed.jsonl") == []

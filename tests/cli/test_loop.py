@@ -12,14 +12,14 @@ from urllib.parse import quote
 import pytest
 from command_line import Arrival, finish
 from events_commands import Place
+from scripted_server import ScriptedServer
 
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import explain_end, stop_on_signals
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import QueueError
-from sanderling.testing.scripted import ScriptedServer
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
 KNOWN = (FolderError, QueueError)
 HOUR = 3600.0

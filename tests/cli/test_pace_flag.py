@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from command_line import QUICK, called, commands, here, page, paths, run, site
 from known_reports import SEQUENCE, published, sequence, standing
+from scripted_server import ScriptedServer, answer
 
 from sanderling.cli.repos.flags import Asking
 from sanderling.cli.sequence.flags import Upstream
 from sanderling.clock import SystemClock
 from sanderling.limit import Feedback, Limiter, LimiterRules, PaceRules
 from sanderling.testing import FakeClock
-from sanderling.testing.scripted import ScriptedServer, answer
 
 
 def test_a_crawl_is_paced_by_what_was_asked_for_and_says_so(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from command_line import QUICK, Done, Script, called, paths, sanderling, site
 from known_reports import published
+from scripted_server import ScriptedServer, answer
 
 from sanderling.cli import app
 from sanderling.cli.config.file import NAME, limits_in_force, parse
 from sanderling.cli.config.limits import EXAMPLE, Limits
 from sanderling.cli.config.settings import known
 from sanderling.limit import PaceRules, Shared
-from sanderling.testing.scripted import ScriptedServer, answer
 
 
 @pytest.fixture(autouse=True)

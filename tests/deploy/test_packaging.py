@@ -43,7 +43,6 @@ def test_the_wheel_has_every_module_and_every_file_that_one_reads(built: Built) 
     read |= {f"events/analysis/data/{name}.txt" for name in ("aspects", "intents", "lexicon")}
     assert modules - files == set()
     assert {f"sanderling/{name}" for name in read} - files == set()
-    assert any(name.startswith("sanderling/stores/migrations/versions/0001") for name in files)
 
 
 def test_the_wheel_has_the_parts_in_c(built: Built) -> None:

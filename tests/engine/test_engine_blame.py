@@ -58,7 +58,7 @@ def test_a_host_that_answers_and_never_with_what_was_asked_for_is_asked_four_tim
     assert world.clock_at_end < 60
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.integers(5, 25), st.sampled_from(FAILURES), st.integers(0, 2**32))
 def test_many_bad_items_cost_the_good_ones_behind_them_nothing(bad: int, fault: Fault, seed: int) -> None:
     """They come in one block, which closes the host; what it has answered before shows that it is well."""
@@ -77,7 +77,7 @@ def test_many_bad_items_cost_the_good_ones_behind_them_nothing(bad: int, fault: 
         assert row.item.fault is Fault.GOOD or len(world.asked(row.item.id)) <= 4
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.floats(0.05, 0.3), st.integers(1, 5), st.sampled_from(FAILURES), st.integers(0, 2**32))
 def test_where_failures_are_usual_a_bad_item_is_asked_twenty_times_at_most(
     share: float, bad: int, fault: Fault, seed: int
@@ -96,7 +96,7 @@ def test_where_failures_are_usual_a_bad_item_is_asked_twenty_times_at_most(
 
 
 @example(lasts=1062.1369193313967, fault=Fault.BUSY_FOR, start=17.87351574464197, seed=3779)
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(st.floats(20, 1500), st.sampled_from((*OUTAGES, Fault.BUSY_FOR)), st.floats(1, 20), st.integers(0, 2**32))
 def test_a_host_that_comes_back_is_taken_up_again_and_no_item_has_failed(
     lasts: float, fault: Fault, start: float, seed: int
@@ -117,8 +117,8 @@ def test_a_host_that_comes_back_is_taken_up_again_and_no_item_has_failed(
 
 @pytest.mark.parametrize("fault", [Fault.ERROR, Fault.CUT, Fault.UNREACHED])
 def test_pauses_do_not_grow_across_a_good_probe(fault: Fault) -> None:
-    outages = [Spell(fault, 20.0 + 100 * n, 32.0 + 100 * n) for n in range(8)]
-    items = [Item(SICK, f"i{n}", due=n * 0.25) for n in range(3200)]
+    outages = [Spell(fault, 20.0 + 100 * n, 32.0 + 100 * n) for n in range(4)]
+    items = [Item(SICK, f"i{n}", due=n * 0.25) for n in range(1600)]
     world = World([Plan(SICK, spells=tuple(outages))], items)
 
     play(world)
@@ -130,7 +130,7 @@ def test_pauses_do_not_grow_across_a_good_probe(fault: Fault) -> None:
         assert longest <= 2 * BreakerRules().open_for * CUT_SHORT + 1  # a first probe may have failed at once
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(shapes())
 def test_a_closed_host_is_probed_with_what_is_not_under_suspicion(shape: Shape) -> None:
     world = make(shape)

@@ -9,8 +9,8 @@ import pytest
 def test_an_answer_costs_no_more_with_many_hosts_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parents[2] / "bench")
     bench = import_module("engine")
-    monkeypatch.setattr(bench, "ANSWERS", 800)
+    monkeypatch.setattr(bench, "ANSWERS", 600)
 
-    few = min(bench.cost(100) for _ in range(3))
+    few = min(bench.cost(100) for _ in range(2))
 
-    assert bench.cost(20_000) <= 3 * few
+    assert bench.cost(5_000) <= 3 * few

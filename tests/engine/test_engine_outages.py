@@ -26,7 +26,7 @@ def world_with(fault: Fault, lasts: float, *, items: int = 400, others: int = 0,
     late = [Item(WELL, f"i{n}", due=n * 20.0) for n in range(int((START + lasts + 600) / 20))]
     first = [Item(SICK, f"first{n}") for n in range(20)]
     rest = [Item(SICK, f"rest{n}", due=START - 10 if items > 100 else START - 1) for n in range(items)]
-    busy = [Item(f"busy{n}.example", f"i{number}") for n in range(others) for number in range(250)]
+    busy = [Item(f"busy{n}.example", f"i{number}") for n in range(others) for number in range(120)]
     plans = [Plan(SICK, spells=(Spell(fault, START, START + lasts),)), Plan(WELL)]
     plans += [Plan(f"busy{n}.example", 5.0) for n in range(others)]
     return World(plans, first + rest + late + busy, Rules(EngineRules(slots=16), limits=limits(RATE)), seed)
@@ -59,7 +59,7 @@ def rate(world: World, since: float) -> float:
     return sum(since <= each.at < since + 30 for each in world.at(SICK)) / 30
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(st.sampled_from(OUTAGES), st.one_of(st.floats(5, 700), st.floats(700, 1.5 * HOUR)), st.integers(0, 2**32))
 def test_an_outage_is_probed_and_its_end_seen_and_the_rate_is_back(fault: Fault, lasts: float, seed: int) -> None:
     world = world_with(fault, lasts, seed=seed)
@@ -78,7 +78,7 @@ def test_an_outage_is_probed_and_its_end_seen_and_the_rate_is_back(fault: Fault,
 
 @pytest.mark.parametrize("items", [1, 3])
 @pytest.mark.parametrize("fault", OUTAGES)
-@pytest.mark.parametrize("lasts", [45.0, 300.0, 590.0, 1500.0])
+@pytest.mark.parametrize("lasts", [45.0, 1500.0])
 def test_too_few_items_to_close_a_host_are_enough_to_see_its_return(items: int, fault: Fault, lasts: float) -> None:
     world = world_with(fault, lasts, items=items)
     end = START + lasts
@@ -96,13 +96,13 @@ def test_too_few_items_to_close_a_host_are_enough_to_see_its_return(items: int, 
 @pytest.mark.parametrize("fault", [Fault.ERROR, Fault.UNREACHED, Fault.HANG])
 def test_hosts_set_aside_are_probed_while_others_want_all_slots(fault: Fault) -> None:
     """Twenty hosts whose answers take five seconds want all of the 16 slots, all of the time."""
-    world = world_with(fault, 900.0, others=20)
+    world = world_with(fault, 700.0, others=20)
 
-    play(world, stop_at(1100.0))
+    play(world, stop_at(850.0))
 
     assert world.asides
-    assert max(gaps(world, START, START + 900.0)) <= EVERY
-    assert rate(world, START + 960.0) > 0
+    assert max(gaps(world, START, START + 700.0)) <= EVERY
+    assert rate(world, START + 760.0) > 0
 
 
 @pytest.mark.parametrize("fault", [*OUTAGES, Fault.BUSY])

@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 
 def runs(hash_seed: str) -> str:
     """What a process of its own prints."""
-    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(HERE)}
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
     command = [sys.executable, str(HERE / "same_seed.py")]
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout  # noqa: S603 - ours
 

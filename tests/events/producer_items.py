@@ -1,10 +1,10 @@
 """Items of a crawler, and whose they are."""
 
-from sanderling.events.producer import Source
+from sanderling.events.producer import BatchSource
 
 UUID = "fc5d5ffb-36cc-4c8d-a288-f5215af7fb80"
 JOB = f"{UUID}-competitor-Misa-0"
-SOURCE = Source(platform="tiktok", job_id=JOB, brand_name="VinFast", keyword="VF8")
+SOURCE = BatchSource(platform="tiktok", job_id=JOB, brand_name="VinFast", keyword="VF8")
 FOLDER = f"crawl-results/tiktok/{UUID}/competitor_Misa"
 
 

@@ -15,7 +15,7 @@ from sanderling.events.batches import decode, read_path
 from sanderling.events.envelopes import EventEnvelope, read_envelope
 from sanderling.events.items import read_item
 from sanderling.events.posts import CrawlError, Post
-from sanderling.events.producer import BatchSink, SinkRules, Source
+from sanderling.events.producer import BatchSink, BatchSource, SinkRules
 from sanderling.stores.analytics import OutboxMessage
 from sanderling.stores.objects import Objects
 from sanderling.testing.virtual import LoopClock, run_virtual
@@ -26,7 +26,7 @@ T = TypeVar("T")
 class Play:
     """A sink, what it writes to, and what came of it."""
 
-    def __init__(self, source: Source = SOURCE, rules: SinkRules | None = None) -> None:
+    def __init__(self, source: BatchSource = SOURCE, rules: SinkRules | None = None) -> None:
         self.objects = MemoryObjects()
         self.outbox = MemoryOutbox()
         self.clock = LoopClock()

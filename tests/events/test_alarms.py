@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.events.alarms import AlarmRules, Alarms
-from sanderling.events.digest import Digested
+from sanderling.events.rows import ProcessedBatch
 from sanderling.observe.alerts import Alert, Level
 
 RULES = AlarmRules()
@@ -25,13 +25,13 @@ def told(alarms: Alarms, now: float) -> list[str]:
 
 
 def run(
-    alarms: Alarms, batches: Sequence[Digested], start: float = 0.0, every: float = 1.0
+    alarms: Alarms, batches: Sequence[ProcessedBatch], start: float = 0.0, every: float = 1.0
 ) -> list[tuple[float, Alert]]:
     """What is said about these, of which one comes every so often."""
     said = []
     for number, each in enumerate(batches):
         now = start + number * every
-        alarms.digested(each, now)
+        alarms.processed(each, now)
         said += [(now, alert) for alert in alarms.due(now)]
     return said
 
@@ -51,7 +51,7 @@ def test_items_that_cannot_be_read_are_said_at_once_with_an_example() -> None:
         project_id=None,
     )
 
-    alarms.digested(broken, 0.0)
+    alarms.processed(broken, 0.0)
     (alert,) = alarms.due(0.0)
 
     assert (alert.kind, alert.title, alert.level) == ("items_unreadable", "Items Cannot Be Read", Level.ERROR)
@@ -67,7 +67,7 @@ def test_items_that_cannot_be_read_are_said_at_once_with_an_example() -> None:
 
 def test_what_a_crawler_did_not_say_is_not_said() -> None:
     alarms = Alarms()
-    alarms.digested(digested([error("PARSE_ERROR")], platform=None, job_id=None), 0.0)
+    alarms.processed(digested([error("PARSE_ERROR")], platform=None, job_id=None), 0.0)
     (alert,) = alarms.due(0.0)
 
     assert {*fields(alert).items()} >= {("Platform", "unknown"), ("Job", "none"), ("For Example", "not said")}
@@ -76,7 +76,7 @@ def test_what_a_crawler_did_not_say_is_not_said() -> None:
 @pytest.mark.parametrize("code", ["TIMEOUT", "CONTENT_REMOVED", "MEDIA_TOO_LARGE", "RATE_LIMITED", "INTERNAL_ERROR"])
 def test_other_errors_are_no_reason_to_call_anybody(code: str) -> None:
     alarms = Alarms()
-    alarms.digested(batch(45, 5, code), 0.0)
+    alarms.processed(batch(45, 5, code), 0.0)
 
     assert told(alarms, 0.0) == []
 
@@ -116,7 +116,7 @@ def test_a_buried_message_is_said_at_once_with_the_reason() -> None:
 
 def test_buried_messages_are_counted_apart_from_items_and_the_last_one_is_shown() -> None:
     alarms = Alarms()
-    alarms.digested(batch(0, 2, "PARSE_ERROR"), 0.0)
+    alarms.processed(batch(0, 2, "PARSE_ERROR"), 0.0)
     alarms.buried("evt_1", "")
     assert told(alarms, 0.0) == ["items_unreadable", "message_buried"]
 
@@ -191,8 +191,8 @@ def test_a_high_rate_is_a_warning_with_the_codes() -> None:
     several = (
         [error("TIMEOUT")] * 3 + [error("rate-limited")] * 2 + [error("?"), error("DNS_ERROR"), error("TLS_ERROR")]
     )
-    alarms.digested(digested([post("ok")] * 52 + several), 0.0)
-    alarms.digested(batch(52, 8, "TIMEOUT"), 0.0)
+    alarms.processed(digested([post("ok")] * 52 + several), 0.0)
+    alarms.processed(batch(52, 8, "TIMEOUT"), 0.0)
     (alert,) = alarms.due(0.0)
 
     assert (alert.kind, alert.title, alert.level, alert.ping) == (
@@ -295,7 +295,7 @@ def test_an_alert_of_a_kind_is_said_at_most_every_so_often(
     alarms, now, said = Alarms(), 0.0, []
     for wait, posts, errors, code, buried in batches:
         now += wait
-        alarms.digested(batch(posts // 10 * 10, errors // 10 * 10, code), now)
+        alarms.processed(batch(posts // 10 * 10, errors // 10 * 10, code), now)
         if buried:
             alarms.buried("key", "why")
         said += [(now, alert.kind) for alert in alarms.due(now)]
@@ -314,7 +314,7 @@ def test_every_item_that_cannot_be_read_is_counted_in_some_alert(batches: list[t
     alarms, now, counted = Alarms(), 0.0, 0
     for wait, number in batches:
         now += wait
-        alarms.digested(batch(50, number, "PARSE_ERROR"), now)
+        alarms.processed(batch(50, number, "PARSE_ERROR"), now)
         counted += sum(int(fields(alert)["Count"]) for alert in alarms.due(now))
     counted += sum(int(fields(alert)["Count"]) for alert in alarms.due(now + RULES.every))
 

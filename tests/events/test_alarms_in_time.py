@@ -6,7 +6,6 @@ import random
 from fake_events import batch, fields
 
 from sanderling.events.alarms import EVERY, AlarmRules, EventAlarms
-from sanderling.events.source import Watches
 from sanderling.observe.alerts import Alert, Alerts, Fate, Receipt
 from sanderling.testing import FakeClock, LoopClock, run_virtual
 
@@ -15,10 +14,10 @@ RULES = AlarmRules()
 
 def test_the_consumer_is_heard_at_once() -> None:
     said: list[Alert] = []
-    alarms: Watches = EventAlarms(said.append, FakeClock())
+    alarms = EventAlarms(said.append, FakeClock())
 
     alarms.buried("evt_1", "why")
-    alarms.digested(batch(0, 200))
+    alarms.processed(batch(0, 200))
 
     assert [alert.kind for alert in said] == ["message_buried", "error_rate_critical"]
 
@@ -64,7 +63,7 @@ def test_a_night_of_trouble_is_no_flood_in_a_chat() -> None:
             alarms = EventAlarms(alerts.say, clock)
             task = group.create_task(alarms.run())
             for number in range(6 * 60):
-                alarms.digested(batch(20, 30, ("PARSE_ERROR", "STORAGE_ERROR")[number % 2]))
+                alarms.processed(batch(20, 30, ("PARSE_ERROR", "STORAGE_ERROR")[number % 2]))
                 alarms.buried(f"evt_{number}", "why")
                 await clock.sleep(60.0)
             task.cancel()

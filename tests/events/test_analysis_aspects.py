@@ -2,11 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.events.analysis.aspects import AspectSentiment, sum_up, windows
-from sanderling.events.analysis.keywords import Keyword, load_aspects
+from sanderling.events.analysis.aspects import AspectSentiment, Keyword, load_aspects, sum_up, windows
 from sanderling.events.analysis.preprocess import normalise
+from sanderling.events.analysis.scan_python import RADIUS
 from sanderling.events.analysis.sentiment import UNKNOWN, Label, Scores, Sentiment, judge
-from sanderling.events.analysis.windows_python import RADIUS
 
 SHARES = st.just(0.0) | st.floats(1e-9, 1)  # of less, nothing is left when they are multiplied
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.events.analysis.intent import NOTHING_FOUND, Intent, Intents, load_intents
-from sanderling.events.analysis.listing import ListError
+from sanderling.events.analysis.listing import WordListError
 from sanderling.events.analysis.preprocess import normalise
 
 SHIPPED = load_intents()
@@ -148,7 +148,7 @@ def test_a_comment_can_raise_a_crisis_but_not_silence_a_post() -> None:
     ],
 )
 def test_a_file_that_cannot_be_used_says_where_and_why(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ListError) as caught:
+    with pytest.raises(WordListError) as caught:
         listed(tmp_path, text)
 
     assert str(caught.value).startswith(str(tmp_path / "intents.txt"))

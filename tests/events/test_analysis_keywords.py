@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.events.analysis.keywords import MOST_KEYWORDS, MOST_PLACES, Aspects, Keyword, load_aspects
-from sanderling.events.analysis.listing import ListError
+from sanderling.events.analysis.aspects import MOST_KEYWORDS, MOST_PLACES, Aspects, Keyword, load_aspects
+from sanderling.events.analysis.listing import WordListError
 from sanderling.events.analysis.preprocess import normalise
 
 SHIPPED = load_aspects()
@@ -113,7 +113,7 @@ def test_of_many_keywords_the_primary_ones_are_kept(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_used_says_where_and_why(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ListError) as caught:
+    with pytest.raises(WordListError) as caught:
         listed(tmp_path, text)
 
     assert message in str(caught.value)

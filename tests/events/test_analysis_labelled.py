@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sanderling.events.analysis.lexicon_model import LexiconModel
+from sanderling.events.analysis.lexicon import LexiconModel
 from sanderling.events.analysis.preprocess import normalise
 from sanderling.events.analysis.sentiment import Label, judge
 

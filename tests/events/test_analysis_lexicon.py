@@ -6,12 +6,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sanderling.events.analysis.lexicon import load_lexicon
-from sanderling.events.analysis.lexicon_model import LexiconModel
-from sanderling.events.analysis.listing import ListError
+from sanderling.events.analysis.lexicon import LexiconModel, load_lexicon
+from sanderling.events.analysis.listing import WordListError
 from sanderling.events.analysis.preprocess import normalise
+from sanderling.events.analysis.scan_python import VALENCE
 from sanderling.events.analysis.sentiment import UNKNOWN, Label, ReadsParts, judge, judge_all
-from sanderling.events.analysis.weigh_python import VALENCE
 
 LEXICON = load_lexicon()
 MODEL = LexiconModel(LEXICON)
@@ -177,7 +176,7 @@ def test_a_text_without_a_known_word_is_neutral_and_half_sure() -> None:
     ],
 )
 def test_a_file_that_cannot_be_used_says_where_and_why(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ListError) as caught:
+    with pytest.raises(WordListError) as caught:
         listed(tmp_path, text)
 
     assert message in str(caught.value)

@@ -2,16 +2,16 @@ from pathlib import Path
 
 import pytest
 
-from sanderling.events.analysis.listing import MOST_BYTES, Entry, ListError, Listing, read_listing
+from sanderling.events.analysis.listing import MOST_BYTES, ListEntry, WordList, WordListError, read_listing
 
 
 def test_a_list_has_sections_of_labelled_entries() -> None:
-    listing = Listing("# about\n\n[WORDS and 3]\n2: good, very good\nplain\n[REST]\n", "here")
+    listing = WordList("# about\n\n[WORDS and 3]\n2: good, very good\nplain\n[REST]\n", "here")
 
     first, second = listing.sections
 
     assert (first.line, first.head) == (3, ("WORDS", "and", "3"))
-    assert first.entries == [Entry(4, "2", "good"), Entry(4, "2", "very good"), Entry(5, "", "plain")]
+    assert first.entries == [ListEntry(4, "2", "good"), ListEntry(4, "2", "very good"), ListEntry(5, "", "plain")]
     assert (second.head, second.entries) == (("REST",), [])
 
 
@@ -27,8 +27,8 @@ def test_a_list_has_sections_of_labelled_entries() -> None:
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_line(text: str, message: str) -> None:
-    with pytest.raises(ListError) as caught:
-        Listing(text, "here")
+    with pytest.raises(WordListError) as caught:
+        WordList(text, "here")
 
     assert str(caught.value) == message
 
@@ -37,11 +37,11 @@ def test_a_file_may_begin_with_a_mark_of_its_order(tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     path.write_bytes(b"\xef\xbb\xbf[A]\r\nm\xc3\xaa\r\n")
 
-    assert read_listing(path, "").sections[0].entries == [Entry(2, "", "mê")]
+    assert read_listing(path, "").sections[0].entries == [ListEntry(2, "", "mê")]
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ListError, match=r"none\.txt: cannot be read: No such file"):
+    with pytest.raises(WordListError, match=r"none\.txt: cannot be read: No such file"):
         read_listing(tmp_path / "none.txt", "")
 
 
@@ -49,7 +49,7 @@ def test_a_file_that_is_not_text_is_named_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     path.write_bytes(b"[A]\nok\n\xff\n")
 
-    with pytest.raises(ListError, match=r"list\.txt, line 3: found byte 0xff, expected UTF-8"):
+    with pytest.raises(WordListError, match=r"list\.txt, line 3: found byte 0xff, expected UTF-8"):
         read_listing(path, "")
 
 
@@ -57,13 +57,13 @@ def test_a_file_beyond_all_measure_is_not_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     path.write_bytes(b"#" * (MOST_BYTES + 1))
 
-    with pytest.raises(ListError, match="found more than 4194304 bytes"):
+    with pytest.raises(WordListError, match="found more than 4194304 bytes"):
         read_listing(path, "")
 
 
 def spelled(text: str) -> list[str]:
-    listing = Listing("[A]\n", "here")
-    return listing.spellings(Entry(2, "", text))
+    listing = WordList("[A]\n", "here")
+    return listing.spellings(ListEntry(2, "", text))
 
 
 def test_phrases_are_found_without_marks_and_with_either_place_of_the_tone() -> None:
@@ -84,5 +84,5 @@ def test_a_phrase_with_slang_is_found_in_text_that_has_none() -> None:
 
 @pytest.mark.parametrize("text", ["good, bad"[:5] + ".", "a: b", "one two three four five six seven eight nine", "--"])
 def test_what_no_clean_text_has_is_no_phrase(text: str) -> None:
-    with pytest.raises(ListError, match=r"here, line 2: found .*, expected one to 8 words without marks between"):
+    with pytest.raises(WordListError, match=r"here, line 2: found .*, expected one to 8 words without marks between"):
         spelled(text)

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from sanderling.events.analysis.analyse import Analyser
-from sanderling.events.analysis.onnx import OnnxModel, OnnxRules, softmax
-from sanderling.events.analysis.phobert import PhobertTokens
+from sanderling.events.analysis.onnx import OnnxModel, OnnxRules, PhobertTokens, softmax
 from sanderling.events.analysis.sentiment import Label, ModelError, judge
 from sanderling.events.posts import Post
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sanderling.events.analysis.phobert import END, START, UNKNOWN, PhobertTokens, merge
+from sanderling.events.analysis.onnx import END, START, UNKNOWN, PhobertTokens, merge
 from sanderling.events.analysis.sentiment import ModelError
 
 RANKS = {("l", "o"): 1, ("lo", "w</w>"): 2, ("e", "r</w>"): 3, ("lo", "w"): 4}

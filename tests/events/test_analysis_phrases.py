@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.events.analysis.phrases import Phrases
-from sanderling.events.analysis.scan import BREAKS, words_of
+from sanderling.events.analysis.scan import BREAKS, Phrases, words_of
 
 SOME = Phrases({"giá": 1, "giá trị": 2, "trị giá cao": 3, "không hề": 4, "không hề rẻ chút": 5})
 

@@ -16,10 +16,8 @@ from hypothesis import strategies as st
 
 from sanderling.events.analysis import scan, scan_python
 from sanderling.events.analysis.lexicon import load_lexicon
-from sanderling.events.analysis.phrases import tree_of
-from sanderling.events.analysis.scan_python import BREAKS, OTHER
-from sanderling.events.analysis.weigh_python import BREAK, CONCESSION, END, Plain, weigh
-from sanderling.events.analysis.windows_python import locate, windows
+from sanderling.events.analysis.scan import tree_of
+from sanderling.events.analysis.scan_python import BREAK, BREAKS, CONCESSION, END, OTHER, Plain, locate, weigh, windows
 
 native = pytest.importorskip(
     "sanderling.events.analysis._scan", reason="the C part was not built: no compiler when the package was installed"

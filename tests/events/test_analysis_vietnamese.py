@@ -1,8 +1,7 @@
 import pytest
 
 from sanderling.events.analysis.scan import words_of
-from sanderling.events.analysis.slang import unslang
-from sanderling.events.analysis.vietnamese import looks_vietnamese, spellings, without_marks
+from sanderling.events.analysis.vietnamese import looks_vietnamese, spellings, unslang, without_marks
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.events.analysis.analyse import MOST_COMMENTS, Analyser, Analysis
+from sanderling.events.analysis.aspects import load_aspects
 from sanderling.events.analysis.impact import Risk
 from sanderling.events.analysis.intent import load_intents
-from sanderling.events.analysis.keywords import load_aspects
 from sanderling.events.analysis.sentiment import Label, Scores
 from sanderling.events.posts import Author, Comment, Interaction, Post
 

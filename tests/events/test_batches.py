@@ -14,10 +14,10 @@ from sanderling.events.batches import (
     LONGEST_KEY,
     MOST_FRAMES,
     PIECE,
+    SIZES,
     BatchError,
-    Place,
+    ObjectLocation,
     decode,
-    expected_size,
     read_path,
     read_reference,
     size_notes,
@@ -55,25 +55,28 @@ def streamed(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("minio://crawl-results/tiktok/x.json", Place("crawl-results", "tiktok/x.json")),
-        ("MinIO://crawl-results/tiktok/x.json", Place("crawl-results", "tiktok/x.json")),
-        ("s3://crawl-results/x.json", Place("crawl-results", "x.json")),
+        ("minio://crawl-results/tiktok/x.json", ObjectLocation("crawl-results", "tiktok/x.json")),
+        ("MinIO://crawl-results/tiktok/x.json", ObjectLocation("crawl-results", "tiktok/x.json")),
+        ("s3://crawl-results/x.json", ObjectLocation("crawl-results", "x.json")),
         (
             "crawl-results/tiktok/proj_xyz/brand/batch_001.json",
-            Place("crawl-results", "tiktok/proj_xyz/brand/batch_001.json"),
+            ObjectLocation("crawl-results", "tiktok/proj_xyz/brand/batch_001.json"),
         ),
-        ("/crawl-results/tiktok/x.json", Place("crawl-results", "tiktok/x.json")),
-        ("  crawl-results/x.json\n", Place("crawl-results", "x.json")),
-        ("bucket/tiktok/2025/12/06/a%2Fb c?d#e.json", Place("bucket", "tiktok/2025/12/06/a%2Fb c?d#e.json")),
-        ("bucket/competitor_Cà Phê 👩‍🚀/batch_001.json", Place("bucket", "competitor_Cà Phê 👩‍🚀/batch_001.json")),
-        ("bucket/%2e%2e/x", Place("bucket", "%2e%2e/x")),
-        ("bucket/a..b/...", Place("bucket", "a..b/...")),
-        ("bucket/a//b/", Place("bucket", "a//b/")),
-        ("x.json", Place("results", "x.json")),
-        ("/x.json", Place("results", "x.json")),
+        ("/crawl-results/tiktok/x.json", ObjectLocation("crawl-results", "tiktok/x.json")),
+        ("  crawl-results/x.json\n", ObjectLocation("crawl-results", "x.json")),
+        ("bucket/tiktok/2025/12/06/a%2Fb c?d#e.json", ObjectLocation("bucket", "tiktok/2025/12/06/a%2Fb c?d#e.json")),
+        (
+            "bucket/competitor_Cà Phê 👩‍🚀/batch_001.json",
+            ObjectLocation("bucket", "competitor_Cà Phê 👩‍🚀/batch_001.json"),
+        ),
+        ("bucket/%2e%2e/x", ObjectLocation("bucket", "%2e%2e/x")),
+        ("bucket/a..b/...", ObjectLocation("bucket", "a..b/...")),
+        ("bucket/a//b/", ObjectLocation("bucket", "a//b/")),
+        ("x.json", ObjectLocation("results", "x.json")),
+        ("/x.json", ObjectLocation("results", "x.json")),
     ],
 )
-def test_a_path_is_a_place(text: str, place: Place) -> None:
+def test_a_path_is_a_place(text: str, place: ObjectLocation) -> None:
     assert read_path(text, "results") == place
 
 
@@ -122,11 +125,11 @@ def test_a_password_in_a_path_is_not_shown(text: str) -> None:
 
 
 def test_a_bucket_may_be_named_apart() -> None:
-    assert read_reference("posts", "/tiktok/x.json") == Place("posts", "tiktok/x.json")
-    assert read_reference("posts", "x.json") == Place("posts", "x.json")
-    assert read_reference("", "posts/x.json") == Place("posts", "x.json")
-    assert read_reference("", "x.json", "results") == Place("results", "x.json")
-    assert read_reference("posts", "minio://others/x.json") == Place("others", "x.json")
+    assert read_reference("posts", "/tiktok/x.json") == ObjectLocation("posts", "tiktok/x.json")
+    assert read_reference("posts", "x.json") == ObjectLocation("posts", "x.json")
+    assert read_reference("", "posts/x.json") == ObjectLocation("posts", "x.json")
+    assert read_reference("", "x.json", "results") == ObjectLocation("results", "x.json")
+    assert read_reference("posts", "minio://others/x.json") == ObjectLocation("others", "x.json")
     with pytest.raises(BatchError, match="step through folders"):
         read_reference("posts", "../x.json")
     with pytest.raises(BatchError, match="no key"):
@@ -336,7 +339,7 @@ def test_whatever_the_bytes_there_are_items_or_an_error(data: bytes, start: byte
 
 
 def test_a_full_batch_has_its_size() -> None:
-    assert [expected_size(name) for name in ("tiktok", "youtube", "facebook", "")] == [50, 20, None, None]
+    assert [SIZES.get(name) for name in ("tiktok", "youtube", "facebook", "")] == [50, 20, None, None]
     assert size_notes(50, "tiktok", 50) == size_notes(7, "facebook", None) == size_notes(20, "youtube", None) == ()
 
 

@@ -16,8 +16,8 @@ from sanderling.stores.objects import ObjectError, ObjectFault, StoredObject
 from sanderling.stores.queue import Letter
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_hostile import Spoil
-from sanderling.worlds.social_presets import demo, hostile
-from sanderling.worlds.social_truth import Fate
+from sanderling.worlds.social_plan import demo, hostile
+from sanderling.worlds.social_truth import BatchFate
 
 
 def posts_of(here: House) -> Counter[tuple[Any, ...]]:
@@ -80,11 +80,11 @@ async def test_a_hostile_day_loses_nothing_that_can_be_read(tmp_path: Path) -> N
         await here.consume(120.0)
         check(here, 0, 50)
         dead = Counter(social.truth(number).fate for number in batches)
-        assert 0 < dead[Fate.READ] < 40
+        assert 0 < dead[BatchFate.READ] < 40
         lost = {
             social.truth(number).event_id or str(number)
             for number in batches
-            if social.truth(number).fate is not Fate.READ
+            if social.truth(number).fate is not BatchFate.READ
         }
         buried = await here.queue.dead(1000)
         assert len(buried) >= len(lost)

@@ -16,7 +16,7 @@ from sanderling.stores.analytics import AnalyticsBatch, AnalyticsError, BatchRes
 from sanderling.stores.objects import ObjectError, ObjectFault, StoredObject
 from sanderling.stores.queue import Delivery, Letter, QueueError
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
 ALONE = replace(QUICK, batches=1)
 PROJECT = "2f9d1c3e-8a41-4c55-9b1c-0d6a3a5f7c10"

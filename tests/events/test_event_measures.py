@@ -10,7 +10,6 @@ from fake_events import GOOD, digested, error, legacy, mixed, post, process_a_li
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.events.digest import Digested
 from sanderling.events.measures import (
     PLATFORMS,
     RANGES,
@@ -19,12 +18,13 @@ from sanderling.events.measures import (
     code_label,
     platform_label,
 )
+from sanderling.events.rows import ProcessedBatch
 from sanderling.events.taxonomy import RULES
 from sanderling.outcome import Category
 from sanderling.testing import FakeClock
 
 
-def kept(*several: Digested) -> Measures:
+def kept(*several: ProcessedBatch) -> Measures:
     seen = Measures(FakeClock())
     for each in several:
         seen.kept(each)

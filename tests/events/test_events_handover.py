@@ -13,10 +13,9 @@ from structlog.testing import capture_logs
 
 from sanderling.engine.handover import HandOverError
 from sanderling.events import handover
-from sanderling.events.handover import GRACE, EventsHandOver, read_page, read_report
+from sanderling.events.handover import GRACE, EventsHandOver, Outlet, read_page, read_report
 from sanderling.events.outbox import OutboxSender
-from sanderling.events.outlet import Outlet
-from sanderling.events.producer import LARGEST_ITEM, Source
+from sanderling.events.producer import LARGEST_ITEM, BatchSource
 from sanderling.events.publish import LONGEST_LINE
 from sanderling.formats.instance import Instance, Message
 from sanderling.stores.analytics import AnalyticsError, OutboxMessage
@@ -71,7 +70,7 @@ async def inline(work: Callable[..., T], /, *args: Any) -> T:  # noqa: ANN401 - 
 def fed(store: Any, read: Any = read_page) -> EventsHandOver[Any]:  # noqa: ANN401 - it is half a store, which is all that is used
     clock = LoopClock()
     out = Outlet(store, OutboxSender(store, store, clock, Random(1)), clock)
-    return EventsHandOver(out, lambda platform: Source(platform, JOB), read, inline)
+    return EventsHandOver(out, lambda platform: BatchSource(platform, JOB), read, inline)
 
 
 def row(number: int, **more: object) -> bytes:

@@ -11,7 +11,7 @@ from event_house import awaited, house
 from sanderling.events.system import LOOK, YOUNG
 from sanderling.stores.control_file import Control
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
 
 @pytest.fixture

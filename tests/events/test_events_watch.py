@@ -14,7 +14,7 @@ from sanderling.observe.report import Report
 from sanderling.stores.control_file import NOTHING, Control
 from sanderling.stores.queue import Depth, QueueError
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
 BATCHES = 6
 

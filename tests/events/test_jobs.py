@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.events.jobs import LONGEST, Job, as_uuid, parse_job
+from sanderling.events.job_ids import LONGEST, JobId, as_uuid, parse_job
 
 UUID = "fc5d5ffb-36cc-4c8d-a288-f5215af7fb80"
 OTHER = "00000000-1111-2222-3333-444444444444"
@@ -127,7 +127,7 @@ def test_a_dry_run_belongs_to_no_project(job_id: str) -> None:
 
 @pytest.mark.parametrize("job_id", [None, 5, 5.5, True, [], {}, b"proj_xyz-brand-0"])
 def test_what_is_no_text_says_nothing(job_id: object) -> None:
-    assert parse_job(job_id) == Job(None, "", "other", None, dry_run=False, raw="")
+    assert parse_job(job_id) == JobId(None, "", "other", None, dry_run=False, raw="")
 
 
 def test_a_named_project_is_no_uuid() -> None:

@@ -9,13 +9,13 @@ from fake_events import digested, post
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sanderling.events.batches import SMALL, BatchLimits, row_count, weight, within
 from sanderling.events.items import Oversized
-from sanderling.events.limits import SMALL, Limits, row_count, weight, within
 from sanderling.stores.queue import Letter
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
-LIMITS = Limits(comments=10, rows=30)
+LIMITS = BatchLimits(comments=10, rows=30)
 
 
 @given(st.lists(st.none() | st.integers(0, 15), max_size=20))

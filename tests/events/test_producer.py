@@ -19,7 +19,7 @@ from producer_play import JSON, Play, read_batch
 
 from sanderling.events.batches import decode, size_notes
 from sanderling.events.posts import Post
-from sanderling.events.producer import LARGEST_ITEM, ItemError, SinkRules, Source
+from sanderling.events.producer import LARGEST_ITEM, BatchSource, ItemError, SinkRules
 from sanderling.executor import in_threads
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.analytics_open import open_analytics
@@ -70,7 +70,7 @@ def test_a_batch_is_an_object_and_an_event_as_the_contract_has_them() -> None:
 
 @pytest.mark.parametrize(("platform", "size"), [("tiktok", 50), ("youtube", 20), ("web", 50)])
 def test_batches_have_the_size_that_is_usual_for_the_platform(platform: str, size: int) -> None:
-    play = Play(Source(platform=platform, job_id="proj_xyz-brand-0"))
+    play = Play(BatchSource(platform=platform, job_id="proj_xyz-brand-0"))
 
     play.add(2 * size + 1)
 
@@ -270,7 +270,7 @@ def test_no_batch_takes_the_place_of_another() -> None:
 def test_other_batches_have_other_ids() -> None:
     ids = set()
     for job in (JOB, f"{UUID}-competitor-Misa-1"):
-        play = Play(Source(platform="tiktok", job_id=job), SinkRules(items=1))
+        play = Play(BatchSource(platform="tiktok", job_id=job), SinkRules(items=1))
         play.add(1)
         play.add(1)
         ids |= {event["event_id"] for event in play.events()}
@@ -399,20 +399,23 @@ def test_what_goes_into_batches_comes_out_of_them(items: list[dict[str, object]]
 )
 def test_a_source_that_would_be_read_otherwise_is_a_mistake(given_source: Mapping[str, str], why: str) -> None:
     with pytest.raises(ValueError, match=f"batches of the job .*{why}"):
-        Source(**given_source)
+        BatchSource(**given_source)
 
 
 @pytest.mark.parametrize(
     ("given_source", "folder"),
     [
-        (Source(platform="tiktok", job_id="proj_xyz-brand-0"), "tiktok/proj_xyz/brand"),
-        (Source(platform="web", job_id="job", project_id=UUID.upper()), f"web/{UUID}/brand"),
-        (Source(platform="tiktok", job_id=f"{UUID}-competitor-A/B & co-3"), f"tiktok/{UUID}/competitor_A_B_co"),
-        (Source(platform="tiktok", job_id=f"{UUID}-competitor-{'é' * 100}-3"), f"tiktok/{UUID}/competitor_{'é' * 49}"),
-        (Source(platform="tiktok", job_id=f"{UUID}-../..-3"), f"tiktok/{UUID}/_"),
+        (BatchSource(platform="tiktok", job_id="proj_xyz-brand-0"), "tiktok/proj_xyz/brand"),
+        (BatchSource(platform="web", job_id="job", project_id=UUID.upper()), f"web/{UUID}/brand"),
+        (BatchSource(platform="tiktok", job_id=f"{UUID}-competitor-A/B & co-3"), f"tiktok/{UUID}/competitor_A_B_co"),
+        (
+            BatchSource(platform="tiktok", job_id=f"{UUID}-competitor-{'é' * 100}-3"),
+            f"tiktok/{UUID}/competitor_{'é' * 49}",
+        ),
+        (BatchSource(platform="tiktok", job_id=f"{UUID}-../..-3"), f"tiktok/{UUID}/_"),
     ],
 )
-def test_a_path_says_whose_the_batch_is_and_leads_nowhere_else(given_source: Source, folder: str) -> None:
+def test_a_path_says_whose_the_batch_is_and_leads_nowhere_else(given_source: BatchSource, folder: str) -> None:
     assert given_source.folder == folder
 
 

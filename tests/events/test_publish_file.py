@@ -7,7 +7,7 @@ from producer_items import item
 from producer_play import Play
 
 from sanderling.events.producer import SinkRules
-from sanderling.events.publish import LONGEST_LINE, Published, publish_file
+from sanderling.events.publish import LONGEST_LINE, PublishedFile, publish_file
 from sanderling.stores.durable import FolderError
 
 MOVED = {"id": 7, "url": "https://example.org/a", "outcome": "SKIPPED", "status": 301}
@@ -20,7 +20,7 @@ def test_a_file_is_published_and_its_bad_lines_are_told(tmp_path: Path) -> None:
     (tmp_path / "items.jsonl").write_bytes(b"\n".join(lines))
     play = Play(rules=SinkRules(items=4))
 
-    async def act() -> Published:
+    async def act() -> PublishedFile:
         done = await publish_file(tmp_path / "items.jsonl", play.sink)
         assert len(await play.consumed()) == 6
         return done

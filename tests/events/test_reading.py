@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from sanderling.events.reading import read_batch
+from sanderling.events.batches import read_batch
 
 if sys.version_info >= (3, 14):
     from compression import zstd

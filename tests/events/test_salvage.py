@@ -14,7 +14,7 @@ from sanderling.events.salvage import (
     REPAIRED,
     DamagedError,
     JsonError,
-    Read,
+    JsonReading,
     Unreadable,
     read_json,
     read_list,
@@ -68,7 +68,7 @@ def test_what_is_not_json_at_all_is_an_error(data: bytes) -> None:
 def test_json_is_read_as_it_is(value: object) -> None:
     data = msgspec.json.encode(value)
 
-    assert read_json(data) == read_list(data) == Read(value)
+    assert read_json(data) == read_list(data) == JsonReading(value)
 
 
 @settings(max_examples=30)
@@ -107,7 +107,7 @@ def test_commas_and_brackets_within_texts_do_not_count(data: bytes, places: list
 
 
 def test_a_comma_behind_the_last_member_is_forgiven() -> None:
-    assert read_list(b"[1, 2, ]") == Read([1, 2], (REPAIRED,))
+    assert read_list(b"[1, 2, ]") == JsonReading([1, 2], (REPAIRED,))
 
 
 @pytest.mark.parametrize("data", [b"[", b'[{"a": 1}, {"a"', b'["a', b'["a\\"]', b'{"items": [1, 2', b"[NaN, [1]"])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.events.taxonomy import ACTIONS, RULES, UNKNOWN, Action, Rule, classify
+from sanderling.events.taxonomy import ACTIONS, RULES, UNKNOWN, ErrorAction, ErrorRule, classify
 from sanderling.outcome import Category, Code, Retry
 
 # The table of the events: category, its codes, whether to retry, what to do.
@@ -26,7 +26,7 @@ def test_there_are_21_codes() -> None:
 
 @pytest.mark.parametrize(("code", "category", "retry", "action"), CASES)
 def test_each_code_has_its_rule(code: str, category: Category, retry: Retry, action: str) -> None:
-    assert classify(code) == Rule(category, retry, Action(action))
+    assert classify(code) == ErrorRule(category, retry, ErrorAction(action))
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_a_code_by_another_name_means_the_same(code: str, like: str) -> None:
 
 
 def test_a_permanent_limit_is_not_tried_again() -> None:
-    assert classify("RATE_LIMITED_PERMANENT") == Rule(Category.RATE_LIMITING, Retry.NO, Action.ALERT)
+    assert classify("RATE_LIMITED_PERMANENT") == ErrorRule(Category.RATE_LIMITING, Retry.NO, ErrorAction.ALERT)
 
 
 @pytest.mark.parametrize(
     "code", ["", "SOMETHING_NEW", "NULL", "\0", "OK", "SKIPPED", "DEFERRED", "CANCELLED", "REFUSED"]
 )
 def test_a_code_that_explains_no_failure_is_generic(code: str) -> None:
-    assert classify(code) == UNKNOWN == Rule(Category.GENERIC, Retry.MAYBE, Action.INVESTIGATE)
+    assert classify(code) == UNKNOWN == ErrorRule(Category.GENERIC, Retry.MAYBE, ErrorAction.INVESTIGATE)
 
 
 @pytest.mark.parametrize("code", [code for code in Code if code.category])
@@ -66,4 +66,4 @@ def test_category_and_retry_are_those_of_the_outcome(code: Code) -> None:
 
 @given(st.text(max_size=80))
 def test_any_text_has_a_rule(code: str) -> None:
-    assert classify(code).action in Action
+    assert classify(code).action in ErrorAction

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import aiohttp
 import pytest
+from scripted_server import ScriptedServer, Step, answer, reset
 
 from sanderling.fetch.attempts import MOST_HOPS, Fetched, Fetcher
 from sanderling.fetch.guard import GuardRules
@@ -18,7 +19,6 @@ from sanderling.limit import BackoffRules, BreakerRules, BudgetRules, Feedback, 
 from sanderling.outcome import Code
 from sanderling.task import SECRET_BODY, Blame, Reply, Task
 from sanderling.testing import LoopClock, run_virtual
-from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 
 OWN = GuardRules(private=True, raw_addresses=True)
 # As fast as this machine: what is tested here is not the pace.

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_server import ScriptedServer, Step, answer
 
 from sanderling.clock import SystemClock
 from sanderling.fetch.attempts import Fetched
@@ -19,7 +20,6 @@ from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.outcome import Code, Outcome
 from sanderling.stores.durable import FolderError
 from sanderling.task import SECRET_BODY, Reply, Task
-from sanderling.testing.scripted import ScriptedServer, Step, answer
 
 OWN = GuardRules(private=True, raw_addresses=True)
 FAST = LimiterRules(pace=PaceRules(initial_rps=1000, max_rps=1000))
@@ -54,7 +54,7 @@ def test_a_good_answer_is_asked_for_once_and_takes_no_leave(tmp_path: Path) -> N
         async with ScriptedServer(script) as server:
             first = await fetch(Cache(tmp_path), server, "/a", "/moved")
             limiter = Limiter(SLOW)
-            async with asyncio.timeout(10):  # at a request a minute
+            async with asyncio.timeout(50):  # at a request a minute, each would wait longer
                 again = await fetch(Cache(tmp_path), server, "/a", "/moved", "/a", limiter=limiter)
             assert [each.path for each in server.requests] == ["/a", "/moved", "/a"]
         assert [each.requests for each in (*first, *again)] == [1, 2, 0, 0, 0]

@@ -2,11 +2,11 @@
 
 import pytest
 from looping import in_loop
+from scripted_server import ScriptedServer, Step, answer
 
 from sanderling.fetch.client import Client
 from sanderling.outcome import Code
 from sanderling.task import Task
-from sanderling.testing.scripted import ScriptedServer, Step, answer
 
 Script = dict[str, list[bytes | list[Step]]]
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import pytest
 from aiohttp import ClientConnectorSSLError
+from scripted_server import ScriptedServer, Step, answer, reset
 
 from sanderling.fetch.attempts import EXPECTED
 from sanderling.fetch.classify import TooLarge, of_error
@@ -15,7 +16,6 @@ from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code
 from sanderling.task import Reply, Task
-from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 
 OWN = GuardRules(private=True, raw_addresses=True)
 T = TypeVar("T")

@@ -5,6 +5,7 @@ import socket
 from dataclasses import replace
 
 import pytest
+from scripted_server import ScriptedServer, Step, answer
 
 from sanderling.fetch.attempts import Fetched, Fetcher
 from sanderling.fetch.guard import GuardRules
@@ -12,7 +13,6 @@ from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.names import GuardedResolver
 from sanderling.limit import Limiter, LimiterRules, PaceRules, Shared
 from sanderling.task import Task
-from sanderling.testing.scripted import ScriptedServer, Step, answer
 
 Script = dict[str, list[bytes | list[Step]]]
 OWN = GuardRules(private=True, raw_addresses=True)

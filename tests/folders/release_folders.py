@@ -33,8 +33,7 @@ import redis
 from sanderling.clock import SystemClock
 from sanderling.stores.queue import open_queue
 from sanderling.stores.rabbitmq import DELAYS
-from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_server import FleetServer
+from sanderling.worlds.pds import Fleet, FleetServer
 
 # Where the upstreams are, now and whenever a folder is gone on with: the folders have these addresses in them.
 PORT, FLEET_PORT = 28460, 28470

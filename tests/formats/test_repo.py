@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from broken_repos import Broken, mutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,6 @@ from sanderling.formats.car import read_car, write_car
 from sanderling.formats.cid import RAW, Cid
 from sanderling.formats.mst import build
 from sanderling.formats.repo import ACTIVE, Cids, Collection, Kind, Limits, Repo, RepoError, Stats, parse_repo
-from sanderling.testing.broken_repos import Broken, mutations
 from sanderling.worlds.pds_repos import make_commit, make_repo, mix
 
 DID = "did:plc:abcdefghijklmnopqrstuvwx"

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from broken_repos import mutations
 from dag_cbor import BAD, GOOD, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,6 @@ from sanderling.formats.car import read_car, write_car
 from sanderling.formats.cid import Cid, to_varint
 from sanderling.formats.mst import build
 from sanderling.formats.parsed import Kind, Limits, Repo, RepoError
-from sanderling.testing.broken_repos import mutations
 from sanderling.worlds.pds_repos import make_commit, make_repo, mix
 
 native = pytest.importorskip(

@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 from sanderling import Job
 from sanderling.engine.rules import EngineRules
 from sanderling.fetch.attempts import Sends
+from sanderling.fetch.transport import Transport
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.report import JobFacts, report_run
-from sanderling.jobs.run import JobRun, JobTools, hosts_of
+from sanderling.jobs.run import JobRun, hosts_of
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
 from sanderling.observe.report import Report
@@ -114,18 +115,18 @@ def run(
         clock, hosts = LoopClock(1_800_000_000.0), hosts_of(job)
         with JobFolder.open(folder, job, job.arguments_with(arguments or {}), hosts, clock.wall()) as opened:
             if retry:
-                opened.frontier.reopen(End.FAILED)
+                opened.ledger.reopen(End.FAILED)
             pace = PaceRules(initial_rps=rps, max_rps=rps)
             limiter = Limiter(LimiterRules(pace=pace), clock=clock, rng=Random(1))
-            tools = JobTools(of, limiter, clock, inline, Memory(2**30))
-            one = JobRun(job, opened, hosts, tools, rules or EngineRules())
+            transport = Transport(of, limiter, Memory(2**30))
+            one = JobRun(opened, transport, inline, rules=rules or EngineRules(), clock=clock)
             for after, control in (wanted or {}).items():
                 asyncio.get_running_loop().call_later(after, one.control, control)
             if stop_after is not None:
                 asyncio.get_running_loop().call_later(stop_after, one.stop)
             complete = await one.run()
             opened.finish(clock.wall(), complete)
-            counts, kept = one.counts, opened.frontier.counts()
+            counts, kept = one.counts, opened.ledger.counts()
             assert {end: counts[end] for end in End if end} == {end: kept[end] for end in End if end}
             assert one.source.waiting == kept[End.WAITING]
             assert complete == (not kept[End.WAITING])

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus, urlsplit
 
 import pytest
+from scripted_server import ScriptedServer, Step, answer
 from small_api import API, Api, run
 from small_api import answer as reply
 
@@ -14,7 +15,6 @@ from sanderling import Job, JobReply, Reply, Request, Task, run_job
 from sanderling.apis.auth import Auth
 from sanderling.jobs import Answers, ApiKey, Basic, Bearer, Login, NextUrl, OAuth2
 from sanderling.jobs.job import JobError
-from sanderling.testing.scripted import ScriptedServer, Step, answer
 
 SECRETS = ("hunter2", "token-1", "token-2", "refresh-1", "refresh-2")
 

@@ -77,4 +77,4 @@ def test_a_job_that_is_killed_anywhere_has_every_record_once(tmp_path: Path, por
     wanted += [{"id": each, "part": part} for each in range(total) for part in range(2)]
     assert found == Counter(map(json.dumps, wanted))
     proof = verify_job(folder)
-    assert (proof.ok, proof.records, proof.finished) == (True, 3 * total, True)
+    assert (proof.ok, proof.rows, proof.finished) == (True, 3 * total, True)

@@ -72,15 +72,15 @@ def change_failures(folder: Path) -> None:
 
 
 DAMAGE: dict[Callable[[Path], None], str] = {
-    cut: "records.jsonl has 20 bytes, expected 96",
-    add_a_record: "records.jsonl has 18 bytes behind the 96 that frontier.db knows of",
-    repeat_the_last: "records.jsonl has 32 bytes behind the 96",
-    repeat_the_first: "records.jsonl has 32 bytes behind the 96",
-    add_half_a_line: "records.jsonl has 1 bytes behind the 96",
+    cut: "records.jsonl: has 20 bytes, expected 96",
+    add_a_record: "records.jsonl: has 114 bytes, expected 96",
+    repeat_the_last: "records.jsonl: has 128 bytes, expected 96",
+    repeat_the_first: "records.jsonl: has 128 bytes, expected 96",
+    add_half_a_line: "records.jsonl: has 97 bytes, expected 96",
     swap: "records.jsonl: its checksum is",
     break_line: "records.jsonl line 1 (byte 0): no JSON",
-    forget: "frontier.db has 3 requests, expected 4",
-    change_failures: "failed.jsonl differs from frontier.db at line 1: 0 lines, expected 1",
+    forget: "frontier.db: its ends add up to 3, expected 4",
+    change_failures: "failed.jsonl: no row of http",
 }
 
 
@@ -89,7 +89,7 @@ def test_a_folder_as_it_was_left_is_proven(tmp_path: Path) -> None:
 
     proof = verify_job(tmp_path / "out")
 
-    assert (proof.ok, proof.problems, proof.records, proof.finished) == (True, [], 3, True)
+    assert (proof.ok, proof.problems, proof.rows, proof.finished) == (True, [], 3, True)
     assert (proof.counts[End.FETCHED], proof.counts[End.FAILED], proof.counts[End.WAITING]) == (3, 1, 0)
 
 

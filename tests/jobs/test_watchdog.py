@@ -16,6 +16,7 @@ from sanderling.jobs.watchdog import FILE, STUCK, Stuck, Watchdog, read_stuck, w
 from sanderling.stores.durable import FolderError
 
 LONGEST = 0.6
+SECONDS = 300  # for a process to end: the machine may be busy
 
 SCRIPT = """
 import asyncio, re, sys, time
@@ -65,7 +66,7 @@ def test_a_call_that_holds_the_loop_ends_the_process_and_is_on_disk(tmp_path: Pa
     path = script(tmp_path, body)
 
     with start(path) as child:
-        _, said = child.communicate(timeout=20)
+        _, said = child.communicate(timeout=SECONDS)
 
     stuck = read_stuck(tmp_path)["GET /a"]
     line = 1 + path.read_text().splitlines().index(f"    {body}")
@@ -82,7 +83,7 @@ def test_the_second_time_the_item_is_to_be_ended(tmp_path: Path) -> None:
     path = script(tmp_path, SLEEPS)
     for _ in range(2):
         with start(path) as child:
-            _, said = child.communicate(timeout=20)
+            _, said = child.communicate(timeout=SECONDS)
 
     found = read_stuck(tmp_path)
 
@@ -99,7 +100,7 @@ def test_a_process_that_was_stopped_is_not_stuck(tmp_path: Path) -> None:
         child.send_signal(signal.SIGSTOP)
         time.sleep(6)
         child.send_signal(signal.SIGCONT)
-        said, _ = child.communicate(timeout=20)
+        said, _ = child.communicate(timeout=SECONDS)
 
     assert child.returncode == 0
     assert said == "done\n"
@@ -110,7 +111,7 @@ def test_many_short_calls_and_a_loop_that_waits_are_not_stuck(tmp_path: Path) ->
     waits = "await asyncio.sleep(1.5)"
     calls = 'end = time.monotonic() + 1.5\n        while time.monotonic() < end: dog.begin("GET /a"); dog.end()'
     with start(script(tmp_path, SLEEPS, f"{waits}\n        {calls}")) as child:
-        said, error = child.communicate(timeout=20)
+        said, error = child.communicate(timeout=SECONDS)
 
     assert (child.returncode, said, error) == (0, "done\n", "")
 
@@ -119,7 +120,7 @@ def test_a_person_with_a_debugger_is_not_stuck(tmp_path: Path) -> None:
     (tmp_path / "pydevd.py").write_text("import time\ndef prompt(): time.sleep(1.5)")
 
     with start(script(tmp_path, "import pydevd; pydevd.prompt()")) as child:
-        said, error = child.communicate(timeout=20)
+        said, error = child.communicate(timeout=SECONDS)
 
     assert (child.returncode, said, error) == (0, "done\n", "")
 
@@ -141,11 +142,11 @@ def test_a_call_costs_less_than_a_microsecond(tmp_path: Path) -> None:
 
 
 def _seconds_of(dog: Watchdog, calls: int) -> float:
-    started = time.perf_counter()
+    started = time.thread_time()  # of ours alone: the machine may be busy
     for _ in range(calls):
         dog.begin("GET /a")
         dog.end()
-    return (time.perf_counter() - started) / calls
+    return (time.thread_time() - started) / calls
 
 
 def test_the_list_is_removed_with_its_last_item(tmp_path: Path) -> None:

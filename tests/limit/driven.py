@@ -12,7 +12,7 @@ import pytest
 
 from sanderling.limit import CircuitOpen, Feedback, HostView, Limiter, LimiterRules, PaceRules, Permit, Scope
 from sanderling.testing import FakeClock, LoopClock
-from sanderling.worlds.hosts import Answer
+from sanderling.worlds.hosts import HostAnswer
 
 Strategy = Literal["governor", "aimd"]
 BOTH = pytest.mark.parametrize("strategy", ["governor", "aimd"])
@@ -25,7 +25,7 @@ class Asked(NamedTuple):
     """One request: when it left, and what came of it."""
 
     at: float
-    answer: Answer
+    answer: HostAnswer
 
 
 class Driven:
@@ -114,13 +114,13 @@ def prepared(driven: Driven, state: str) -> None:
 
 def converse(
     driven: Driven,
-    ask: Callable[[float], Answer],
+    ask: Callable[[float], HostAnswer],
     seconds: float,
     workers: int = 32,
     until: Callable[[], bool] = lambda: False,
 ) -> list[Asked]:
     """Let workers ask the host as soon as the limiter lets them, for so long; everything that was asked."""
-    asked, answers, order, idle = list[Asked](), list[tuple[float, int, Permit, Answer]](), count(), workers
+    asked, answers, order, idle = list[Asked](), list[tuple[float, int, Permit, HostAnswer]](), count(), workers
     clock, end = driven.clock, driven.clock.now() + seconds
     while clock.now() < end:
         ready = driven.limiter.ready_at(HOST) if idle else inf

@@ -7,7 +7,7 @@ from driven import FAST, Asked, Driven, converse
 
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.limit.governor import Mode
-from sanderling.worlds.hosts import Answer
+from sanderling.worlds.hosts import HostAnswer
 
 
 class Story:
@@ -29,15 +29,15 @@ class Story:
 
     def refuse(self, seconds: float = 0.0, status: int = 429, until: Mode = Mode.CRUISE) -> "Story":
         """Refuse what comes and go on for so long; then serve again, until that is noticed."""
-        self._go(lambda _now: Answer(status, 0.01), 600, until=Mode.DRAIN)
+        self._go(lambda _now: HostAnswer(status, 0.01), 600, until=Mode.DRAIN)
         opens = self.driven.clock.now() + seconds
-        self._go(lambda now: self._well(now) if now >= opens else Answer(status, 0.01), 600 + seconds, until)
+        self._go(lambda now: self._well(now) if now >= opens else HostAnswer(status, 0.01), 600 + seconds, until)
         return self
 
-    def _well(self, _now: float) -> Answer:
-        return Answer(200, 0.1 * self._rng.uniform(0.95, 1.05))
+    def _well(self, _now: float) -> HostAnswer:
+        return HostAnswer(200, 0.1 * self._rng.uniform(0.95, 1.05))
 
-    def _go(self, ask: Callable[[float], Answer], seconds: float, until: Mode | None) -> None:
+    def _go(self, ask: Callable[[float], HostAnswer], seconds: float, until: Mode | None) -> None:
         def seen() -> bool:
             return until is not None and self.why.startswith(until.value)
 

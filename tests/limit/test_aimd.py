@@ -6,7 +6,7 @@ import pytest
 from driven import Driven, converse
 
 from sanderling.limit import BreakerRules, LimiterRules, PaceRules
-from sanderling.worlds.hosts import Answer, SimulatedHost, steady
+from sanderling.worlds.hosts import HostAnswer, SimulatedHost, steady
 
 PACE = PaceRules(initial_rps=4, min_rps=1, max_rps=8, increase=0.5, decrease=0.5)
 NEVER = BreakerRules(consecutive=10**6)
@@ -16,8 +16,8 @@ def driven_by(pace: PaceRules = PACE) -> Driven:
     return Driven(LimiterRules(pace=pace, breaker=NEVER, strategy="aimd"))
 
 
-def quick(_now: float) -> Answer:
-    return Answer(200, 0.1)
+def quick(_now: float) -> HostAnswer:
+    return HostAnswer(200, 0.1)
 
 
 def test_a_good_window_adds_a_little() -> None:
@@ -67,7 +67,7 @@ def test_what_came_before_the_trouble_counts_for_nothing() -> None:
 def test_a_missing_page_moves_nothing() -> None:
     driven = driven_by()
 
-    converse(driven, lambda _now: Answer(404, 0.1), 20)
+    converse(driven, lambda _now: HostAnswer(404, 0.1), 20)
 
     assert driven.view().rate == pytest.approx(4)
 
@@ -75,8 +75,8 @@ def test_a_missing_page_moves_nothing() -> None:
 def test_until_a_host_has_shown_its_latency_the_target_counts_as_fast() -> None:
     fast, slow = driven_by(), driven_by()
 
-    converse(fast, lambda _now: Answer(200, 1.9), 4)
-    converse(slow, lambda _now: Answer(200, 6.0), 10)
+    converse(fast, lambda _now: HostAnswer(200, 1.9), 4)
+    converse(slow, lambda _now: HostAnswer(200, 6.0), 10)
 
     assert fast.view().rate > 4
     assert slow.view().rate < 4

@@ -88,7 +88,7 @@ def test_it_opens_at_enough_different_items_or_failures_of_the_host_with_nothing
     answers: list[Answer], enough: int, unreached: int
 ) -> None:
     more = 0  # where failures are usual
-    breaker, row = Breaker(BreakerRules(consecutive=enough, unreached=unreached), 0, answers=1000), list[Answer]()
+    breaker, row = Breaker(BreakerRules(consecutive=enough, unreached=unreached), 0, 1000), list[Answer]()
 
     for answer in answers:
         if answer.item is None:
@@ -139,7 +139,7 @@ def test_closing_gives_a_clean_slate() -> None:
 
 
 def test_the_error_rate_is_that_of_the_last_answers() -> None:
-    breaker = Breaker(RULES, 0, answers=1)
+    breaker = Breaker(RULES, 0, 1)
     breaker.failed(0, RNG, "item")
     assert breaker.error_rate == pytest.approx(0.5)
 

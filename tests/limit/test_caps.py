@@ -13,7 +13,7 @@ from random_plays import ACTIONS, HOSTS, QUICK, SLOW, Action, Play, long_play, r
 from sanderling.ids import HostError
 from sanderling.limit import Feedback, LimiterRules, PaceRules, Quota
 from sanderling.testing import LoopClock, run_virtual
-from sanderling.worlds.hosts import Answer
+from sanderling.worlds.hosts import HostAnswer
 
 ROBOTS = "robots.txt asks for 10 s between requests"
 
@@ -169,27 +169,27 @@ def test_a_cap_of_next_to_nothing_keeps_its_arithmetic() -> None:
 def test_nothing_is_learned_that_the_cap_does_not_let_us_verify(strategy: Strategy) -> None:
     driven = Driven(LimiterRules(strategy=strategy, pace=FAST))
     driven.limiter.cap(HOST, 8, ROBOTS)
-    converse(driven, lambda _now: Answer(200, 0.1), 120)
+    converse(driven, lambda _now: HostAnswer(200, 0.1), 120)
     assert driven.view().rate == pytest.approx(8)
 
     driven.limiter.cap(HOST, None, "")
 
     assert driven.view().rate == pytest.approx(8), "it grows from where it was, and does not leap"
-    converse(driven, lambda _now: Answer(200, 0.1), 30)
+    converse(driven, lambda _now: HostAnswer(200, 0.1), 30)
     assert driven.view().rate > 8
 
 
 @BOTH
 def test_a_rate_that_was_learned_before_comes_down_to_the_cap_and_stays_there(strategy: Strategy) -> None:
     driven = Driven(LimiterRules(strategy=strategy, pace=FAST))
-    converse(driven, lambda _now: Answer(200, 0.1), 60)
+    converse(driven, lambda _now: HostAnswer(200, 0.1), 60)
     driven.ask(429)
-    converse(driven, lambda _now: Answer(200, 0.1), 60)
+    converse(driven, lambda _now: HostAnswer(200, 0.1), 60)
     assert driven.view().rate > 10
 
     driven.limiter.cap(HOST, 3, ROBOTS)
     assert (driven.view().ceiling or 0) <= 3
-    asked = converse(driven, lambda _now: Answer(200, 0.1), 300)
+    asked = converse(driven, lambda _now: HostAnswer(200, 0.1), 300)
 
     assert len(asked) == pytest.approx(900, abs=2)
     assert (driven.view().ceiling or 0) <= 3
@@ -198,12 +198,12 @@ def test_a_rate_that_was_learned_before_comes_down_to_the_cap_and_stays_there(st
 @BOTH
 def test_a_rate_that_comes_back_because_asking_less_did_not_help_comes_back_to_the_cap(strategy: Strategy) -> None:
     driven = Driven(LimiterRules(strategy=strategy, pace=PaceRules(initial_rps=20, max_rps=40, min_rps=0.1)))
-    converse(driven, lambda _now: Answer(200, 0.1), 60, workers=100)
+    converse(driven, lambda _now: HostAnswer(200, 0.1), 60, workers=100)
     before = driven.view().rate
-    converse(driven, lambda _now: Answer(200, 1.5), 60, workers=100, until=lambda: driven.view().rate < before)
+    converse(driven, lambda _now: HostAnswer(200, 1.5), 60, workers=100, until=lambda: driven.view().rate < before)
 
     driven.limiter.cap(HOST, 3, ROBOTS)
-    asked = converse(driven, lambda _now: Answer(200, 1.5), 300, workers=100)
+    asked = converse(driven, lambda _now: HostAnswer(200, 1.5), 300, workers=100)
 
     assert len(asked) <= 901
 
@@ -269,7 +269,7 @@ def test_why_says_who_asked_for_it_as_long_as_it_is_what_holds_us(strategy: Stra
     assert (driven.view().cap, driven.view().cap_why) == (8, ROBOTS)
     assert driven.view().why != ROBOTS, "it starts below"
 
-    converse(driven, lambda _now: Answer(200, 0.1), 60)
+    converse(driven, lambda _now: HostAnswer(200, 0.1), 60)
     assert driven.view().why == ROBOTS
 
     driven.limiter.cap(HOST, None, "")

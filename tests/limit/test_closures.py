@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.limit.closures import QUOTA_WINDOWS, Closures
 from sanderling.limit.governor import Mode
-from sanderling.worlds.hosts import FixedWindowQuota, Quota, SimulatedHost, SlidingWindowQuota
+from sanderling.worlds.hosts import FixedWindowQuota, HostQuota, SimulatedHost, SlidingWindowQuota
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 WINDOWS = QUOTA_WINDOWS[1:]
@@ -150,7 +150,7 @@ def test_a_closure_recurs_after_as_many_requests_or_as_long(count: int, seconds:
 # Seen through the limiter.
 
 
-def asked_until(quota: Quota, seconds: float, seed: int, closures: int = 1000) -> tuple[list[Asked], Driven]:
+def asked_until(quota: HostQuota, seconds: float, seed: int, closures: int = 1000) -> tuple[list[Asked], Driven]:
     """What was asked of a host, for so long or until it was closed so often for more than a second.
 
     Its answers take the same time each: what is learned from latency is tested elsewhere.

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.limit import Feedback, LimiterRules
-from sanderling.worlds.hosts import Answer
+from sanderling.worlds.hosts import HostAnswer
 
 RPS, CADENCE = 100.0, 0.2  # what the operator allows at most, and what is asked for
-OK, REFUSED = Answer(200, 0.05), Answer(429, 0.01)
+OK, REFUSED = HostAnswer(200, 0.05), HostAnswer(429, 0.01)
 
-Upstream = Callable[[float], Answer]
+Upstream = Callable[[float], HostAnswer]
 
 
 def contract() -> Driven:
@@ -57,7 +57,7 @@ class Quota:
         self._until = until
         self._served: deque[float] = deque()
 
-    def __call__(self, now: float) -> Answer:
+    def __call__(self, now: float) -> HostAnswer:
         """What a request gets."""
         while self._served and self._served[0] <= now - self._seconds:
             self._served.popleft()
@@ -151,7 +151,7 @@ def test_a_quota_per_minute_is_spread_over_the_minute() -> None:
 def test_a_retry_after_is_an_order_and_the_cadence_is_there_when_it_is_over() -> None:
     driven = contract()
 
-    asked = poll(driven, lambda now: Answer(503, 0.01, 60.0) if 10 <= now < 10.2 else OK, 90)
+    asked = poll(driven, lambda now: HostAnswer(503, 0.01, 60.0) if 10 <= now < 10.2 else OK, 90)
     told = next(each.at for each in asked if each.answer.retry_after)
 
     assert not [each for each in asked if told < each.at < told + 60]
@@ -161,7 +161,7 @@ def test_a_retry_after_is_an_order_and_the_cadence_is_there_when_it_is_over() ->
 def test_a_host_that_fails_after_it_has_refused_is_asked_once_a_second() -> None:
     driven = contract()
 
-    asked = poll(driven, lambda now: REFUSED if now < 60 else Answer(500, 0.001) if now < 120 else OK, 150)
+    asked = poll(driven, lambda now: REFUSED if now < 60 else HostAnswer(500, 0.001) if now < 120 else OK, 150)
 
     failed = next(each.at for each in asked if each.answer.status == 500)
     assert rate(asked, failed, failed + 2) <= 1.5, "not before the circuit opens either"
@@ -173,7 +173,7 @@ def test_a_host_that_fails_after_it_has_refused_is_asked_once_a_second() -> None
 def test_a_host_that_says_now_is_asked_once_a_second(status: int) -> None:
     driven = contract()
 
-    asked = poll(driven, lambda now: Answer(status, 0.001, 0.0) if now < 90 else OK, 120)
+    asked = poll(driven, lambda now: HostAnswer(status, 0.001, 0.0) if now < 90 else OK, 120)
 
     assert 0.7 <= rate(asked, 20, 90) <= 1.3
     assert rate(asked, 92, 120) == pytest.approx(5.0, rel=0.03)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.limit import Feedback, HostView, LimiterRules, Quota, explain
-from sanderling.worlds.hosts import Answer
+from sanderling.worlds.hosts import HostAnswer
 
 GROWING = HostView(
     host=HOST,
@@ -199,16 +199,16 @@ def test_rate_headers_are_named() -> None:
 
 def test_latency_is_told_against_what_is_usual() -> None:
     driven = Driven(LimiterRules(pace=FAST))
-    converse(driven, lambda _now: Answer(200, 0.1), 20)
+    converse(driven, lambda _now: HostAnswer(200, 0.1), 20)
 
-    converse(driven, lambda _now: Answer(200, 0.5), 1.5)
+    converse(driven, lambda _now: HostAnswer(200, 0.5), 1.5)
 
     assert re.search(r"Its answers take 0\.[2-5]\d* s, usually 0\.1 s\.", explain(driven.view()))
 
 
 def test_a_ceiling_says_what_it_was_learned_from_also_in_another_life() -> None:
     driven, later = Driven(LimiterRules(pace=FAST)), Driven(LimiterRules(pace=FAST))
-    converse(driven, lambda _now: Answer(200, 0.1), 10)
+    converse(driven, lambda _now: HostAnswer(200, 0.1), 10)
     driven.ask(429)
     driven.ask(200)
     assert f"learned from {driven.view().learned}" in explain(driven.view())

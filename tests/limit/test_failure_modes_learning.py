@@ -10,18 +10,18 @@ from driven import BOTH, FAST, HOST, Driven, Strategy, converse, in_flight, limi
 
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
 from sanderling.testing import LoopClock, run_virtual
-from sanderling.worlds.hosts import Answer, BucketQuota, SimulatedHost, steady
+from sanderling.worlds.hosts import BucketQuota, HostAnswer, SimulatedHost, steady
 
 
 def test_03_a_window_of_successes_raises_the_rate_once() -> None:
     pace = PaceRules(initial_rps=200, max_rps=1000, increase=0.25)
     driven = Driven(LimiterRules(pace=pace, strategy="aimd"))
 
-    asked = converse(driven, lambda _now: Answer(200, 0.001), 0.99)
+    asked = converse(driven, lambda _now: HostAnswer(200, 0.001), 0.99)
     assert len(asked) > 100
     assert driven.view().rate == pytest.approx(200)
 
-    converse(driven, lambda _now: Answer(200, 0.001), 0.5)
+    converse(driven, lambda _now: HostAnswer(200, 0.001), 0.5)
     assert driven.view().rate == pytest.approx(200.25)
 
 
@@ -29,11 +29,11 @@ def test_03_a_window_of_successes_raises_the_rate_once() -> None:
 def test_03_the_governor_grows_once_a_window_too(rate: float, more: float) -> None:
     driven = Driven(LimiterRules(pace=PaceRules(initial_rps=rate, max_rps=1000)))
 
-    asked = converse(driven, lambda _now: Answer(200, 0.001), 0.99)
+    asked = converse(driven, lambda _now: HostAnswer(200, 0.001), 0.99)
     assert len(asked) > 0.9 * rate
     assert driven.view().rate == pytest.approx(rate)
 
-    converse(driven, lambda _now: Answer(200, 0.001), 0.1)
+    converse(driven, lambda _now: HostAnswer(200, 0.001), 0.1)
     assert driven.view().rate == pytest.approx(more * rate)
 
 
@@ -105,7 +105,7 @@ def test_06_healthy_answers_are_not_judged_slow_by_the_speed_of_refusals(strateg
         driven.ask(*((429, 0.001) if number % 8 == 0 else (200, 0.1)), retry_after=0.0)
 
     refused = driven.view().rate
-    converse(driven, lambda _now: Answer(200, 0.1), 30)
+    converse(driven, lambda _now: HostAnswer(200, 0.1), 30)
 
     assert driven.view().rate >= refused
 
@@ -114,14 +114,14 @@ def test_06_healthy_answers_are_not_judged_slow_by_the_speed_of_refusals(strateg
 def test_07_slowness_that_is_not_our_doing_does_not_starve_us(strategy: Strategy) -> None:
     driven = Driven(LimiterRules(pace=PaceRules(initial_rps=20, max_rps=40, min_rps=0.1), strategy=strategy))
     slow = Random(1)
-    converse(driven, lambda _now: Answer(200, 0.1 * slow.uniform(0.9, 1.1)), 120, workers=100)
+    converse(driven, lambda _now: HostAnswer(200, 0.1 * slow.uniform(0.9, 1.1)), 120, workers=100)
     before, rates = driven.view().rate, list[float]()
 
     def note() -> bool:
         rates.append(driven.view().rate)
         return False
 
-    converse(driven, lambda _now: Answer(200, 1.5 * slow.uniform(0.9, 1.1)), 120, workers=100, until=note)
+    converse(driven, lambda _now: HostAnswer(200, 1.5 * slow.uniform(0.9, 1.1)), 120, workers=100, until=note)
 
     assert before > 19
     assert min(rates) < 0.8 * before, "it was put to the test"
@@ -156,7 +156,7 @@ def test_08_a_rate_that_is_not_used_does_not_grow(strategy: Strategy) -> None:
 def test_08_a_rate_that_is_used_does_grow(strategy: Strategy) -> None:
     driven = Driven(LimiterRules(pace=PaceRules(initial_rps=4), strategy=strategy))
 
-    converse(driven, lambda _now: Answer(200, 0.1), 60)
+    converse(driven, lambda _now: HostAnswer(200, 0.1), 60)
 
     assert driven.view().rate == pytest.approx(8)
 

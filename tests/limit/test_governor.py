@@ -13,14 +13,14 @@ from story import Story
 from sanderling.limit import BreakerRules, LimiterRules, PaceRules
 from sanderling.limit.governor import Mode
 from sanderling.limit.trials import Evidence
-from sanderling.worlds.hosts import Answer, BucketQuota, FixedWindowQuota, Quota, SimulatedHost, steady, steps
+from sanderling.worlds.hosts import BucketQuota, FixedWindowQuota, HostAnswer, HostQuota, SimulatedHost, steady, steps
 
 CALM = BreakerRules(consecutive=1000)  # keeps out of what the governor learns from failures
 
 # The start.
 
 
-def rates(driven: Driven, ask: Callable[[float], Answer], seconds: float) -> list[float]:
+def rates(driven: Driven, ask: Callable[[float], HostAnswer], seconds: float) -> list[float]:
     """Each rate it takes, in turn."""
     seen = [driven.limiter.rules.pace.initial_rps]
 
@@ -36,7 +36,7 @@ def rates(driven: Driven, ask: Callable[[float], Answer], seconds: float) -> lis
 def test_a_host_that_never_objected_is_asked_twice_as_much_up_to_16_a_second_and_half_as_much_again_above() -> None:
     driven = Driven(LimiterRules(pace=PaceRules(initial_rps=2, max_rps=1000)))
 
-    assert rates(driven, lambda _now: Answer(200, 0.1), 12)[:7] == pytest.approx([2, 4, 8, 16, 24, 36, 54])
+    assert rates(driven, lambda _now: HostAnswer(200, 0.1), 12)[:7] == pytest.approx([2, 4, 8, 16, 24, 36, 54])
 
 
 def test_eight_answers_are_enough_for_a_leap() -> None:
@@ -65,14 +65,14 @@ def test_after_any_objection_it_leaps_no_further_than_what_held(objection: str) 
             driven = Story(driven.limiter.rules.pace).serve(8).refuse().driven
         case "failures":
             driven = Driven(replace(driven.limiter.rules, breaker=CALM))
-            converse(driven, lambda now: Answer(500 if now > 5 else 200, 0.1), 15)
+            converse(driven, lambda now: HostAnswer(500 if now > 5 else 200, 0.1), 15)
         case "outage":
             driven.trip()
             driven.clock.advance(400)
             driven.trip()  # by a probe that fails
         case "latency":
-            converse(driven, lambda _now: Answer(200, 0.1), 6)
-            converse(driven, lambda _now: Answer(200, 0.5), 2)
+            converse(driven, lambda _now: HostAnswer(200, 0.1), 6)
+            converse(driven, lambda _now: HostAnswer(200, 0.5), 2)
         case "ceiling":
             other = Story(driven.limiter.rules.pace).serve(9).refuse().driven
             driven.limiter.restore(other.limiter.save())
@@ -80,7 +80,7 @@ def test_after_any_objection_it_leaps_no_further_than_what_held(objection: str) 
     held = driven.view().rate if objection == "refusal" else 0.0
     driven.clock.advance(400)  # so long that it begins anew, gently
 
-    seen = rates(driven, lambda _now: Answer(200, 0.1), 60)[1:]
+    seen = rates(driven, lambda _now: HostAnswer(200, 0.1), 60)[1:]
 
     assert max(after for _, after in pairwise(seen)) > 1.01 * held
     assert max(after / before for before, after in pairwise(seen) if after > 1.01 * held) < 1.6
@@ -89,7 +89,7 @@ def test_after_any_objection_it_leaps_no_further_than_what_held(objection: str) 
 def test_a_first_suspicion_stops_the_growth_and_a_second_ends_it() -> None:
     driven, first = Driven(LimiterRules(pace=FAST)), iter([0.1] * 8)
 
-    seen = rates(driven, lambda _now: Answer(200, next(first, 0.15)), 5)
+    seen = rates(driven, lambda _now: HostAnswer(200, next(first, 0.15)), 5)
 
     assert seen[:2] == pytest.approx([5, 10])
     assert max(seen) < 10.1
@@ -120,8 +120,8 @@ def test_a_host_whose_first_answers_happened_to_be_quick_is_not_held_to_them() -
     assert asked > 0.8 * 5 * 60 * 40
 
 
-def some_latency(rng: Random, first: Iterator[float], _now: float) -> Answer:
-    return Answer(200, next(first, 0.0) or 0.1 * rng.lognormvariate(0, 0.35))
+def some_latency(rng: Random, first: Iterator[float], _now: float) -> HostAnswer:
+    return HostAnswer(200, next(first, 0.0) or 0.1 * rng.lognormvariate(0, 0.35))
 
 
 # Drains.
@@ -180,7 +180,7 @@ def test_a_quota_of_a_minute_is_met_when_it_begins_anew() -> None:
 # Growing, cruising, testing.
 
 
-def settled(quota: Quota, seconds: float = 300) -> Driven:
+def settled(quota: HostQuota, seconds: float = 300) -> Driven:
     driven = Driven(LimiterRules(pace=FAST))
     converse(driven, SimulatedHost(Random(1), quota).ask, seconds)
     return driven
@@ -217,7 +217,7 @@ def test_the_ceiling_of_an_earlier_life_is_approached_with_care_and_kept_to() ->
 
     after = Driven(LimiterRules(pace=FAST))
     after.limiter.restore(before.limiter.save())
-    converse(after, lambda _now: Answer(200, 0.1), 14)
+    converse(after, lambda _now: HostAnswer(200, 0.1), 14)
 
     assert after.view().ceiling == pytest.approx(ceiling)
     assert 0.9 * ceiling < after.view().rate <= ceiling
@@ -262,13 +262,13 @@ def test_after_an_outage_it_comes_back_gently() -> None:
 
 def test_an_opening_that_its_first_probe_undoes_has_taught_nothing() -> None:
     driven = Driven(LimiterRules(pace=FAST))
-    converse(driven, lambda _now: Answer(200, 0.1), 20)
+    converse(driven, lambda _now: HostAnswer(200, 0.1), 20)
     before = driven.view().rate
 
     driven.trip()
     assert driven.limiter.probe_now(HOST)
     driven.ask()
-    converse(driven, lambda _now: Answer(200, 0.1), 5)
+    converse(driven, lambda _now: HostAnswer(200, 0.1), 5)
 
     assert driven.view().state == "closed"
     assert driven.view().rate >= before > 20
@@ -290,7 +290,7 @@ def test_the_failures_of_a_false_alarm_are_no_part_of_the_windows_share() -> Non
 def test_a_drain_that_ends_in_an_outage_is_given_up_at_once() -> None:
     """Bare 503s: the drain goes on until the circuit opens, and would take the outage for a quota."""
     driven = Driven(LimiterRules(pace=FAST))
-    converse(driven, lambda _now: Answer(200, 0.1), 10)
+    converse(driven, lambda _now: HostAnswer(200, 0.1), 10)
     before = driven.view().rate
 
     driven.trip(status=503)

@@ -9,7 +9,7 @@ from driven import HOST, Driven, converse, in_flight, prepared
 
 from sanderling.limit import CircuitOpen, Feedback, Limiter, LimiterRules, PaceRules, Permit, Scope
 from sanderling.testing import FakeClock, LoopClock, run_virtual
-from sanderling.worlds.hosts import Answer
+from sanderling.worlds.hosts import HostAnswer
 
 # Leave to call.
 
@@ -243,7 +243,7 @@ def test_a_status_of_zero_without_an_error_teaches_nothing() -> None:
 def test_a_success_is_a_success(status: int) -> None:
     driven = Driven()
 
-    converse(driven, lambda _now: Answer(status, 0.1), 20)
+    converse(driven, lambda _now: HostAnswer(status, 0.1), 20)
 
     assert driven.view().rate == pytest.approx(8)
     assert driven.view().latency == pytest.approx(0.1)
@@ -253,7 +253,7 @@ def test_a_success_is_a_success(status: int) -> None:
 def test_an_answer_that_is_neither_success_nor_trouble_leaves_the_rate(status: int) -> None:
     driven = Driven()
 
-    converse(driven, lambda _now: Answer(status, 0.1), 20)
+    converse(driven, lambda _now: HostAnswer(status, 0.1), 20)
 
     assert driven.view().rate == pytest.approx(2)
     assert driven.view().state == "closed"

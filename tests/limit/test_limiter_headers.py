@@ -8,7 +8,7 @@ from driven import HOST, Driven, converse
 
 from sanderling.limit import Feedback, HostView, Limiter, LimiterRules, PaceRules, Quota
 from sanderling.testing import LoopClock, run_virtual
-from sanderling.worlds.hosts import Answer
+from sanderling.worlds.hosts import HostAnswer
 
 
 def seen_after_headers(headers: dict[str, str], retry_after: float | None = None) -> HostView:
@@ -105,7 +105,7 @@ def test_a_permit_given_back_does_not_shorten_it(strategy: Literal["governor", "
 @pytest.mark.parametrize("strategy", ["governor", "aimd"])
 def test_a_rate_that_rises_does_not_shorten_it(strategy: Literal["governor", "aimd"]) -> None:
     driven = Driven(LimiterRules(strategy=strategy, pace=PaceRules(initial_rps=20, max_rps=100)))
-    converse(driven, lambda _now: Answer(200, 0.01), 0.999)
+    converse(driven, lambda _now: HostAnswer(200, 0.01), 0.999)
 
     driven.ask(200, latency=0.05, retry_after=60)
 

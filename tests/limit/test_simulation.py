@@ -4,29 +4,22 @@ import subprocess
 import sys
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 from random import Random
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import limiter_sim
 import pytest
+from hostile_hosts import OutageHost
+from limiter_cases import Case, Plan, Row, always, run, together
+from limiter_plots import file_name, nice, picture
+from limiter_rows import ROWS, TABLE
+from limiter_rows_others import OTHER_ROWS
+from simulation import Ours, OursNamed, Result, Together, simulate
 
 from sanderling.limit import Permit
 from sanderling.task import Blame
-from sanderling.worlds.hosts import Answer, BucketQuota, Host, SimulatedHost, steady
-from sanderling.worlds.hosts_hostile import OutageHost
-
-BENCH = str(Path(__file__).parents[2] / "bench")
-sys.path.append(BENCH)
-try:  # bench is no package; its files know each other by name
-    import limiter_sim
-    from limiter_cases import Case, Plan, Row, always, run, together
-    from limiter_plots import file_name, nice, picture
-    from limiter_rows import ROWS, TABLE
-    from limiter_rows_others import OTHER_ROWS
-    from simulation import Ours, OursNamed, Result, Together, simulate
-finally:
-    sys.path.remove(BENCH)
+from sanderling.worlds.hosts import BucketQuota, Host, HostAnswer, SimulatedHost, steady
 
 SHARED = ("delivered", "refused", "median", "at first")  # the bars that even pacing alone decides
 
@@ -45,7 +38,7 @@ class Told:
         self._next = max(self._next, now - 1 / rate) + 1 / (self._share * rate)
         return None
 
-    def done(self, token: object, now: float, answer: Answer) -> None:
+    def done(self, token: object, now: float, answer: HostAnswer) -> None:
         pass
 
 
@@ -61,7 +54,7 @@ class Eager:
     def send(self, now: float) -> object:
         return now
 
-    def done(self, token: object, now: float, answer: Answer) -> None:
+    def done(self, token: object, now: float, answer: HostAnswer) -> None:
         assert now == pytest.approx(token + answer.latency)  # type: ignore[operator]
         self.errors.append(answer.error)
 
@@ -119,7 +112,7 @@ def test_a_probe_is_given_up_earlier(kind: type[Ours]) -> None:
     asked, latencies = kind("governor", 1), set[float]()
     report = asked.report
 
-    def noted(permit: Permit, now: float, answer: Answer, blame: Blame | None = None) -> None:
+    def noted(permit: Permit, now: float, answer: HostAnswer, blame: Blame | None = None) -> None:
         latencies.add(answer.latency)
         assert answer.latency == (10 if permit.probe else 30)
         report(permit, now, answer, blame)
@@ -139,7 +132,7 @@ class Counting(Told):
         self.sent += 1
         return super().send(now)
 
-    def done(self, token: object, now: float, answer: Answer) -> None:
+    def done(self, token: object, now: float, answer: HostAnswer) -> None:
         self.heard += 1
         super().done(token, now, answer)
 
@@ -208,7 +201,7 @@ def test_the_table_and_the_bars_are_printed() -> None:
     options = ("--only", "fixed, min 0.25", "--seeds", "1")
 
     done = subprocess.run(  # noqa: S603 - our own script
-        [sys.executable, f"{BENCH}/limiter_sim.py", *options], stdout=subprocess.PIPE, text=True, check=False
+        [sys.executable, limiter_sim.__file__, *options], stdout=subprocess.PIPE, text=True, check=False
     )
 
     said = done.stdout.splitlines()

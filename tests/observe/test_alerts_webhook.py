@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scripted_server import ScriptedServer, Step, reset
 from structlog.testing import capture_logs
 
 from sanderling.clock import SystemClock
@@ -31,7 +32,6 @@ from sanderling.observe.alerts_webhook import (
     templated,
 )
 from sanderling.testing import FakeClock
-from sanderling.testing.scripted import ScriptedServer, Step, reset
 
 AT = 1_800_000_000.0
 WALL = datetime.fromisoformat("2027-01-15T08:00:00Z")

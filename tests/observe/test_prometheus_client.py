@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known_reports import registry_for
 from measured_reports import measured
+from scripted_server import Request, ScriptedServer, Step, answer, reset
 
 from sanderling.observe.metrics import serve
 from sanderling.observe.prometheus import MOST_BYTES, PrometheusError, PrometheusServer, Series, _Matrix, _understood
-from sanderling.testing.scripted import Request, ScriptedServer, Step, answer, reset
 
 INSTANT = "/api/v1/query?query=up&time=60.000"
 RANGE = "/api/v1/query_range?query=up&start=0.000&end=60.000&step=60"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from frontier_urls import HOSTS, failed, fetched, found, url
 
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.stores.frontier_rows import BodyFile, End, Ended, QueuedUrl
 
-PLAN = Plan(("https://a.example/0",), (), 5)
+PLAN = CrawlPlan(("https://a.example/0",), (), 5)
 MANY = 1500
 
 

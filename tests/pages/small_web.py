@@ -14,7 +14,7 @@ from sanderling.fetch.transport import Transport
 from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
 from sanderling.pages.crawl import Crawl
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.rules import CrawlRules
 from sanderling.stores.control_file import Control
 from sanderling.stores.frontier_rows import End
@@ -122,7 +122,7 @@ def crawl(
 
     async def main() -> Crawled:
         clock = LoopClock(epoch)
-        plan = Plan(seeds, tuple(allow), depth) if seeds else None
+        plan = CrawlPlan(seeds, tuple(allow), depth) if seeds else None
         with CrawlFolder.open(folder, plan, resume=resume, wall=clock.wall()) as opened:
             limiter = Limiter(limits or LimiterRules(pace=PACE), clock=clock, rng=Random(1))
             transport = Transport(of, limiter, memory or Memory(2**30))

@@ -8,7 +8,7 @@ from small_web import Web, crawl, page, reply, twice, web
 
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.verify import verify
 from sanderling.stores.frontier_rows import End, Ended, FoundUrl
@@ -290,7 +290,7 @@ def test_stopped_in_the_middle_it_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_a_crawl_in_which_nothing_waits_any_more_ends_at_once(tmp_path: Path) -> None:
     """Killed after its last commit, it knows that all is decided, and has not said so yet."""
     site = web(**{f"{A}/": page()})
-    with CrawlFolder.open(tmp_path / "out", Plan((f"{A}/",), (), 16), resume=False, wall=0) as folder:
+    with CrawlFolder.open(tmp_path / "out", CrawlPlan((f"{A}/",), (), 16), resume=False, wall=0) as folder:
         folder.commit([], [FoundUrl(f"{A}/", "a.example", 0)])
         gone = Ended(id=1, url=f"{A}/", end=End.FAILED, outcome=Outcome(Code.CONTENT_NOT_FOUND, 404), depth=0)
         folder.commit([gone], [])
@@ -331,7 +331,7 @@ def test_a_throttled_host_idles_nobody(tmp_path: Path) -> None:
     quick = {f"{B}/{n}": page() for n in range(100)}
     site = web(**{f"{A}/": page(*slow, *quick), **slow, **quick})
 
-    done = crawl(tmp_path / "out", site, f"{A}/", allow=["b.example"], rules=CrawlRules(together=4))
+    done = crawl(tmp_path / "out", site, f"{A}/", allow=["b.example"], rules=CrawlRules(slots=4))
 
     assert max(when for when, url in site.asked if url.startswith(B)) < 20
     assert len(done.fetched) == 106
@@ -355,7 +355,7 @@ def test_no_more_than_allowed_are_in_flight(tmp_path: Path) -> None:
                 for name in (task.host, "all"):
                     busy[name] -= 1
 
-    rules = CrawlRules(together=8, per_host=2)
+    rules = CrawlRules(slots=8, per_host=2)
     crawl(tmp_path / "out", Counting(), f"{A}/", allow=[f"h{h}.example" for h in range(5)], rules=rules)
 
     assert most.pop("all") == 8

@@ -9,9 +9,9 @@ import pytest
 from small_web import Web, crawl, page, reply, web
 
 from sanderling.limit.memory import Memory
-from sanderling.pages.folder import FolderError
 from sanderling.pages.robots import read
 from sanderling.pages.rules import CrawlRules
+from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from small_web import Crawled, crawl, twice
+from world_networks import SiteNetwork
 
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.pages.verify import verify
 from sanderling.stores.frontier_rows import End
 from sanderling.testing import LoopClock
 from sanderling.worlds.site import World
-from sanderling.worlds.site_network import SiteNetwork
 
 DAY = 86_400.0
 MEMORY = Path("/dev/shm")  # noqa: S108 - where there is one: thousands of commits need no real disk here
@@ -60,7 +60,7 @@ def test_every_url_of_every_kind_of_host_ends_as_it_should(folder: Path) -> None
     assert twice([row["url"] for row in (*done.rows, *done.failed)]) == []
     waiting = sum(host.expected()[End.WAITING] for host in network.world.hosts)
     assert (done.complete, done.crawl.set_aside) == (False, waiting)
-    assert verify(folder).problems == ()
+    assert verify(folder).problems == []
 
 
 def test_no_host_is_asked_for_what_it_forbids_or_faster_than_it_may_be(folder: Path) -> None:
@@ -86,4 +86,4 @@ def test_a_day_and_more_in_which_nothing_is_lost(folder: Path) -> None:
     assert done.complete
     assert done.counts[End.FETCHED] == sum(host.pages for host in network.world.hosts)
     proof = verify(folder)
-    assert (proof.ok, proof.problems) == (True, ())
+    assert (proof.ok, proof.problems) == (True, [])

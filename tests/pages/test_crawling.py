@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from looping import in_loop
+from scripted_server import ScriptedServer, answer
 
 from sanderling.pages.crawling import crawl_pages
 from sanderling.pages.verify import verify
 from sanderling.stores.durable import FolderError
-from sanderling.testing.scripted import ScriptedServer, answer
 
 
 def page(*links: str) -> bytes:

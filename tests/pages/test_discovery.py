@@ -5,8 +5,8 @@ from pathlib import Path
 from small_web import inline, reply
 
 from sanderling.outcome import Outcome
-from sanderling.pages.discovery import MOST_COUNTED, Discovery, Moved
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.discovery import MOST_COUNTED, LinkDiscovery, MovedUrl
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.stores.frontier_rows import QueuedUrl
 from sanderling.testing import run_virtual
 
@@ -21,11 +21,11 @@ def test_redirects_to_what_is_known_are_counted_only_so_far(tmp_path: Path) -> N
     """What had its end long ago never ends again, so its count would stay for ever."""
 
     async def main() -> int:
-        with CrawlFolder.open(tmp_path / "out", Plan((f"{A}/",), (), 16), resume=False, wall=0) as folder:
-            discovery = Discovery(folder, inline, lambda _found: None)
+        with CrawlFolder.open(tmp_path / "out", CrawlPlan((f"{A}/",), (), 16), resume=False, wall=0) as folder:
+            discovery = LinkDiscovery(folder, inline, lambda _found: None)
             for number in range(MOST_COUNTED + 50):
                 moved = await discovery.resolve(queued(number), reply(302, Location=f"/to/{number}"))
-                assert isinstance(moved, Moved)
+                assert isinstance(moved, MovedUrl)
                 discovery.move(queued(number), moved)
             return len(discovery._hops)
 
@@ -34,8 +34,8 @@ def test_redirects_to_what_is_known_are_counted_only_so_far(tmp_path: Path) -> N
 
 def test_links_beyond_the_depth_are_not_offered(tmp_path: Path) -> None:
     async def main() -> list[list[str]]:
-        with CrawlFolder.open(tmp_path / "out", Plan((f"{A}/",), (), 2), resume=False, wall=0) as folder:
-            discovery = Discovery(folder, inline, lambda _found: None)
+        with CrawlFolder.open(tmp_path / "out", CrawlPlan((f"{A}/",), (), 2), resume=False, wall=0) as folder:
+            discovery = LinkDiscovery(folder, inline, lambda _found: None)
             return [discovery.follow(["/x", "ftp://a.example/", "http://b.example/"], f"{A}/", n) for n in range(4)]
 
     assert run_virtual(main()) == [[f"{A}/x"], [f"{A}/x"], [], []]
@@ -43,8 +43,8 @@ def test_links_beyond_the_depth_are_not_offered(tmp_path: Path) -> None:
 
 def test_a_redirect_that_leads_nowhere_is_an_outcome(tmp_path: Path) -> None:
     async def main() -> list[bool]:
-        with CrawlFolder.open(tmp_path / "out", Plan((f"{A}/",), (), 2), resume=False, wall=0) as folder:
-            discovery = Discovery(folder, inline, lambda _found: None)
+        with CrawlFolder.open(tmp_path / "out", CrawlPlan((f"{A}/",), (), 2), resume=False, wall=0) as folder:
+            discovery = LinkDiscovery(folder, inline, lambda _found: None)
             targets = ("ftp://a.example/", "/1", "/2")
             return [isinstance(await discovery.resolve(queued(1), reply(302, Location=to)), Outcome) for to in targets]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sanderling.pages.extract import LONGEST_HTML, LONGEST_TITLE, LONGEST_VALUE, MOST_METADATA, Document, extract
+from sanderling.pages.extract import LONGEST_HTML, LONGEST_TITLE, LONGEST_VALUE, MOST_METADATA, ExtractedPage, extract
 
 URL = "https://e.example/a/b"
 
@@ -30,12 +30,12 @@ PAGE = """<!doctype html>
 </html>"""
 
 
-def read(html: str, **said: str) -> Document:
+def read(html: str, **said: str) -> ExtractedPage:
     return extract(html.encode(), content_type="text/html; charset=utf-8", url=URL, **said)
 
 
 def test_a_page() -> None:
-    assert read(PAGE) == Document(
+    assert read(PAGE) == ExtractedPage(
         title="Waders & other birds",
         description="Birds of the shore",
         metadata={
@@ -125,7 +125,7 @@ def test_text_and_json_are_kept_as_they_are() -> None:
 def test_other_things_have_no_text() -> None:
     other = extract(b"%PDF-1.7 words", content_type="application/pdf", url=URL, language="de")
 
-    assert other == Document(None, None, {}, "de", "", (), "binary")
+    assert other == ExtractedPage(None, None, {}, "de", "", (), "binary")
 
 
 def test_a_page_in_its_own_charset() -> None:

@@ -18,12 +18,14 @@ from kept import MANY, PLAN, crawl, wait
 
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import earlier, parquet, record
-from sanderling.pages.folder import CrawlFolder, FolderError, Plan, State
+from sanderling.pages.folder import CrawlFolder, CrawlPlan, FolderState
 from sanderling.pages.verify import verify
+from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_rows import End, Ended
 
-ABOVE = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}  # where a script finds what tests share
+# Where a script finds what tests share.
+ABOVE = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def path() -> Iterator[Path]:
         yield folder / "crawl"
 
 
-def begin(path: Path, plan: Plan | None = PLAN, *, resume: bool = False) -> CrawlFolder:
+def begin(path: Path, plan: CrawlPlan | None = PLAN, *, resume: bool = False) -> CrawlFolder:
     return CrawlFolder.open(path, plan, resume=resume, wall=1000.0)
 
 
@@ -48,7 +50,7 @@ def whole_tree(many: int = MANY) -> list[str]:
 
 def test_a_folder_is_made_with_all_above_it(path: Path) -> None:
     with begin(path / "deep") as folder:
-        assert (folder.state, folder.crawl, folder.plan) == (State.NEW, 1, PLAN)
+        assert (folder.state, folder.crawl, folder.plan) == (FolderState.NEW, 1, PLAN)
         assert folder.ledger.meta.started == 1000.0
 
     assert sorted(each.name for each in (path / "deep").iterdir()) == ["ledger.db", "lock", "pages.jsonl"]
@@ -76,7 +78,7 @@ def test_an_unfinished_crawl_is_gone_on_with(path: Path) -> None:
     crawl(path, commits=3)
 
     with begin(path) as folder:
-        assert folder.state is State.RESUMED
+        assert folder.state is FolderState.RESUMED
         assert folder.put_back == 0
     with begin(path, None, resume=True) as folder:
         assert folder.plan == PLAN
@@ -89,7 +91,7 @@ def test_a_folder_that_was_begun_and_holds_nothing_is_new(path: Path) -> None:
         pass
 
     with begin(path) as folder:
-        assert folder.state is State.NEW
+        assert folder.state is FolderState.NEW
 
 
 def test_twenty_kills_lose_nothing_and_keep_nothing_twice(path: Path) -> None:
@@ -173,13 +175,16 @@ def test_a_finished_crawl_is_crawled_again_with_its_validators(path: Path) -> No
     before = {each.name for each in path.iterdir()} - {"lock"}
 
     with begin(path) as folder:
-        assert (folder.state, folder.crawl) == (State.AGAIN, 2)
+        assert (folder.state, folder.crawl) == (FolderState.AGAIN, 2)
         assert folder.moved_hosts == ()
         folder.commit([], found(1))
         (queued,) = wait(folder)
         assert (queued.id, queued.etag) == (1, '"x"')
         assert folder.ledger.remembered_links(url(1)) == (url(2),)
         folder.commit([fetched(queued, End.UNCHANGED)], [])
+        (linked,) = wait(folder)
+        assert linked.url == url(2), "it leads where it led"
+        folder.commit([fetched(linked)], [])
         folder.finish(3.0, complete=True)
 
     assert {each.name for each in (path / "earlier" / "0001").iterdir()} == before
@@ -209,7 +214,7 @@ def test_a_move_that_was_cut_short_is_ended_by_the_next_run(path: Path, taken: i
         next(steps)
 
     with begin(path) as folder:
-        assert (folder.state, folder.crawl) == (State.AGAIN, 2)
+        assert (folder.state, folder.crawl) == (FolderState.AGAIN, 2)
 
     there = path / "earlier" / "0001"
     assert verify(there) == before
@@ -251,7 +256,7 @@ def test_finishing_incompletely_is_not_finishing(path: Path) -> None:
         folder.commit([], found(1))
         folder.finish(2.0, complete=False)
     with begin(path) as folder:
-        assert folder.state is State.RESUMED
+        assert folder.state is FolderState.RESUMED
 
 
 def test_what_failed_or_was_left_can_be_resumed_when_all_is_finished(path: Path) -> None:
@@ -263,7 +268,7 @@ def test_what_failed_or_was_left_can_be_resumed_when_all_is_finished(path: Path)
         folder.finish(2.0, complete=True)
 
     with begin(path, None, resume=True) as folder:
-        assert folder.state is State.RESUMED
+        assert folder.state is FolderState.RESUMED
         assert folder.ledger.reopen(End.FAILED) == {"b.example": 1}
         assert folder.ledger.reopen(End.LEFT) == {"c.example": 1}
 
@@ -297,15 +302,15 @@ def test_what_a_run_left_that_was_killed_at_once_is_nothing(path: Path) -> None:
     (path / "lost+found").mkdir()
 
     with begin(path) as folder:
-        assert folder.state is State.NEW
+        assert folder.state is FolderState.NEW
 
 
 OTHER = {
-    "seeds https://b.example/ was not there; seeds https://a.example/0 is missing": Plan(
+    "seeds https://b.example/ was not there; seeds https://a.example/0 is missing": CrawlPlan(
         ("https://b.example/",), (), 5
     ),
-    "allow b.example was not there": Plan(PLAN.seeds, ("b.example",), 5),
-    "depth was 5, not 6": Plan(PLAN.seeds, (), 6),
+    "allow b.example was not there": CrawlPlan(PLAN.seeds, ("b.example",), 5),
+    "depth was 5, not 6": CrawlPlan(PLAN.seeds, (), 6),
 }
 
 
@@ -319,9 +324,9 @@ def test_the_crawl_of_another_plan_is_left_alone(path: Path, difference: str, co
 
 
 def test_the_order_of_a_plan_is_no_difference(path: Path) -> None:
-    with begin(path, Plan(("https://a.example/", "https://b.example/"), ("c.example", "d.example"), 1)):
+    with begin(path, CrawlPlan(("https://a.example/", "https://b.example/"), ("c.example", "d.example"), 1)):
         pass
-    with begin(path, Plan(("https://b.example/", "https://a.example/"), ("d.example", "c.example"), 1)):
+    with begin(path, CrawlPlan(("https://b.example/", "https://a.example/"), ("d.example", "c.example"), 1)):
         pass
 
 

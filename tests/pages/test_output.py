@@ -7,7 +7,7 @@ from frontier_urls import failed, fetched, fresh, url
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.pages.output import PAGES, SEEN, Output, whole_rows
+from sanderling.pages.output import PAGES, PageRows, whole_rows
 from sanderling.stores.frontier_rows import BodyFile, End, Ended, QueuedUrl
 
 
@@ -26,7 +26,7 @@ def row(number: int) -> bytes:
 
 
 def test_rows_are_appended_one_to_a_line(folder: Path) -> None:
-    output = Output(folder, 0)
+    output = PageRows(folder, 0)
 
     first = output.write([fetched(queued(1)), failed(queued(2))])
     second = output.write([fetched(queued(3), End.MOVED)])
@@ -36,11 +36,11 @@ def test_rows_are_appended_one_to_a_line(folder: Path) -> None:
 
 
 def test_what_stands_behind_the_watermark_is_cut_off(folder: Path) -> None:
-    watermark = Output(folder, 0).write([fetched(queued(1))])
+    watermark = PageRows(folder, 0).write([fetched(queued(1))])
     with (folder / PAGES).open("ab") as file:
         file.write(b'{"id": 2, "ur')
 
-    Output(folder, watermark).write([fetched(queued(3))])
+    PageRows(folder, watermark).write([fetched(queued(3))])
 
     assert (folder / PAGES).read_bytes() == row(1) + row(3)
 
@@ -50,12 +50,12 @@ def test_a_large_batch_is_written_whole(folder: Path) -> None:
     rows = [b"%d" % number * 300_000 for number in range(9)]
     batch = [Ended(**{f: getattr(fetched(queued(1)), f) for f in Ended.__struct_fields__} | {"row": r}) for r in rows]
 
-    assert Output(folder, 0).write(batch) == sum(map(len, rows)) + 9
+    assert PageRows(folder, 0).write(batch) == sum(map(len, rows)) + 9
     assert (folder / PAGES).read_bytes().splitlines() == rows
 
 
 def test_half_a_row_does_not_stand_before_the_next(folder: Path) -> None:
-    output, before = Output(folder, 0), resource.getrlimit(resource.RLIMIT_FSIZE)
+    output, before = PageRows(folder, 0), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
         with pytest.raises(OSError, match="File too large"):
@@ -71,7 +71,7 @@ def test_half_a_row_does_not_stand_before_the_next(folder: Path) -> None:
 def test_bodies_are_files_named_by_their_content(folder: Path) -> None:
     body = BodyFile.of(b"content", ".pdf")
 
-    Output(folder, 0).write([fetched(queued(1), body=body), fetched(queued(2), body=body)])
+    PageRows(folder, 0).write([fetched(queued(1), body=body), fetched(queued(2), body=body)])
 
     assert body.path == f"bodies/{body.sha256[:2]}/{body.sha256}.pdf"
     assert [path.read_bytes() for path in folder.rglob("bodies/*/*")] == [b"content"]
@@ -79,7 +79,7 @@ def test_bodies_are_files_named_by_their_content(folder: Path) -> None:
 
 def test_a_body_that_is_there_is_left_alone_and_half_of_one_is_not(folder: Path) -> None:
     body, other = BodyFile.of(b"content", ""), BodyFile.of(b"another", "")
-    output = Output(folder, 0)
+    output = PageRows(folder, 0)
     output.write([fetched(queued(1), body=body), fetched(queued(2), body=other)])
     (folder / body.path).write_bytes(b"CONTENT")  # the same size: nobody looks into it
     (folder / other.path).write_bytes(b"ano")
@@ -92,7 +92,7 @@ def test_a_body_that_is_there_is_left_alone_and_half_of_one_is_not(folder: Path)
 
 def test_a_body_that_cannot_be_kept_keeps_its_row_out(folder: Path) -> None:
     (folder / "bodies").write_text("in the way")
-    output = Output(folder, 0)
+    output = PageRows(folder, 0)
 
     with pytest.raises(OSError, match="bodies"):
         output.write([fetched(queued(1), body=BodyFile.of(b"content", ".pdf"))])
@@ -111,7 +111,7 @@ def test_whole_rows_end_where_the_file_was_cut(length: int) -> None:
         whole = whole_rows(folder / PAGES, ends)
 
     assert whole == ROWS[:length].rfind(b"\n") + 1
-    assert sum(end & SEEN > 0 for end in ends) == ROWS[:whole].count(b"\n")
+    assert ends[1:].count(End.WAITING) == ROWS[:whole].count(b"\n")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_rows_are_whole_up_to_the_first_line_that_is_none(folder: Path, line: by
     (folder / PAGES).write_bytes(row(1) + line + row(2))
 
     assert whole_rows(folder / PAGES, ends) == len(row(1))
-    assert list(ends) == [0, End.FETCHED | SEEN, End.FETCHED, End.FETCHED, End.FAILED]
+    assert list(ends) == [0, End.WAITING, End.FETCHED, End.FETCHED, End.FAILED]
 
 
 def test_no_file_has_no_rows(folder: Path) -> None:

@@ -70,9 +70,8 @@ def test_an_origin_whose_rules_are_unavailable_for_too_long_is_shut_for_the_whol
     origin = "http://a.example"
 
     assert not host.shut_out(origin, 0.0, rules)
-    assert host.withholds(queued(1), origin, 1.0)
-    assert not host.withholds(queued(1), origin, 3.0), "then it is asked for again"
+    assert host.shut_until(origin, 1.0) == (0.0, 2.0, False)
+    assert host.shut_until(origin, 3.0) is None, "then it is asked for again"
     assert host.shut_out(origin, 11.0, rules)
-    assert host.withholds(queued(1), origin, 1e9)
-    assert (host.withheld, host.set_aside) == (1, 1)
-    assert not host.withholds(queued(1), "https://a.example", 11.0), "the other scheme may be well"
+    assert host.shut_until(origin, 1e9) is not None
+    assert host.shut_until("https://a.example", 11.0) is None, "the other scheme may be well"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_server import ScriptedServer, Step, answer, reset
 from small_web import lines
 
 from sanderling.clock import SystemClock
@@ -18,11 +19,10 @@ from sanderling.limit import BackoffRules, BreakerRules, Limiter, LimiterRules, 
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code
 from sanderling.pages.crawl import Crawl
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.rules import CrawlRules
 from sanderling.pages.verify import verify
 from sanderling.stores.frontier_rows import End
-from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 
 OWN = GuardRules(private=True, raw_addresses=True)
 QUICK = BackoffRules(base=0.01, longest=0.05, attempts=3)
@@ -59,7 +59,7 @@ def crawl(folder: Path, script: Script, limits: LimiterRules = FAST, http_rules:
             memory = Memory(2**20)
             whole = Http(http_rules, OWN, memory=memory)
             async with asyncio.timeout(300), ScriptedServer(script) as server, whole as http:
-                plan = Plan((server.url("/"),), (), 16)
+                plan = CrawlPlan((server.url("/"),), (), 16)
                 with CrawlFolder.open(folder, plan, resume=False, wall=clock.wall()) as opened:
                     one = Crawl(opened, Transport(http, limiter, memory), in_threads(thread), rules=SOON, clock=clock)
                     assert await one.run()

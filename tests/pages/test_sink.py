@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from sanderling.engine.writer import WriterRules
 from sanderling.fetch.guard import Refused
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.pages import crawl as crawl_module
-from sanderling.pages import sink
+from sanderling.pages.folder import CrawlFolder
 from sanderling.pages.leave_out import LeaveOut
 from sanderling.pages.rules import CrawlRules
 from sanderling.stores.frontier_file import connect_to_read
@@ -178,15 +178,15 @@ class LostError(Exception):
 def test_killed_after_it_was_handed_on_it_is_handed_on_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hands = Hands(tmp_path / "out")
 
-    real = sink._commit
+    real = CrawlFolder.commit
 
-    def commit(*batch: Any) -> dict[str, int]:  # noqa: ANN401 - whatever the sink hands over
+    def commit(*batch: Any) -> Mapping[str, int]:  # noqa: ANN401 - whatever the sink hands over
         if len(hands.rows) > 60:
             raise LostError
         return real(*batch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sink, "_commit", commit)
+        patch.setattr(CrawlFolder, "commit", commit)
         with pytest.RaisesGroup(LostError, flatten_subgroups=True):
             crawl(tmp_path / "out", many(100), f"{A}/", hand_over=hands)
     before = len(hands.rows)
@@ -211,7 +211,7 @@ def test_while_nobody_takes_anything_nothing_more_is_asked(tmp_path: Path, monke
 
     hands_ = type("Slow", (), {"hand": staticmethod(hand)})()
     done = crawl(
-        tmp_path / "out", site, f"{A}/", hand_over=hands_, rules=CrawlRules(together=10, per_host=10), limits=QUICK
+        tmp_path / "out", site, f"{A}/", hand_over=hands_, rules=CrawlRules(slots=10, per_host=10), limits=QUICK
     )
 
     assert (done.complete, hands.urls) == (True, known(done))

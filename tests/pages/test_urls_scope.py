@@ -5,17 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.ids import normalise as spell
-from sanderling.pages.urls import Scope, UrlError, read_seeds
+from sanderling.pages.urls import CrawlScope, UrlError, read_seeds
 
 
-def scope(*allow: str) -> Scope:
-    return Scope.of(["https://a.test/x"], allow, 3)
+def scope(*allow: str) -> CrawlScope:
+    return CrawlScope.of(["https://a.test/x"], allow, 3)
 
 
 def test_a_crawl_stays_on_the_hosts_it_began_on() -> None:
     seeds = ["https://A.test/x", "http://b.test:8080/", "http://c.test:80/"]
 
-    assert Scope.of(seeds, [], 3) == Scope(frozenset({"a.test", "b.test:8080", "c.test"}), 3)
+    assert CrawlScope.of(seeds, [], 3) == CrawlScope(frozenset({"a.test", "b.test:8080", "c.test"}), 3)
 
 
 @pytest.mark.parametrize("host", ["www.a.test", "a.test:8443", "test", "ba.test", "b.test", ""])
@@ -76,12 +76,12 @@ def test_an_entry_that_is_no_host_is_refused(entry: str, fault: str) -> None:
 
 def test_a_seed_that_is_no_url_is_refused() -> None:
     with pytest.raises(UrlError, match="has no scheme; expected"):
-        Scope.of(["b.test"], [], 3)
+        CrawlScope.of(["b.test"], [], 3)
 
 
 def test_a_depth_below_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="depth is -1, expected 0 or more"):
-        Scope(frozenset(), -1)
+        CrawlScope(frozenset(), -1)
 
 
 def test_a_host_can_be_added_later() -> None:
@@ -97,7 +97,7 @@ NAMES = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(lambda labe
 
 @given(NAMES, st.lists(st.tuples(st.booleans(), NAMES), max_size=4))
 def test_allowed_is_what_is_listed_or_below_a_star(host: str, listed: list[tuple[bool, str]]) -> None:
-    asked = Scope.of([], [f"*.{name}" if star else name for star, name in listed], 0)
+    asked = CrawlScope.of([], [f"*.{name}" if star else name for star, name in listed], 0)
 
     expected = any(host == name or (star and f".{host}".endswith(f".{name}")) for star, name in listed)
     assert asked.allows(spell(host)) == expected

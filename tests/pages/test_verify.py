@@ -9,9 +9,11 @@ import pytest
 from frontier_urls import fetched, found, fresh
 from kept import PLAN, crawl, wait
 
+from sanderling.crawls.verify import MOST_PROBLEMS
 from sanderling.pages import parquet
-from sanderling.pages.folder import CrawlFolder, FolderError
-from sanderling.pages.verify import MOST_PROBLEMS, verify
+from sanderling.pages.folder import CrawlFolder
+from sanderling.pages.verify import verify
+from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 
 
@@ -35,7 +37,7 @@ def test_a_sound_crawl_is_proved(path: Path) -> None:
 
     proof = verify(path)
 
-    assert (proof.ok, proof.problems, proof.wrong, proof.unproven) == (True, (), 0, ())
+    assert (proof.ok, proof.problems, proof.wrong, proof.unproven) == (True, [], 0, [])
     assert (proof.known, proof.rows, proof.bodies, proof.finished) == (40, 32, 3, True)
     assert proof.counts == dict.fromkeys(End, 0) | {End.FETCHED: 28, End.MOVED: 4, End.FAILED: 8}
     assert {each: each.stat().st_mtime_ns for each in path.rglob("*")} == {
@@ -127,8 +129,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "Parquet is garbled": (lambda p: (p / "failed.parquet").write_bytes(b"PAR1"), "failed.parquet: "),
     "a reason is gone": (sql("DELETE FROM failure WHERE id = 6"), "expected ['CONTENT_NOT_FOUND', None, None]"),
-    "a URL is gone": (sql("DELETE FROM url WHERE id = 2"), "ends add up to 39 URLs, expected 40"),
-    "a URL waits again": (sql("UPDATE url SET end = 0 WHERE id = 1"), "1 URLs wait, expected none in a finished crawl"),
+    "a URL is gone": (sql("DELETE FROM url WHERE id = 2"), "ends add up to 39, expected 40"),
+    "a URL waits again": (sql("UPDATE url SET end = 0 WHERE id = 1"), "1 wait, expected none where all is finished"),
     "a URL is kept that has no row": (sql("UPDATE url SET end = 2 WHERE id = 6"), "pages.jsonl: no row of "),
     "the index of known URLs is wrong": (
         lambda p: break_index(p / "ledger.db"),
@@ -183,7 +185,7 @@ def test_a_crawl_is_proved_while_it_runs() -> None:
         folder.commit([], found(1, 2, 3))
         queued = wait(folder)
         folder.commit([fetched(queued[0])], [])
-        folder._output.write([fetched(queued[1])])
+        folder.rows.write([fetched(queued[1])])
 
         proof = verify(path)
 
@@ -214,7 +216,7 @@ def test_a_crawl_is_proved_whose_ids_have_gaps() -> None:
 def test_without_pyarrow_parquet_is_unproven(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "have_parquet", lambda: False)
 
-    assert verify(path).unproven == ("Parquet: pyarrow is not installed",)
+    assert verify(path).unproven == ["Parquet: pyarrow is not installed"]
 
 
 def test_no_folder_is_no_crawl(path: Path) -> None:

@@ -24,7 +24,8 @@ from sanderling.observe.report import Report
 from sanderling.polling.report import PollingFacts
 from sanderling.polling.system import PollingSystem, Tools
 from sanderling.polling.watch import PollingWatch
-from sanderling.stores.polling import PollingStore, PollingStoreError
+from sanderling.stores.polling import PollingStoreError
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.task import Headers, Reply, Task
 from sanderling.testing import LoopClock

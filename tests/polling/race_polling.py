@@ -10,6 +10,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from world_networks import RaceNetwork
+
 from sanderling.apis.trackside import Trackside
 from sanderling.cli.polling.flags import Upstream
 from sanderling.fetch.attempts import Fetcher
@@ -20,12 +22,12 @@ from sanderling.polling.control import PollingControl
 from sanderling.polling.source import ENGINE
 from sanderling.polling.system import PollingSystem, Tools
 from sanderling.polling.watch import PollingWatch
-from sanderling.stores.polling import Op, PollingStore, RowChange
+from sanderling.stores.polling import Op, RowChange
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
-from sanderling.worlds.race import BEGAN, RaceDay, RaceRules
-from sanderling.worlds.race_network import ORIGIN, RaceNetwork
+from sanderling.worlds.race import BEGAN, ORIGIN, RaceDay, RaceRules
 
 T = TypeVar("T")
 RPS = 200.0

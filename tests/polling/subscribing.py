@@ -11,8 +11,9 @@ from sanderling.polling.feed import Feed
 from sanderling.polling.sinks import WebhookSink
 from sanderling.polling.subscribers import Subscriber
 from sanderling.stores.documents import Column, ColumnKind, Schema, SourceRow, SourceTable
-from sanderling.stores.polling import Documents, PolledDocument
+from sanderling.stores.polling import PolledDocument
 from sanderling.stores.polling_open import open_polling
+from sanderling.stores.polling_store import PollingStore
 
 SCHEMA = Schema((SourceTable("laps", (Column("seconds", ColumnKind.REAL),)),))
 ROWS = 200  # that change with each document
@@ -24,7 +25,7 @@ def told(number: int) -> PolledDocument:
     return PolledDocument("race", "heat-1", "cup", SCHEMA.document(rows), at=float(number))
 
 
-async def make_changes(store: Documents, feed: Feed, newest: int) -> None:
+async def make_changes(store: PollingStore, feed: Feed, newest: int) -> None:
     while feed.newest < newest:
         feed.note(await store.keep(told(feed.newest)))
 

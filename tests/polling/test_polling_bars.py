@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 from live_polling import LIVE_FROM, Absent, Live, Outage, during, refused_connection, reset, saying, silence
 
-from sanderling.stores.polling import PolledDocument, PollingStore, PollingStoreError
+from sanderling.stores.polling import PolledDocument, PollingStoreError
+from sanderling.stores.polling_store import PollingStore
 
 LIVE = 100
 

@@ -12,7 +12,8 @@ from scheduled import take
 from sanderling.polling.books import HORIZON, REFILL, Books, Heard
 from sanderling.polling.schedule import GRACE, Schedule
 from sanderling.stores.documents import Column, Schema, SourceTable
-from sanderling.stores.polling import PollingStore, PollingStoreError, Query, Reconciliation, TargetRun, WantedTarget
+from sanderling.stores.polling import PollingStoreError, Query, Reconciliation, TargetRun, WantedTarget
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.sqlite_polling import open_sqlite_polling
 from sanderling.testing import FakeClock, run_virtual
 

@@ -13,7 +13,7 @@ from race_polling import Polling, play, stored
 from sanderling.polling.settings import SettingError
 from sanderling.stores.documents import SourceRow
 from sanderling.stores.polling import PollingTarget, Query
-from sanderling.worlds.race import Kind as Weather
+from sanderling.worlds.race import RaceKind as Weather
 from sanderling.worlds.race import RaceRules, RaceWeather, demo
 from sanderling.worlds.race_day import DayRules
 

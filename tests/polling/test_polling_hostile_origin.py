@@ -8,7 +8,7 @@ import pytest
 from hostile_origin import Origin
 from live_polling import Live, during, saying
 
-from sanderling.stores.polling import PollingStore
+from sanderling.stores.polling_store import PollingStore
 
 
 class Kept(Live):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from live_polling import Absent, Live, Outage, answer, during, refused_connection, reset, saying, silence
 from race_polling import play
 
-from sanderling.stores.polling import PollingStore
+from sanderling.stores.polling_store import PollingStore
 from sanderling.task import Reply
 
 KINDS = [refused_connection, saying(503), saying(500), reset, silence]

@@ -20,6 +20,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_changes import change
+from scripted_server import ScriptedServer, Step, answer, reset
 
 from sanderling.clock import SystemClock
 from sanderling.polling import sinks
@@ -29,7 +30,6 @@ from sanderling.stores.queue import LARGEST_BODY as LARGEST_LETTER
 from sanderling.stores.queue import Dead, Delivery, Letter, QueueError
 from sanderling.stores.sqlite_queue import SqliteQueue
 from sanderling.testing import FakeClock
-from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 
 WALL = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
 PATH = "/hook/s3cret-Key?token=t0ken-Value"

@@ -18,13 +18,12 @@ from sanderling.repos.rules import RepoRules
 from sanderling.task import Reply, Task
 from sanderling.worlds.hosts import SimulatedHost, steady
 from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_accounts import Census
-from sanderling.worlds.pds_characters import DIRECTORY, HEALTHY, RELAY, Character
+from sanderling.worlds.pds_accounts import AccountCensus
+from sanderling.worlds.pds_characters import DIRECTORY, HEALTHY, RELAY, PdsCharacter
 from sanderling.worlds.pds_hosts import PdsHost, Relay
-from sanderling.worlds.pds_keys import Key
-from sanderling.worlds.pds_plc import Directory
-from sanderling.worlds.pds_weather import mute
-from sanderling.worlds.site_weather import Weather, fair, with_faults
+from sanderling.worlds.pds_keys import SigningKey
+from sanderling.worlds.pds_plc import PlcDirectory
+from sanderling.worlds.weather import Weather, fair, mute, with_faults
 
 REFUSED = 5  # repos of a host that refuses us
 GOOD = 20  # hosts
@@ -40,19 +39,19 @@ class NoQuota:
         return False
 
 
-def throttled(status: int = 429, retry_after: float | None = 60.0) -> Character:
+def throttled(status: int = 429, retry_after: float | None = 60.0) -> PdsCharacter:
     """A host that refuses everything, for ever."""
 
     def weather(rng: Random) -> Weather:
         return Weather(SimulatedHost(rng, NoQuota(), network=0.05, retry_after=retry_after, refusal=status))
 
     end = Category.RATE_LIMITED
-    return Character(word="throttled", sentence="refuses everything", size=REFUSED, weather=weather, end=end)
+    return PdsCharacter(word="throttled", sentence="refuses everything", size=REFUSED, weather=weather, end=end)
 
 
-def dead(kind: Category, size: int) -> Character:
+def dead(kind: Category, size: int) -> PdsCharacter:
     """A host where nobody listens, whose name leads nowhere, or which never answers."""
-    return Character(
+    return PdsCharacter(
         word=f"dead-{kind.value.partition('_')[0]}",
         sentence="nothing can be had of it",
         size=size,
@@ -63,27 +62,29 @@ def dead(kind: Category, size: int) -> Character:
     )
 
 
-def failing_half(kind: str, size: int) -> Character:
+def failing_half(kind: str, size: int) -> PdsCharacter:
     """A host that answers half of its requests with this status, or cuts them: before (reset) or in the body (cut)."""
 
     def errors(rng: Random) -> Weather:
         return Weather(SimulatedHost(rng, network=0.05, failing=steady(0.5), failure=int(kind)))
 
     weather = errors if kind.isdigit() else with_faults(**{kind: 0.5})
-    return Character(word=f"half-{kind}", sentence="fails half of its requests", size=size, weather=weather)
+    return PdsCharacter(word=f"half-{kind}", sentence="fails half of its requests", size=size, weather=weather)
 
 
-def make_fleet(seed: int, sizes: Sequence[int], bad: Sequence[Character] = (), *, well: bool = False) -> Fleet:
+def make_fleet(seed: int, sizes: Sequence[int], bad: Sequence[PdsCharacter] = (), *, well: bool = False) -> Fleet:
     """Good hosts of so many repos each, and the bad ones, which are `well` again if that is said. The same DIDs."""
-    census, pds, first = Census.make(seed), [], 0
+    census, pds, first = AccountCensus.make(seed), [], 0
     cast = [(HEALTHY, size) for size in sizes] + [(each, each.size) for each in bad]
     for number, (character, size) in enumerate(cast):
         name = f"{character.word}-{number}.example"
         now = HEALTHY if well else character
-        pds.append(PdsHost(name, now, f"http://{name}", census, Key.of(f"{seed} {name}"), first, size, signed=False))
+        pds.append(
+            PdsHost(name, now, f"http://{name}", census, SigningKey.of(f"{seed} {name}"), first, size, signed=False)
+        )
         first += size
     relay = Relay("relay.example", RELAY, "http://relay.example", tuple(pds))
-    plc = Directory("plc.example", DIRECTORY, "http://plc.example", census, tuple(pds))
+    plc = PlcDirectory("plc.example", DIRECTORY, "http://plc.example", census, tuple(pds))
     weather = {place.name: place.character.weather(Random(f"{seed} {place.name}")) for place in (*pds, relay, plc)}
     return Fleet(tuple(pds), relay, plc, weather)
 
@@ -140,7 +141,7 @@ class BadRun:
 
 
 # What the bad hosts of a case are, by its name. Their repos are few, or some dozens.
-CASES: dict[str, Callable[[], list[Character]]] = {
+CASES: dict[str, Callable[[], list[PdsCharacter]]] = {
     "none": list,
     "429, Retry-After: 60": lambda: [throttled()],
     "503, Retry-After: 60": lambda: [throttled(503)],

@@ -9,6 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from world_networks import FleetNetwork
+
 from sanderling.fetch.attempts import Sends
 from sanderling.fetch.transport import Transport
 from sanderling.formats.rca_reader import RcaReader
@@ -23,7 +25,6 @@ from sanderling.stores.ports import ProgressView
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_network import FleetNetwork
 
 T = TypeVar("T")
 LIMITS = LimiterRules(pace=PaceRules(max_rps=10), breaker=BreakerRules(consecutive=10))

@@ -25,8 +25,7 @@ from sanderling.clock import SystemClock
 from sanderling.stores.ports import ProgressView
 from sanderling.stores.redis_progress import RedisProgress
 from sanderling.stores.sqlite_progress import SqliteProgress
-from sanderling.worlds.pds import ALL, Fleet
-from sanderling.worlds.pds_server import FleetServer
+from sanderling.worlds.pds import ALL, Fleet, FleetServer
 
 CATEGORIES = [category.value for category in Category]
 

@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from broken_repos import Broken, mutations
 
 from sanderling.apis.atproto import PERMANENT, Category
 from sanderling.formats.car import read_car, write_car
@@ -11,7 +12,6 @@ from sanderling.formats.parsed import Kind, Limits
 from sanderling.formats.rca import decode_block
 from sanderling.repos.packing import Packed, pack
 from sanderling.repos.rules import RepoRules
-from sanderling.testing.broken_repos import Broken, mutations
 from sanderling.worlds.pds_repos import make_repo, mix
 
 DID, HOST = "did:plc:abcdefghijklmnopqrstuvwx", "https://a.example"

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 from fleet_crawl import Crawled, crawl_fleet
+from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import Category
 from sanderling.fetch.attempts import Sends
@@ -14,7 +15,6 @@ from sanderling.stores.ports import FIRST
 from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.task import Reply, Task
 from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_network import FleetNetwork
 
 RULES = RepoRules()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from fleet_crawl import Crawled, Listed, crawl_fleet, inline
+from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import Category
 from sanderling.fetch.attempts import Sends
@@ -27,7 +28,6 @@ from sanderling.stores.status_file import is_running
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_network import FleetNetwork
 
 
 @pytest.fixture(scope="module")

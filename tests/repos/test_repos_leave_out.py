@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from fleet_crawl import crawl_fleet
+from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import Category
 from sanderling.fetch.attempts import Fetcher, Sends
@@ -17,7 +18,6 @@ from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_network import FleetNetwork
 
 ANN = "did:plc:abcdefghijklmnopqrstuvwx"
 

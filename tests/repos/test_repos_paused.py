@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fleet_crawl import Crawled, crawl_fleet
+from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import Category
 from sanderling.fetch.attempts import Sends
 from sanderling.stores.control_file import NOTHING, Control
 from sanderling.task import Reply, Task
 from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_network import FleetNetwork
 
 PAUSE, GO_ON = 2.0, 3_000.0
 

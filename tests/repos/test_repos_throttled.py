@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fleet_crawl import Crawled, crawl_fleet
+from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import Category
 from sanderling.fetch.attempts import Sends
@@ -13,7 +14,6 @@ from sanderling.repos.rules import RepoRules
 from sanderling.stores.control_file import NOTHING, Control
 from sanderling.task import Reply, Task
 from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_network import FleetNetwork
 
 PATIENCE = 600.0
 RULES = RepoRules(patience=PATIENCE)

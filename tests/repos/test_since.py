@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fleet_crawl import LIMITS, Listed, archived, crawl_fleet, inline
+from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import Category
 from sanderling.fetch.transport import Transport
@@ -23,7 +24,6 @@ from sanderling.stores.sqlite_progress import SqliteProgress
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_network import FleetNetwork
 
 
 def archive(folder: Path, *repos: tuple[str, str, int], size: int = 2**20) -> Path:

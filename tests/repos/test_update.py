@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fleet_crawl import inline
+from world_networks import FleetNetwork
 
 from sanderling.fetch.attempts import Fetcher, Sends
 from sanderling.limit import Limiter
@@ -16,7 +17,6 @@ from sanderling.repos.update import Listed, RelayListing, Tools, UpdateError, fo
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_network import FleetNetwork
 
 PLC, RELAY = "http://plc.example", "http://relay.example"
 Through = Callable[[Sends], Sends]

@@ -14,10 +14,10 @@ from sanderling.formats.instance import Message, decode
 from sanderling.limit.memory import Memory
 from sanderling.observe.report import Report
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.missed import Missed
 from sanderling.sequence.report import SequenceFacts, SequenceWatch
+from sanderling.sequence.retries import Missed
 from sanderling.sequence.state import SequenceState
-from sanderling.sequence.system import SequenceSystem, Tools
+from sanderling.sequence.system import SequenceServices, SequenceSystem
 from sanderling.stores.queue import WholeQueue
 from sanderling.stores.sqlite_queue import SqliteQueue
 from sanderling.task import Reply, Task
@@ -80,7 +80,7 @@ def follow(
         state.add_new(missed)
         letters = queue(clock) if queue else SqliteQueue(folder / "instance_store.db", clock, desk)
         limiter = replace(given, rps=rps).limiter(clock)
-        tools = Tools(
+        tools = SequenceServices(
             given.describe(), Fetcher(items, limiter, clock=clock), limiter, Memory(2**28), state, letters, desk
         )
         saved = state.load()

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from sanderling.apis.numbered import Status
-from sanderling.sequence.guard import Decision, Facts, Guard, GuardRules
+from sanderling.sequence.guard import Decision, Guard, ScalingGuardRules, UpstreamFacts
+from sanderling.sequence.readings import ReadingsWindow
 from sanderling.sequence.scaling import AtlasPolicy, ScaleRules
-from sanderling.sequence.window import Window
 
 YOUNGEST = 9.0  # seconds that a record is old at the head
 NOT_YET = 0.02  # share that is asked for too early there
@@ -26,9 +26,13 @@ class Fluid:
     made: list[tuple[float, int, Decision]] = field(default_factory=list)  # when, workers before, and what
     behind: list[float] = field(default_factory=list)  # seconds, each second
 
-    def run(self, seconds: int, rules: GuardRules | None = None, seed: int = 1) -> "Fluid":
+    def run(self, seconds: int, rules: ScalingGuardRules | None = None, seed: int = 1) -> "Fluid":
         rng, scale = Random(seed), ScaleRules()
-        guard, plan, window = Guard(AtlasPolicy(scale), rules or GuardRules(), scale), scale.first_plan(), Window(0.0)
+        guard, plan, window = (
+            Guard(AtlasPolicy(scale), rules or ScalingGuardRules(), scale),
+            scale.first_plan(),
+            ReadingsWindow(0.0),
+        )
         latencies: list[float] = []
         for now in range(seconds):
             rate = self.rate(now)
@@ -42,13 +46,13 @@ class Fluid:
                 continue
             readings = window.close(now + 1.0)
             latency = sum(latencies) / len(latencies)
-            told = Facts(*(value * rng.gauss(1, 0.05) for value in (rate, latency, self.limit)))
+            told = UpstreamFacts(*(value * rng.gauss(1, 0.05) for value in (rate, latency, self.limit)))
             decision = guard.decide(readings, replace(told, backlog=self.backlog), plan)
             self.made.append((now, plan.workers, decision))
             plan, latencies = decision.plan, []
         return self
 
-    def _count(self, window: Window, passed: int, now: int) -> None:
+    def _count(self, window: ReadingsWindow, passed: int, now: int) -> None:
         window.ids += passed
         lag = YOUNGEST + self.behind[-1]
         missing = 4 * self.holes + (NOT_YET if lag < 20 else 0.0)

@@ -13,7 +13,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
+from hostile_game import HostileGame, HostileRules
 from sequence_parts import JumpingClock, MemoryQueue
+from world_networks import GameNetwork
 
 from sanderling.apis.bungie import Bungie
 from sanderling.fetch.attempts import Fetcher
@@ -21,18 +23,16 @@ from sanderling.fetch.guard import GuardRules as Addresses
 from sanderling.limit import Limiter, PaceRules
 from sanderling.limit.memory import Memory
 from sanderling.observe.alerts import Alert
-from sanderling.sequence.asking import limits
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
+from sanderling.sequence.inquiries import limits
+from sanderling.sequence.retries import Missed, Reason
 from sanderling.sequence.scaling import ScaleRules
-from sanderling.sequence.state import Fates, Saved, SequenceState
-from sanderling.sequence.system import SequenceRules, SequenceSystem, Tools
+from sanderling.sequence.state import Fates, SavedCrawl, SequenceState
+from sanderling.sequence.system import SequenceRules, SequenceServices, SequenceSystem
 from sanderling.stores.durable import FolderError
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
-from sanderling.worlds.game import Game, GameRules
-from sanderling.worlds.game_network import ORIGIN, GameNetwork
+from sanderling.worlds.game import ORIGIN, Game, GameRules
 from sanderling.worlds.game_schedule import Piece, ScheduleRules
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ def schedule(rate: float = RATE, history: float = HISTORY, **rules: Any) -> Sche
 
 def game(**rules: Any) -> GameRules:  # noqa: ANN401 - of GameRules
     """A small game, of which a tenth is raids."""
-    return GameRules(**{"schedule": schedule(), "raids": 0.1, **rules})
+    return (HostileRules if "hostile" in rules else GameRules)(**{"schedule": schedule(), "raids": 0.1, **rules})
 
 
 class WatchedState(SequenceState):
@@ -66,7 +66,7 @@ class WatchedState(SequenceState):
         self.now = LoopClock().wall
         self.given_up: Counter[Reason] = Counter()  # ids, each time that one was newly missed
 
-    def record(self, saved: Saved, fates: Fates) -> None:
+    def record(self, saved: SavedCrawl, fates: Fates) -> None:
         if self.broken:
             raise FolderError("the disk is full")
         super().record(saved, fates)
@@ -109,7 +109,10 @@ class GameCrawl:
     ) -> None:
         self.clock = JumpingClock()  # of the crawl; the game goes by a better one
         self.true = LoopClock()
-        self.game = kind(rules, seed=1, began=self.true.wall())
+        began = self.true.wall()
+        self.game = (
+            HostileGame(rules, 1, began) if isinstance(rules, HostileRules) else kind(rules, seed=1, began=began)
+        )
         self.game.tally.ids = Counter()
         self.network = CountingNetwork(self.game, self.true, guard=Addresses(private=True))
         self.queue = MemoryQueue(self.clock)
@@ -134,7 +137,7 @@ class GameCrawl:
         limiter = Limiter(limits(self._pace), clock=clock, rng=Random(2))
         fetcher = Fetcher(self.network, limiter, clock=clock)
         api = Bungie(ORIGIN)
-        tools = Tools(api, fetcher, limiter, Memory(2**26), self.state, self.queue, self.desk)
+        tools = SequenceServices(api, fetcher, limiter, Memory(2**26), self.state, self.queue, self.desk)
         if position is None:
             saved = self.state.load()
             position = Position(self.first) if saved is None else saved.position

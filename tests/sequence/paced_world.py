@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import inf
 from random import Random
 
-from sanderling.sequence.head import Head
+from sanderling.sequence.head import SequenceHead
 
 WALL = 1.75e9  # when the story begins, by the upstream's clock
 FIRST = 13_000_000_000
@@ -45,7 +45,7 @@ class Upstream:
 class Crawl:
     """Asks for record after record, `most` a second, each when it is due; what is not there is asked for again."""
 
-    head: Head = field(default_factory=Head)
+    head: SequenceHead = field(default_factory=SequenceHead)
     most: float = 100.0
     skew: Callable[[float], float] = lambda _: 0.0  # what our clock adds to the upstream's
     seed: int = 2

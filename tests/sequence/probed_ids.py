@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from sanderling.sequence.gaps import BATCH, Found, Nothing, Search
+from sanderling.sequence.gaps import BATCH, LifeAhead, NothingAhead, Search
 
 MOST = 20_000  # questions of one search; more, and it will never end
 
@@ -16,7 +16,7 @@ class Ids:
     exists: Callable[[int], bool]
     asked: list[int] = field(default_factory=list)
 
-    def answer(self, search: Search) -> Found | Nothing:
+    def answer(self, search: Search) -> LifeAhead | NothingAhead:
         """Drive a search to its end."""
         try:
             batch = next(search)
@@ -26,7 +26,7 @@ class Ids:
                 self.asked.extend(batch)
                 batch = search.send([self.exists(number) for number in batch])
         except StopIteration as end:
-            found: Found | Nothing = end.value
+            found: LifeAhead | NothingAhead = end.value
             return found
         raise AssertionError("a search without end")
 

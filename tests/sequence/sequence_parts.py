@@ -16,8 +16,8 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import CircuitOpen, Limiter, LimiterRules, PaceRules
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
-from sanderling.sequence.asking import Inquiry
 from sanderling.sequence.handler import SequenceHandler
+from sanderling.sequence.inquiries import Inquiry
 from sanderling.sequence.measures import Measures
 from sanderling.stores.queue import Dead, Delivery, Depth, Letter, QueueError, checked
 from sanderling.task import Blame, Reply, Task

@@ -33,9 +33,8 @@ from sanderling.stores.instances import CharacterRow, InstancePlayerRow, Instanc
 from sanderling.stores.rabbitmq import DELAYS
 from sanderling.stores.status_file import read_status
 from sanderling.task import Reply
-from sanderling.worlds.game import REPORT, Game, GameRules
+from sanderling.worlds.game import REPORT, Game, GameRules, GameServer
 from sanderling.worlds.game_schedule import Hole, Piece, ScheduleRules
-from sanderling.worlds.game_server import GameServer
 from sanderling.worlds.game_weather import WeatherRules
 
 FIRST = 16_000_000_000

@@ -9,7 +9,7 @@ from sequence_parts import DAY, Asker, JumpingClock, NumbersApi, Upstream
 
 from sanderling.apis.numbered import Status
 from sanderling.observe.alerts import Alert
-from sanderling.sequence.availability import EVERY, Availability
+from sanderling.sequence.inquiries import LOOK_EVERY, Availability
 from sanderling.testing import run_virtual
 
 SOON = 2.0  # a request, its leave, and what the client tries again
@@ -66,10 +66,10 @@ def test_one_answer_shuts_it_and_people_are_told_once() -> None:
 def test_it_is_looked_at_every_45_seconds_and_opens_when_the_api_says_so() -> None:
     async def script(gate: Gate) -> None:
         gate.availability.shut(5)
-        await gate.clock.sleep(4.5 * EVERY)
+        await gate.clock.sleep(4.5 * LOOK_EVERY)
         assert not gate.availability.open
         gate.upstream.on = True
-        await gate.clock.sleep(EVERY + SOON)
+        await gate.clock.sleep(LOOK_EVERY + SOON)
         assert gate.availability.open
 
     gate = play(script)
@@ -89,10 +89,10 @@ def test_a_look_that_fails_leaves_it_shut(failure: Exception | bytes) -> None:
     async def script(gate: Gate) -> None:
         gate.availability.shut(5)
         gate.upstream.on = failure
-        await gate.clock.sleep(20 * EVERY)
+        await gate.clock.sleep(20 * LOOK_EVERY)
         assert not gate.availability.open
         gate.upstream.on = True
-        await gate.clock.sleep(10 * EVERY)  # the client, too, stands back from a host that fails
+        await gate.clock.sleep(10 * LOOK_EVERY)  # the client, too, stands back from a host that fails
         assert gate.availability.open
 
     gate = play(script)
@@ -104,10 +104,10 @@ def test_a_look_that_fails_leaves_it_shut(failure: Exception | bytes) -> None:
 def test_an_api_without_such_a_question_is_asked_the_id_that_told_us(status: Status) -> None:
     async def script(gate: Gate) -> None:
         gate.availability.shut(5)
-        await gate.clock.sleep(2.5 * EVERY)
+        await gate.clock.sleep(2.5 * LOOK_EVERY)
         assert not gate.availability.open
         gate.upstream.says[5] = [status]
-        await gate.clock.sleep(EVERY + SOON)
+        await gate.clock.sleep(LOOK_EVERY + SOON)
         assert gate.availability.open
 
     gate = play(script, asks=False)
@@ -122,7 +122,7 @@ def test_an_id_that_says_nothing_of_the_api_leaves_it_shut(status: Status) -> No
     async def script(gate: Gate) -> None:
         gate.availability.shut(5)
         gate.upstream.usual = status
-        await gate.clock.sleep(20 * EVERY)
+        await gate.clock.sleep(20 * LOOK_EVERY)
         assert not gate.availability.open
 
     play(script, asks=False)
@@ -133,7 +133,7 @@ def test_an_answer_that_makes_no_sense_is_checked_by_an_id() -> None:
         gate.availability.shut(5)
         gate.upstream.on = b"?"
         gate.upstream.usual = Status.NOT_FOUND
-        await gate.clock.sleep(EVERY + SOON)
+        await gate.clock.sleep(LOOK_EVERY + SOON)
         assert gate.availability.open
 
     gate = play(script)
@@ -147,9 +147,9 @@ def test_it_shuts_and_opens_as_often_as_need_be() -> None:
         for _ in range(3):
             gate.upstream.on = False
             gate.availability.shut(5)
-            await gate.clock.sleep(1.5 * EVERY)
+            await gate.clock.sleep(1.5 * LOOK_EVERY)
             gate.upstream.on = True
-            await gate.clock.sleep(EVERY)
+            await gate.clock.sleep(LOOK_EVERY)
             assert gate.availability.open
 
     gate = play(script)
@@ -162,12 +162,12 @@ def test_it_shuts_and_opens_as_often_as_need_be() -> None:
 def test_a_jump_of_the_clock_neither_opens_it_nor_keeps_it_shut(jump: float) -> None:
     async def script(gate: Gate) -> None:
         gate.availability.shut(5)
-        await gate.clock.sleep(EVERY / 2)
+        await gate.clock.sleep(LOOK_EVERY / 2)
         gate.clock.ahead = jump
-        await gate.clock.sleep(EVERY)
+        await gate.clock.sleep(LOOK_EVERY)
         assert not gate.availability.open
         gate.upstream.on = True
-        await gate.clock.sleep(EVERY)
+        await gate.clock.sleep(LOOK_EVERY)
         assert gate.availability.open
 
     gate = play(script)

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from sanderling.apis.numbered import LARGEST_ID
-from sanderling.sequence.cursor import MOST_OPEN, Cursor, Position, ranges_of
+from sanderling.sequence.cursor import MOST_OPEN, IdCursor, Position, ranges_of
 
 
 def test_ids_come_in_their_order_and_are_open_until_settled() -> None:
-    cursor = Cursor(Position(100))
+    cursor = IdCursor(Position(100))
 
     assert [cursor.take(), cursor.take(), cursor.take()] == [100, 101, 102]
     cursor.settle(100)
@@ -21,19 +21,19 @@ def test_ids_come_in_their_order_and_are_open_until_settled() -> None:
 
 
 def test_a_restart_hands_out_what_was_open_and_nothing_that_was_settled() -> None:
-    cursor = Cursor(Position(110, (103, 107)))
+    cursor = IdCursor(Position(110, (103, 107)))
 
     assert [cursor.take() for _ in range(4)] == [103, 107, 110, 111]
 
 
 def test_the_stride_leaves_ids_out() -> None:
-    cursor = Cursor(Position(1000), stride=5)
+    cursor = IdCursor(Position(1000), stride=5)
 
     assert [cursor.take() for _ in range(3)] == [1000, 1005, 1010]
 
 
 def test_what_is_given_back_is_handed_out_first() -> None:
-    cursor = Cursor(Position(5))
+    cursor = IdCursor(Position(5))
     for _ in range(3):
         cursor.take()
     cursor.give_back(6)
@@ -43,7 +43,7 @@ def test_what_is_given_back_is_handed_out_first() -> None:
 
 
 def test_a_skip_says_which_ids_nobody_will_be_asked_for_and_the_first_live_one_is_next() -> None:
-    cursor = Cursor(Position(10))
+    cursor = IdCursor(Position(10))
     taken = [cursor.take() for _ in range(5)]
     for number in taken[2:]:
         cursor.give_back(number)
@@ -54,14 +54,14 @@ def test_a_skip_says_which_ids_nobody_will_be_asked_for_and_the_first_live_one_i
 
 
 def test_a_skip_never_goes_back() -> None:
-    cursor = Cursor(Position(10))
+    cursor = IdCursor(Position(10))
 
     assert cursor.skip_to(7) == []
     assert cursor.peek() == 10
 
 
 def test_behind_the_largest_id_there_is_none() -> None:
-    cursor = Cursor(Position(LARGEST_ID))
+    cursor = IdCursor(Position(LARGEST_ID))
 
     assert cursor.take() == LARGEST_ID
     assert cursor.peek() is None
@@ -72,11 +72,11 @@ def test_behind_the_largest_id_there_is_none() -> None:
 @pytest.mark.parametrize("first", [-1, LARGEST_ID + 2])
 def test_a_start_that_is_no_id_is_refused(first: int) -> None:
     with pytest.raises(ValueError, match="next id is"):
-        Cursor(Position(first))
+        IdCursor(Position(first))
 
 
 def test_with_too_many_open_the_position_forgets_the_latest_and_no_fateless_id() -> None:
-    cursor = Cursor(Position(0))
+    cursor = IdCursor(Position(0))
     for _ in range(MOST_OPEN + 10):
         cursor.take()
 
@@ -92,7 +92,7 @@ def test_ranges_hold_the_same_ids_and_do_not_touch(numbers: set[int]) -> None:
 
 
 def test_an_id_that_another_lane_has_settled_is_not_handed_out_again() -> None:
-    cursor = Cursor(Position(5))
+    cursor = IdCursor(Position(5))
     cursor.take()
     cursor.settle(5)
     cursor.give_back(5)
@@ -105,7 +105,7 @@ class CursorMachine(RuleBasedStateMachine):
 
     @initialize(start=st.integers(0, 50), stride=st.integers(1, 3))
     def begin(self, start: int, stride: int) -> None:
-        self.cursor = Cursor(Position(start), stride=stride)
+        self.cursor = IdCursor(Position(start), stride=stride)
         self.open: set[int] = set()
         self.settled: set[int] = set()
 
@@ -145,7 +145,7 @@ class CursorMachine(RuleBasedStateMachine):
         position = self.cursor.position()
         assert not set(position.open) & self.settled
         assert self.open <= set(position.open)
-        self.cursor = Cursor(position, stride=self.cursor.stride)
+        self.cursor = IdCursor(position, stride=self.cursor.stride)
         self.open = set()
 
 

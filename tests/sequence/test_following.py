@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from looping import in_loop
+from scripted_server import ScriptedServer, Step, answer
 
 from sanderling.apis.numbered import Status
 from sanderling.fetch.classify import of_reply
 from sanderling.formats.instance import Message
-from sanderling.sequence.following import OwnApi, Record, following
+from sanderling.sequence.following import OwnApi, SequenceRecord, following
 from sanderling.stores.durable import FolderError
 from sanderling.task import Reply, Task
-from sanderling.testing.scripted import ScriptedServer, Step, answer
 
 Script = dict[str, list[bytes | list[Step]]]
 
@@ -27,9 +27,9 @@ def read(reply: Reply) -> object:
     return json.loads(reply.body)["n"]
 
 
-async def collected(server: ScriptedServer, folder: Path, until: int, most: int = 99) -> list[Record]:
+async def collected(server: ScriptedServer, folder: Path, until: int, most: int = 99) -> list[SequenceRecord]:
     """What is found from the first id on, or from where the folder is."""
-    found: list[Record] = []
+    found: list[SequenceRecord] = []
     rules = {"first": 1, "until": until, "rps": 100.0, "private": True}
     async with following(lambda n: Task(server.url(f"/{n}")), read, folder, **rules) as records:  # type: ignore[arg-type]
         async for record in records:

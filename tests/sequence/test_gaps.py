@@ -10,54 +10,18 @@ from sanderling.apis.numbered import LARGEST_ID
 from sanderling.sequence.gaps import (
     NEAR,
     REACH,
-    Found,
-    Look,
-    Nothing,
-    Suspicion,
-    Waiting,
+    HeadWait,
+    LifeAhead,
+    LookKind,
+    NothingAhead,
     WaitRules,
     look_ahead,
     suspects,
 )
-from sanderling.sequence.scaling import Readings
+from sanderling.sequence.readings import PeriodReadings
 
 LAST = 13_000_000_000
 RATE = 60.0
-
-# Suspicion.
-
-
-def test_suspicion_is_raised_by_150_misses_in_a_row() -> None:
-    suspicion = Suspicion()
-
-    for _ in range(149):
-        suspicion.note(exists=False)
-
-    assert not suspicion.raised
-    suspicion.note(exists=False)
-    assert suspicion.raised
-
-
-def test_anything_found_clears_it() -> None:
-    suspicion = Suspicion(consecutive=3)
-    for exists in (False, False, True, False, False):
-        suspicion.note(exists)
-
-    assert not suspicion.raised
-
-
-def test_it_can_be_cleared_by_who_has_looked() -> None:
-    suspicion = Suspicion(consecutive=1)
-    suspicion.note(exists=False)
-
-    suspicion.clear()
-
-    assert not suspicion.raised
-
-
-def test_a_suspicion_after_no_misses_is_refused() -> None:
-    with pytest.raises(ValueError, match="after 0 misses"):
-        Suspicion(consecutive=0)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +30,7 @@ def test_a_suspicion_after_no_misses_is_refused() -> None:
 def test_a_period_is_suspect_if_most_of_it_and_enough_was_not_found(
     missing: float, count: int, *, suspicious: bool
 ) -> None:
-    readings = Readings(None, missing, 0.0, 0.0, count, 1000, 60.0)
+    readings = PeriodReadings(None, missing, 0.0, 0.0, count, 1000, 60.0)
 
     assert suspects(readings) is suspicious
     assert not suspects(replace(readings, missing=0.1))
@@ -94,7 +58,7 @@ def test_a_gap_is_found_to_its_last_id(gap: int, width: int) -> None:
 
     found = ids.answer(look_ahead(LAST, RATE, silent=width / RATE))
 
-    assert found == Found(first=LAST + gap + 1, low=LAST + 1)
+    assert found == LifeAhead(first=LAST + gap + 1, low=LAST + 1)
     assert len(ids.asked) <= 420
 
 
@@ -108,7 +72,7 @@ def test_a_live_stretch_as_wide_as_what_was_made_since_is_never_stepped_over(
     gap = min(gap, NEAR + 250 * max(1, min(made // 2, REACH // 256)))  # beyond that a later look must find it
     ids = behind_a_gap(last, gap, data.draw(st.integers(made, 2 * made)))
 
-    assert ids.answer(look_ahead(last, rate, silent)) == Found(last + gap + 1, last + 1)
+    assert ids.answer(look_ahead(last, rate, silent)) == LifeAhead(last + gap + 1, last + 1)
 
 
 @given(st.integers(0, LARGEST_ID), st.floats(0, 5000), st.floats(0, 1e6))
@@ -117,7 +81,7 @@ def test_at_the_head_there_is_nothing_and_no_gap_is_claimed(last: int, rate: flo
 
     found = ids.answer(look_ahead(last, rate, silent))
 
-    assert isinstance(found, Nothing)
+    assert isinstance(found, NothingAhead)
     assert last <= found.reach <= LARGEST_ID
     assert len(ids.asked) <= 340
 
@@ -126,7 +90,7 @@ def test_a_head_that_flickers_costs_few_questions_and_hardly_an_id() -> None:
     """Some id came before its neighbours: that is no gap, and nothing beyond it is asked about."""
     ids = Ids(lambda number: number <= LAST or number == LAST + 7)
 
-    assert ids.answer(look_ahead(LAST, RATE, silent=10)) == Found(LAST + 7, LAST + 1)
+    assert ids.answer(look_ahead(LAST, RATE, silent=10)) == LifeAhead(LAST + 7, LAST + 1)
     assert max(ids.asked) <= LAST + NEAR
 
 
@@ -137,7 +101,7 @@ def test_holes_in_what_is_alive_hide_neither_it_nor_its_beginning(gap: int, widt
     ids = with_holes(solid, 0.02, seed)
     first = next(number for number in range(LAST + gap + 1, LAST + gap + 100) if ids.exists(number))
 
-    assert ids.answer(look_ahead(LAST, RATE, silent=width / RATE)) == Found(first, LAST + 1)
+    assert ids.answer(look_ahead(LAST, RATE, silent=width / RATE)) == LifeAhead(first, LAST + 1)
 
 
 @given(st.integers(1, 50_000), st.floats(0.0, 0.5), st.integers(0, 1000))
@@ -146,7 +110,7 @@ def test_what_is_found_exists_and_everything_asked_below_it_does_not(gap: int, s
 
     found = ids.answer(look_ahead(LAST, RATE, silent=300))
 
-    if isinstance(found, Found):
+    if isinstance(found, LifeAhead):
         assert ids.exists(found.first)
         assert not any(ids.exists(number) for number in ids.asked if LAST < number < found.first)
 
@@ -157,7 +121,7 @@ def test_a_short_gap_before_a_long_backlog_is_found_and_not_the_far_end_of_it() 
     later = first + 3_000 + 200_000  # and behind another gap, all the rest
     ids = Ids(lambda number: number <= LAST or first <= number < first + 3_000 or later <= number < later + 200_000)
 
-    assert ids.answer(look_ahead(LAST, RATE, silent=3600)) == Found(first, LAST + 1)
+    assert ids.answer(look_ahead(LAST, RATE, silent=3600)) == LifeAhead(first, LAST + 1)
 
 
 def test_stretches_narrower_than_the_steps_can_be_missed_and_that_is_known() -> None:
@@ -166,51 +130,51 @@ def test_stretches_narrower_than_the_steps_can_be_missed_and_that_is_known() -> 
 
     found = ids.answer(look_ahead(LAST, RATE, silent=600))
 
-    assert found == Found(LAST + 400_000, LAST + 1)  # all below is recorded as missed, and sampled again later
+    assert found == LifeAhead(LAST + 400_000, LAST + 1)  # all below is recorded as missed, and sampled again later
 
 
 def test_after_a_long_pause_steps_are_no_wider_than_the_reach_needs() -> None:
     """Two hours of silence suggest 432,000 new ids. But it was a pause, and then a jump: there are 20,000."""
     ids = behind_a_gap(LAST, 300_000, 20_000)
 
-    assert ids.answer(look_ahead(LAST, RATE, silent=7200)) == Found(LAST + 300_001, LAST + 1)
+    assert ids.answer(look_ahead(LAST, RATE, silent=7200)) == LifeAhead(LAST + 300_001, LAST + 1)
 
 
 def test_a_gap_of_300_000_ids_is_found_by_a_few_looks_with_at_most_1500_questions() -> None:
     """The upstream jumps at second 0. We notice 10 s later, find nothing, and look again as a wait does."""
     asked, now = 0, 10.0
-    waiting = Waiting(now)
+    waiting = HeadWait(now)
     while now < 600:
         ids = behind_a_gap(LAST, 300_000, int(RATE * now))
         found = ids.answer(look_ahead(LAST, RATE, silent=now))
         asked += len(ids.asked)
-        if isinstance(found, Found):
+        if isinstance(found, LifeAhead):
             break
-        waiting.looked(Look.FAR, now)
+        waiting.looked(LookKind.FAR, now)
         while True:
             now, look = waiting.next_look()
-            if look is Look.FAR:
+            if look is LookKind.FAR:
                 break
             asked += NEAR
             waiting.looked(look, now)
 
-    assert found == Found(LAST + 300_001, LAST + 1)
+    assert found == LifeAhead(LAST + 300_001, LAST + 1)
     assert now <= 100
     assert asked <= 1_500
 
 
 def test_the_end_of_all_ids_is_not_passed() -> None:
-    assert Ids(lambda _: False).answer(look_ahead(LARGEST_ID - 3, RATE, 60)) == Nothing(LARGEST_ID)
+    assert Ids(lambda _: False).answer(look_ahead(LARGEST_ID - 3, RATE, 60)) == NothingAhead(LARGEST_ID)
     with pytest.raises(StopIteration) as end:
         next(look_ahead(LARGEST_ID, RATE, 60))
-    assert end.value.value == Nothing(LARGEST_ID)
+    assert end.value.value == NothingAhead(LARGEST_ID)
 
 
 def test_nothing_is_looked_for_beyond_the_reach() -> None:
     ids = behind_a_gap(LAST, REACH, 1_000_000)
 
-    assert isinstance(ids.answer(look_ahead(LAST, RATE, silent=100_000)), Nothing)
-    assert isinstance(ids.answer(look_ahead(LAST, RATE, silent=100_000, reach=2 * REACH)), Found)
+    assert isinstance(ids.answer(look_ahead(LAST, RATE, silent=100_000)), NothingAhead)
+    assert isinstance(ids.answer(look_ahead(LAST, RATE, silent=100_000, reach=2 * REACH)), LifeAhead)
 
 
 def test_as_many_answers_as_questions_are_wanted() -> None:
@@ -230,13 +194,13 @@ def test_a_rate_or_time_that_cannot_be_is_refused(rate: float, silent: float) ->
 def test_a_clock_that_went_back_makes_the_smallest_steps() -> None:
     ids = behind_a_gap(LAST, 100, 10)
 
-    assert ids.answer(look_ahead(LAST, RATE, silent=-50)) == Found(LAST + 101, LAST + 1)
+    assert ids.answer(look_ahead(LAST, RATE, silent=-50)) == LifeAhead(LAST + 101, LAST + 1)
 
 
 # Waiting.
 
 
-def looks(waiting: Waiting, until: float) -> list[tuple[float, Look]]:
+def looks(waiting: HeadWait, until: float) -> list[tuple[float, LookKind]]:
     """All looks, in vain, of a wait until then."""
     made = []
     while waiting.next_look()[0] <= until:
@@ -247,34 +211,34 @@ def looks(waiting: Waiting, until: float) -> list[tuple[float, Look]]:
 
 
 def test_the_next_ids_are_looked_at_ever_more_rarely() -> None:
-    near = [at for at, look in looks(Waiting(100.0), 130.0) if look is Look.NEAR]
+    near = [at for at, look in looks(HeadWait(100.0), 130.0) if look is LookKind.NEAR]
 
     assert near == pytest.approx([102, 105, 109.5, 116.25, 126.375])
 
 
 def test_far_ahead_is_looked_ever_more_rarely() -> None:
-    far = [at for at, look in looks(Waiting(0.0), 700.0) if look is Look.FAR]
+    far = [at for at, look in looks(HeadWait(0.0), 700.0) if look is LookKind.FAR]
 
     assert far == [30, 90, 210, 330, 450, 570, 690]
 
 
 def test_a_look_far_ahead_does_for_the_next_ids_too() -> None:
-    waiting = Waiting(0.0, WaitRules(near=10, rarest_near=10, far=10, rarest_far=20))
+    waiting = HeadWait(0.0, WaitRules(near=10, rarest_near=10, far=10, rarest_far=20))
 
-    assert waiting.next_look() == (10.0, Look.FAR)
-    waiting.looked(Look.FAR, 12.0)
-    assert waiting.next_look() == (22.0, Look.NEAR)
+    assert waiting.next_look() == (10.0, LookKind.FAR)
+    waiting.looked(LookKind.FAR, 12.0)
+    assert waiting.next_look() == (22.0, LookKind.NEAR)
 
 
 def test_a_pause_of_20_minutes_costs_a_hundred_looks() -> None:
-    made = looks(Waiting(0.0), 1200.0)
+    made = looks(HeadWait(0.0), 1200.0)
 
-    assert sum(look is Look.FAR for _, look in made) <= 12
+    assert sum(look is LookKind.FAR for _, look in made) <= 12
     assert len(made) <= 100
 
 
 def test_a_wait_of_three_quarters_of_an_hour_is_told_once() -> None:
-    waiting = Waiting(1000.0)
+    waiting = HeadWait(1000.0)
 
     assert not waiting.runaway(1000.0 + 2699)
     assert waiting.runaway(1000.0 + 2700)

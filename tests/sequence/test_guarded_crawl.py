@@ -7,7 +7,7 @@ import pytest
 from fluid_upstream import Fluid
 from guarded_plans import OFF
 
-from sanderling.sequence.guard import GuardRules
+from sanderling.sequence.guard import ScalingGuardRules
 
 
 def test_six_steady_hours_with_their_ups_and_downs_change_few_plans() -> None:
@@ -43,7 +43,7 @@ def test_a_host_that_becomes_slow_gets_more_workers_and_loses_them_again() -> No
 def test_a_host_that_cannot_do_more_is_not_pushed() -> None:
     """It does 100 a second and no more; the limiter would allow 400."""
     story = Fluid(backlog=216_000, capacity=100.0, limit=400.0).run(3600)
-    pushed = Fluid(backlog=216_000, capacity=100.0, limit=400.0).run(3600, replace(GuardRules(), knee=False))
+    pushed = Fluid(backlog=216_000, capacity=100.0, limit=400.0).run(3600, replace(ScalingGuardRules(), knee=False))
 
     assert sum(before for _, before, _ in story.made) / len(story.made) < 40
     assert max(before for _, before, _ in pushed.made) > 150

@@ -6,13 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paced_world import FIRST, WALL, Crawl, Upstream
 
-from sanderling.sequence.head import LONGEST_WAIT, POINTS, Head
-from sanderling.sequence.margin import IN_A_ROW, Margin, MarginRules
+from sanderling.sequence.head import IN_A_ROW, LONGEST_WAIT, POINTS, Margin, MarginRules, SequenceHead
 
 
-def taught(rate: float = 10.0, seconds: float = 300.0, lag: float = 5.0) -> Head:
+def taught(rate: float = 10.0, seconds: float = 300.0, lag: float = 5.0) -> SequenceHead:
     """A head that has seen an upstream as regular as a clock, up to WALL, each record `lag` after its completion."""
-    head = Head()
+    head = SequenceHead()
     for step in range(int(rate * seconds) + 1):
         completed = WALL - seconds + step / rate
         head.seen(FIRST + step, completed, completed + lag)
@@ -23,13 +22,13 @@ def taught(rate: float = 10.0, seconds: float = 300.0, lag: float = 5.0) -> Head
 
 
 def test_before_anything_was_seen_nothing_is_known() -> None:
-    head = Head()
+    head = SequenceHead()
 
     assert (head.newest, head.rate, head.due(FIRST), head.estimate(WALL)) == (None, None, None, None)
 
 
 def test_a_few_records_are_no_line() -> None:
-    head = Head()
+    head = SequenceHead()
     for step in range(5):
         head.seen(FIRST + step, WALL + step, WALL + step)
 
@@ -39,7 +38,7 @@ def test_a_few_records_are_no_line() -> None:
 
 
 def test_the_newest_is_the_highest_and_not_the_last() -> None:
-    head = Head()
+    head = SequenceHead()
 
     for number in (FIRST, FIRST + 9, FIRST + 3):
         head.seen(number, WALL, WALL)
@@ -71,7 +70,7 @@ def test_the_estimate_is_never_below_what_was_seen() -> None:
 @pytest.mark.parametrize("rate", [0.05, 0.5, 20.0, 500.0])
 @pytest.mark.parametrize("scatter", [0.0, 5.0, 30.0])
 def test_the_rate_is_learned_from_a_backlog_however_much_times_scatter(rate: float, scatter: float) -> None:
-    rng, head = Random(5), Head()
+    rng, head = Random(5), SequenceHead()
     for step in range(int(min(max(600, rate * 900), 100_000))):
         head.seen(FIRST + step, WALL + step / rate + rng.gauss(0, scatter), WALL + 1e6)
 
@@ -79,7 +78,7 @@ def test_the_rate_is_learned_from_a_backlog_however_much_times_scatter(rate: flo
 
 
 def test_one_second_of_scattered_records_is_not_taken_for_a_line() -> None:
-    rng, head = Random(5), Head()
+    rng, head = Random(5), SequenceHead()
     for step in range(60):
         head.seen(FIRST + step, WALL + step / 60 + rng.gauss(0, 30), WALL + 100)
 
@@ -87,7 +86,7 @@ def test_one_second_of_scattered_records_is_not_taken_for_a_line() -> None:
 
 
 def test_a_pause_does_not_count_as_slowness() -> None:
-    head = Head()
+    head = SequenceHead()
     for step in range(12_000):
         pause = 600.0 if step > 6_000 else 0.0
         head.seen(FIRST + step, WALL + step / 20 + pause, WALL + 1e5)
@@ -97,7 +96,7 @@ def test_a_pause_does_not_count_as_slowness() -> None:
 
 
 def test_a_jump_over_300_000_ids_does_not_count_as_speed() -> None:
-    head = Head()
+    head = SequenceHead()
     for step in range(12_000):
         jump = 300_000 if step > 11_000 else 0
         head.seen(FIRST + step + jump, WALL + step / 20, WALL + 1e5)
@@ -107,7 +106,7 @@ def test_a_jump_over_300_000_ids_does_not_count_as_speed() -> None:
 
 
 def test_the_rate_follows_the_day() -> None:
-    head, time = Head(), 0.0
+    head, time = SequenceHead(), 0.0
     rates = []
     for step in range(100_000):
         now = 10 + 4 * sin(2 * pi * time / 14_400)
@@ -120,7 +119,7 @@ def test_the_rate_follows_the_day() -> None:
 
 
 def test_its_memory_is_bounded() -> None:
-    head = Head()
+    head = SequenceHead()
     for step in range(100_000):
         head.seen(FIRST + step, WALL + step / 50, WALL + step / 50)
         head.early(FIRST + step + 1_000_000)
@@ -143,7 +142,7 @@ def test_late_finds_do_not_bend_the_line() -> None:
 @pytest.mark.parametrize("times", [(nan, WALL), (WALL, nan), (inf, WALL)])
 def test_a_time_that_is_none_is_refused(times: tuple[float, float]) -> None:
     with pytest.raises(ValueError, match="was completed at"):
-        Head().seen(FIRST, *times)
+        SequenceHead().seen(FIRST, *times)
 
 
 # The margin.
@@ -347,7 +346,7 @@ def test_the_first_record_after_that_says_where_the_line_is() -> None:
 
 
 def test_before_any_rate_is_known_a_new_line_holds_nothing_back() -> None:
-    head = Head()
+    head = SequenceHead()
 
     head.resume(FIRST, WALL)
 

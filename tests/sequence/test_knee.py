@@ -6,19 +6,21 @@ import pytest
 from guarded_plans import AT_HEAD, BEHIND, guard, only, plan
 
 from sanderling.apis.numbered import Status
-from sanderling.sequence.guard import Decision, Facts, Guard, GuardRules
-from sanderling.sequence.scaling import Readings, Strategy
-from sanderling.sequence.window import Window
+from sanderling.sequence.guard import Decision, Guard, ScalingGuardRules, UpstreamFacts
+from sanderling.sequence.readings import PeriodReadings, ReadingsWindow
+from sanderling.sequence.scaling import ScalingStrategy
 
 FAR = replace(BEHIND, samples=15_000, rate=50.0)
-OPEN = Facts(head_rate=60.0, latency=0.5, permits=500.0, backlog=200_000.0)
+OPEN = UpstreamFacts(head_rate=60.0, latency=0.5, permits=500.0, backlog=200_000.0)
 
 
-def after_a_rise(readings: Readings, facts: Facts = OPEN, rules: GuardRules | None = None) -> tuple[Guard, Decision]:
+def after_a_rise(
+    readings: PeriodReadings, facts: UpstreamFacts = OPEN, rules: ScalingGuardRules | None = None
+) -> tuple[Guard, Decision]:
     """From 25 workers and 50 records a second to 50 workers, and then those readings."""
     rules = rules or only(slew=True, knee=True)
     judge = guard(rules)
-    risen = judge.decide(FAR, facts, plan(25, Strategy.CATCH_UP))
+    risen = judge.decide(FAR, facts, plan(25, ScalingStrategy.CATCH_UP))
     assert risen.plan.workers == 50
     return judge, judge.decide(readings, facts, risen.plan)
 
@@ -39,7 +41,7 @@ def test_a_rise_that_paid_is_followed_by_the_next() -> None:
 def test_a_rise_that_brought_errors_is_taken_back(before: float, after: float, workers: int) -> None:
     """But not for errors that were there before."""
     judge = guard(only(slew=True, knee=True))
-    risen = judge.decide(replace(FAR, errors=before), OPEN, plan(25, Strategy.CATCH_UP)).plan
+    risen = judge.decide(replace(FAR, errors=before), OPEN, plan(25, ScalingStrategy.CATCH_UP)).plan
 
     assert judge.decide(replace(FAR, rate=100.0, errors=after), OPEN, risen).plan.workers == workers
 
@@ -57,7 +59,7 @@ def test_what_was_taken_back_is_not_tried_again_for_three_periods() -> None:
 
 def test_after_a_verdict_20_seconds_are_enough_to_see_whether_it_was_right() -> None:
     judge, decision = after_a_rise(replace(FAR, rate=52.0))
-    window = Window(0.0)
+    window = ReadingsWindow(0.0)
     for _ in range(200):
         window.count(Status.SUCCESS, 900.0)
 
@@ -83,7 +85,7 @@ def test_where_the_limiter_sets_the_pace_a_rise_need_not_pay() -> None:
 
 def test_a_gap_in_between_leaves_a_rise_unjudged() -> None:
     judge = guard(only(slew=True, knee=True, one_window=True))
-    risen = judge.decide(FAR, OPEN, plan(25, Strategy.CATCH_UP)).plan
+    risen = judge.decide(FAR, OPEN, plan(25, ScalingStrategy.CATCH_UP)).plan
 
     judge.decide(replace(FAR, rate=1.0), OPEN, risen, gap=True)
 

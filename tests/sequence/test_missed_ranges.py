@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import OFFLOAD, Reason
+from sanderling.sequence.retries import OFFLOAD, Missed, Reason
 
 AT = 1_800_000_000.0
 OLD = OFFLOAD + 1

@@ -8,8 +8,7 @@ import pytest
 from described_crawl import URL, follow
 
 from sanderling.cli.sequence.flags import Upstream
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
+from sanderling.sequence.retries import Missed, Reason
 
 GIVEN = Upstream(url=URL, id_path="id", timestamp="at")
 RATE = 2.0  # ids a second that appear

@@ -8,7 +8,7 @@ from pathlib import Path
 from aiohttp import web
 from service_crawl import FAR, crawl_flags, playing, rules, running, status_with
 
-from sanderling.worlds.game_server import GameServer
+from sanderling.worlds.game import GameServer
 
 Answer = Callable[[web.Request], Awaitable[web.Response]]
 

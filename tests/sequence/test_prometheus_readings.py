@@ -15,14 +15,14 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, M
 from sanderling.clock import SystemClock
 from sanderling.observe.metrics import serve
 from sanderling.observe.prometheus import PrometheusError, PrometheusServer, Series
-from sanderling.sequence.prometheus_readings import (
+from sanderling.sequence.readings import (
+    PeriodReadings,
     PrometheusRules,
     PrometheusSource,
     ReadingError,
     minutes,
     weighted_mean,
 )
-from sanderling.sequence.scaling import Readings
 from sanderling.testing import FakeClock
 
 NAN = math.nan
@@ -61,7 +61,7 @@ class FakeServer:
         return [first, Series({"le": "9"}, ((0, 99.0),))]
 
 
-def read(server: FakeServer, seconds: float = 300, rules: PrometheusRules | None = None) -> Readings:
+def read(server: FakeServer, seconds: float = 300, rules: PrometheusRules | None = None) -> PeriodReadings:
     return asyncio.run(PrometheusSource(server, FakeClock(wall=WALL), rules).read(seconds))
 
 
@@ -227,7 +227,7 @@ def test_a_real_prometheus_gives_the_readings_of_each_crawl(prometheus: Callable
     crawls = Crawls()
     registry.register(crawls)
 
-    async def take(url: str, crawl: str) -> Readings | str:
+    async def take(url: str, crawl: str) -> PeriodReadings | str:
         async with PrometheusServer(url) as server:
             rules = PrometheusRules(match=f'crawl="{crawl}"')
             try:
@@ -243,9 +243,9 @@ def test_a_real_prometheus_gives_the_readings_of_each_crawl(prometheus: Callable
         found = {crawl: asyncio.run(take(url, crawl)) for crawl in ("busy", "gap", "perfect", "idle", "unknown")}
 
     busy, gap, perfect = found["busy"], found["gap"], found["perfect"]
-    assert isinstance(busy, Readings)
-    assert isinstance(gap, Readings)
-    assert isinstance(perfect, Readings)
+    assert isinstance(busy, PeriodReadings)
+    assert isinstance(gap, PeriodReadings)
+    assert isinstance(perfect, PeriodReadings)
     assert (busy.missing, busy.errors, busy.lag) == pytest.approx((0.1, 0.1, 11))
     assert busy.rate * 60 * 10 / 8 == pytest.approx(busy.samples, rel=0.2)
     assert busy.missing_count == pytest.approx(busy.samples / 10, abs=2)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.sequence.depth import DepthRules, Staff
+from sanderling.sequence.store import DepthRules, WorkerCount
 
 EVERY = DepthRules().every
 
@@ -12,12 +12,12 @@ EVERY = DepthRules().every
 def checked(depths: list[int | None], rules: DepthRules | None = None) -> list[int]:
     """How many workers there are after each check."""
     rules = rules or DepthRules()
-    staff = Staff(rules)
+    staff = WorkerCount(rules)
     return [staff.check(depth, place * rules.every) for place, depth in enumerate(depths)]
 
 
 def test_it_begins_with_four() -> None:
-    assert Staff(DepthRules()).workers == 4
+    assert WorkerCount(DepthRules()).workers == 4
 
 
 def test_two_checks_above_the_depth_call_for_one_more() -> None:
@@ -48,7 +48,7 @@ def test_a_step_is_a_share_of_the_workers_up_to_a_limit() -> None:
 
 
 def test_after_a_change_it_rests() -> None:
-    staff = Staff(DepthRules(every=60.0))
+    staff = WorkerCount(DepthRules(every=60.0))
 
     assert [staff.check(5000, now) for now in (0, 60, 120, 179, 180, 240)] == [4, 5, 5, 5, 6, 6]
 
@@ -59,7 +59,7 @@ def test_a_depth_that_could_not_be_read_is_for_a_while_the_one_before() -> None:
 
 
 def test_then_nobody_knows_and_nothing_changes() -> None:
-    staff = Staff(DepthRules(checks_up=4))
+    staff = WorkerCount(DepthRules(checks_up=4))
     staff.check(5000, 0)
 
     assert [staff.check(None, EVERY * each) for each in range(1, 20)] == [4] * 19
@@ -79,7 +79,7 @@ RULES = st.builds(
 
 @given(RULES, st.lists(st.tuples(st.none() | st.integers(0, 300), st.floats(0, 600)), max_size=40))
 def test_whatever_it_sees_it_keeps_its_rules(rules: DepthRules, seen: list[tuple[int | None, float]]) -> None:
-    staff, now = Staff(rules), 0.0
+    staff, now = WorkerCount(rules), 0.0
     changes: list[float] = []
     for depth, later in seen:
         now += later

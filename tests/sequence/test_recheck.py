@@ -15,9 +15,8 @@ from sequence_parts import DAY, WALL, JumpingClock, MemoryQueue, Upstream, answe
 
 from sanderling.apis.numbered import Status
 from sanderling.sequence import recheck, writer
-from sanderling.sequence.cursor import Cursor, Position
+from sanderling.sequence.cursor import IdCursor, Position
 from sanderling.sequence.measures import Measures
-from sanderling.sequence.missed import Missed
 from sanderling.sequence.recheck import (
     AT_ONCE,
     FEW,
@@ -29,10 +28,9 @@ from sanderling.sequence.recheck import (
     spread,
     taken_apart,
 )
-from sanderling.sequence.retries import OFFLOAD, Reason
-from sanderling.sequence.sink import SequenceSink
+from sanderling.sequence.retries import OFFLOAD, Missed, Reason
+from sanderling.sequence.sink import SequenceSink, SequenceWriter
 from sanderling.sequence.state import Fates, Hurry, SequenceState
-from sanderling.sequence.writer import SequenceWriter
 from sanderling.testing import run_virtual
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -59,7 +57,7 @@ class Lane:
         self.measures = Measures()
         position = Position(10**6)
         self.sink = SequenceSink(self.state, self.queue, self._desk, self.clock, position)
-        self.writer = SequenceWriter(self.sink, Cursor(position), "numbers", self.clock)
+        self.writer = SequenceWriter(self.sink, IdCursor(position), "numbers", self.clock)
         self.recheck = self.lane()
         self.recheck.unresolved = lambda missed, seconds, last: self.alerts.append((missed.low, seconds, last))
         self.alerts: list[tuple[int, float, bool]] = []

@@ -10,11 +10,11 @@ import pytest
 from game_crawl import RATE, SMALL, GameCrawl, Script, game, play, schedule
 
 from sanderling.observe.prometheus import PrometheusError, Series
-from sanderling.sequence.guard import GuardRules
+from sanderling.sequence.guard import ScalingGuardRules
 from sanderling.sequence.lookout import LookRules
-from sanderling.sequence.prometheus_readings import PrometheusSource, ReadingError
-from sanderling.sequence.scaler import Made, ReadingsSource
-from sanderling.sequence.scaling import Readings, ScaleRules
+from sanderling.sequence.readings import PeriodReadings, PrometheusSource, ReadingError
+from sanderling.sequence.scaler import ReadingsSource, ScalingDecision
+from sanderling.sequence.scaling import ScaleRules
 from sanderling.sequence.system import SequenceRules
 from sanderling.worlds.game_presets import born_at
 from sanderling.worlds.game_schedule import Hole, Piece
@@ -26,12 +26,12 @@ RULES = SequenceRules(scale=OFTEN)
 RULE_NAMES = ("one_window", "dead_zone", "slew", "little", "knee", "pacing")
 
 
-def made(crawled: GameCrawl) -> list[Made]:
+def made(crawled: GameCrawl) -> list[ScalingDecision]:
     """The decisions, the first one first."""
     return list(crawled.system.scaler.made)
 
 
-def changes(decisions: list[Made]) -> int:
+def changes(decisions: list[ScalingDecision]) -> int:
     return sum(each.changed for each in decisions)
 
 
@@ -45,11 +45,11 @@ class Broken:
         self.asked = 0
         self._until = until
 
-    async def read(self, seconds: float) -> Readings:
+    async def read(self, seconds: float) -> PeriodReadings:
         self.asked += 1
         if self.asked <= self._until:
             raise ReadingError("the server is away")
-        return Readings(3000.0, 0.0, 0.0, 10.0, 0, 500, seconds)
+        return PeriodReadings(3000.0, 0.0, 0.0, 10.0, 0, 500, seconds)
 
 
 def reading_from(source: ReadingsSource, seconds: float) -> Script:
@@ -78,7 +78,7 @@ def test_without_readings_the_plan_stays_and_the_crawl_goes_on(tmp_path: Path) -
 
 def test_when_they_are_back_they_count_and_not_what_was_counted_here(tmp_path: Path) -> None:
     """The source says that we are far behind, which we are not."""
-    rules = replace(RULES, guard=GuardRules(little=False, pacing=False, knee=False))
+    rules = replace(RULES, guard=ScalingGuardRules(little=False, pacing=False, knee=False))
 
     crawled = play(tmp_path, game(), reading_from(Broken(until=2), 210), rules)
 
@@ -121,7 +121,7 @@ def test_a_prometheus_that_knows_nothing_does_not_drive_the_workers_up(tmp_path:
 
 @pytest.mark.parametrize("name", RULE_NAMES)
 def test_without_one_of_its_rules_the_guard_loses_nothing_either(tmp_path: Path, name: str) -> None:
-    guard = replace(GuardRules(), **{name: False})
+    guard = replace(ScalingGuardRules(), **{name: False})
     rules = replace(RULES, guard=guard, look=LookRules(pacing=guard.pacing))
 
     crawled = play(tmp_path, game(), 75, rules)
@@ -133,7 +133,7 @@ def test_without_one_of_its_rules_the_guard_loses_nothing_either(tmp_path: Path,
 
 
 def test_without_all_of_them_the_policy_has_its_way(tmp_path: Path) -> None:
-    guard = replace(GuardRules(), **dict.fromkeys(RULE_NAMES, False))
+    guard = replace(ScalingGuardRules(), **dict.fromkeys(RULE_NAMES, False))
 
     crawled = play(tmp_path, game(), 40, replace(RULES, guard=guard, look=LookRules(pacing=False)))
 
@@ -198,7 +198,7 @@ def test_limit_4_a_rise_that_brings_nothing_is_taken_back(tmp_path: Path) -> Non
         crawled.network.slots = asyncio.Semaphore(4)
         await crawled.run(100)
 
-    rules = SequenceRules(scale=scale, guard=GuardRules(little=False))
+    rules = SequenceRules(scale=scale, guard=ScalingGuardRules(little=False))
     crawled = play(tmp_path, game(schedule=schedule(rate=5.0, history=700.0)), script, rules)
 
     workers = [each.decision.plan.workers for each in made(crawled)]

@@ -5,23 +5,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.sequence.scaling import AtlasPolicy, Plan, Readings, ScaleRules, Strategy, rounded
+from sanderling.sequence.readings import PeriodReadings
+from sanderling.sequence.scaling import AtlasPolicy, ScalePlan, ScaleRules, ScalingStrategy, rounded
 
 RULES = ScaleRules()
 POLICY = AtlasPolicy(RULES)
-SEEN = Readings(lag=15.0, missing=0.025, errors=0.0, rate=60.0, missing_count=500, samples=20_000, seconds=300.0)
+SEEN = PeriodReadings(lag=15.0, missing=0.025, errors=0.0, rate=60.0, missing_count=500, samples=20_000, seconds=300.0)
 
 
-def seen(lag: float | None = 15.0, missing: float = 0.025, rate: float = 60.0) -> Readings:
+def seen(lag: float | None = 15.0, missing: float = 0.025, rate: float = 60.0) -> PeriodReadings:
     return replace(SEEN, lag=lag, missing=missing, rate=rate)
 
 
-def plan(workers: int = 25, strategy: Strategy = Strategy.NORMAL) -> Plan:
-    return Plan(workers, 10_000, strategy, "")
+def plan(workers: int = 25, strategy: ScalingStrategy = ScalingStrategy.NORMAL) -> ScalePlan:
+    return ScalePlan(workers, 10_000, strategy, "")
 
 
 readings = st.builds(
-    Readings,
+    PeriodReadings,
     lag=st.none() | st.floats(0, 1e308),
     missing=st.floats(0, 1) | st.just(0.025),
     errors=st.floats(0, 1),
@@ -30,7 +31,9 @@ readings = st.builds(
     samples=st.integers(0, 10**9),
     seconds=st.floats(0, 1e9),
 )
-plans = st.builds(Plan, st.integers(1, 10**6), st.integers(1, 10**9), st.sampled_from(Strategy), st.just(""))
+plans = st.builds(
+    ScalePlan, st.integers(1, 10**6), st.integers(1, 10**9), st.sampled_from(ScalingStrategy), st.just("")
+)
 rules = st.builds(
     lambda low, mid, high: ScaleRules(
         min_workers=low, workers=low + mid, max_workers=low + mid + high, min_period=low, max_period=10_000 + high
@@ -44,16 +47,18 @@ rules = st.builds(
 @pytest.mark.parametrize(
     ("missing", "lag", "strategy"),
     [
-        (0.51, 15, Strategy.GAP),
-        (0.51, 900, Strategy.GAP),
-        (0.5, 15, Strategy.NORMAL),
-        (0.5, 600, Strategy.CATCH_UP),
-        (0.1, 599.9, Strategy.NORMAL),
-        (0.001, 15, Strategy.NORMAL),
-        (0.00099, 15, Strategy.CATCH_UP),
+        (0.51, 15, ScalingStrategy.GAP),
+        (0.51, 900, ScalingStrategy.GAP),
+        (0.5, 15, ScalingStrategy.NORMAL),
+        (0.5, 600, ScalingStrategy.CATCH_UP),
+        (0.1, 599.9, ScalingStrategy.NORMAL),
+        (0.001, 15, ScalingStrategy.NORMAL),
+        (0.00099, 15, ScalingStrategy.CATCH_UP),
     ],
 )
-def test_what_is_not_found_and_the_lag_choose_the_strategy(missing: float, lag: float, strategy: Strategy) -> None:
+def test_what_is_not_found_and_the_lag_choose_the_strategy(
+    missing: float, lag: float, strategy: ScalingStrategy
+) -> None:
     assert POLICY.decide(seen(lag, missing), plan()).strategy is strategy
 
 
@@ -139,21 +144,23 @@ def test_a_normal_period_is_five_minutes_of_ids_within_bounds(rate: float, missi
     assert POLICY.decide(seen(missing=missing, rate=rate), plan()).period == period
 
 
-@pytest.mark.parametrize("strategy", Strategy)
-def test_no_record_at_all_keeps_the_plan(strategy: Strategy) -> None:
+@pytest.mark.parametrize("strategy", ScalingStrategy)
+def test_no_record_at_all_keeps_the_plan(strategy: ScalingStrategy) -> None:
     found = POLICY.decide(replace(seen(lag=None, missing=0.0), errors=1.0), plan(40, strategy))
 
-    if strategy is not Strategy.GAP:  # which is acted on without records
+    if strategy is not ScalingStrategy.GAP:  # which is acted on without records
         assert (found.workers, found.period, found.strategy) == (40, 10_000, strategy)
         assert found.why == "No record in 300 s, so 40 workers stay."
 
 
 def test_no_record_and_nothing_found_is_a_gap() -> None:
-    assert POLICY.decide(seen(lag=None, missing=0.9), plan()).strategy is Strategy.GAP
+    assert POLICY.decide(seen(lag=None, missing=0.9), plan()).strategy is ScalingStrategy.GAP
 
 
 @given(readings, plans, rules)
-def test_a_plan_is_within_bounds_whatever_was_read(readings: Readings, plan: Plan, rules: ScaleRules) -> None:
+def test_a_plan_is_within_bounds_whatever_was_read(
+    readings: PeriodReadings, plan: ScalePlan, rules: ScaleRules
+) -> None:
     found = AtlasPolicy(rules).decide(readings, plan)
 
     kept = (found.workers, found.period) == (plan.workers, plan.period)
@@ -163,13 +170,13 @@ def test_a_plan_is_within_bounds_whatever_was_read(readings: Readings, plan: Pla
 
 
 @given(readings, plans)
-def test_the_same_readings_give_the_same_plan(readings: Readings, plan: Plan) -> None:
+def test_the_same_readings_give_the_same_plan(readings: PeriodReadings, plan: ScalePlan) -> None:
     assert POLICY.decide(readings, plan) == POLICY.decide(readings, plan)
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.integers(1, 250))
 def test_more_lag_never_means_fewer_workers_or_a_shorter_period(one: float, other: float, workers: int) -> None:
-    less, more = (POLICY.follow(Strategy.CATCH_UP, seen(lag), plan(workers)) for lag in sorted((one, other)))
+    less, more = (POLICY.follow(ScalingStrategy.CATCH_UP, seen(lag), plan(workers)) for lag in sorted((one, other)))
 
     assert less.workers <= more.workers
     assert less.period <= more.period
@@ -179,7 +186,7 @@ def test_more_lag_never_means_fewer_workers_or_a_shorter_period(one: float, othe
 @given(st.floats(0, 1), st.floats(0, 1), st.integers(1, 250))
 def test_more_that_is_not_found_never_means_more_workers(one: float, other: float, workers: int) -> None:
     less, more = (
-        POLICY.follow(Strategy.NORMAL, seen(missing=missing), plan(workers)) for missing in sorted((one, other))
+        POLICY.follow(ScalingStrategy.NORMAL, seen(missing=missing), plan(workers)) for missing in sorted((one, other))
     )
 
     assert less.workers >= more.workers
@@ -187,7 +194,7 @@ def test_more_that_is_not_found_never_means_more_workers(one: float, other: floa
 
 @given(st.floats(0.001, 1e6), st.floats(0.001, 1e6))
 def test_a_higher_rate_never_means_a_shorter_period(one: float, other: float) -> None:
-    less, more = (POLICY.follow(Strategy.NORMAL, seen(rate=rate), plan()) for rate in sorted((one, other)))
+    less, more = (POLICY.follow(ScalingStrategy.NORMAL, seen(rate=rate), plan()) for rate in sorted((one, other)))
 
     assert less.period <= more.period
 
@@ -227,4 +234,4 @@ def test_rules_that_contradict_themselves_are_refused(wrong: dict[str, int], wor
 def test_the_first_plan_is_that_of_the_rules() -> None:
     first = ScaleRules(workers=40, period=500).first_plan()
 
-    assert (first.workers, first.period, first.strategy) == (40, 500, Strategy.NORMAL)
+    assert (first.workers, first.period, first.strategy) == (40, 500, ScalingStrategy.NORMAL)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.apis.numbered import Status
-from sanderling.sequence.guard import Facts, GuardRules
-from sanderling.sequence.scaling import AtlasPolicy, Readings, Strategy
-from sanderling.sequence.window import Window
+from sanderling.sequence.guard import ScalingGuardRules, UpstreamFacts
+from sanderling.sequence.readings import PeriodReadings, ReadingsWindow
+from sanderling.sequence.scaling import AtlasPolicy, ScalingStrategy
 
 
 def test_with_all_rules_off_the_policy_has_its_way() -> None:
@@ -37,7 +37,7 @@ def test_what_was_held_is_said_in_words() -> None:
 def test_a_gap_in_the_period_changes_nothing() -> None:
     with_it = decide(only(one_window=True), BEHIND, plan(40), gap=True)
 
-    assert (with_it.plan.workers, with_it.plan.period, with_it.plan.strategy) == (40, 10_000, Strategy.NORMAL)
+    assert (with_it.plan.workers, with_it.plan.period, with_it.plan.strategy) == (40, 10_000, ScalingStrategy.NORMAL)
     assert with_it.held == ("one window: a gap, or a wait at the head, was in it",)
     assert decide(OFF, BEHIND, plan(40), gap=True).plan.workers == 250
 
@@ -53,11 +53,14 @@ def test_fewer_than_50_requests_change_nothing(samples: int, workers: int) -> No
 def test_a_period_without_records_changes_nothing_unless_it_was_all_gap() -> None:
     nothing = replace(AT_HEAD, lag=None, missing=0.0, errors=1.0)
 
-    held = decide(GuardRules(), nothing, plan(40), KNOWN)
+    held = decide(ScalingGuardRules(), nothing, plan(40), KNOWN)
 
     assert held.plan.workers == 40
     assert held.held == ("one window: there was no record in it",)
-    assert decide(GuardRules(), replace(nothing, missing=0.9), plan(40), UNKNOWN).plan.strategy is Strategy.GAP
+    assert (
+        decide(ScalingGuardRules(), replace(nothing, missing=0.9), plan(40), UNKNOWN).plan.strategy
+        is ScalingStrategy.GAP
+    )
 
 
 # Dead zone.
@@ -86,7 +89,7 @@ def test_a_change_below_a_twentieth_is_not_made() -> None:
 
 
 def test_with_pacing_a_change_must_be_larger_than_what_there_is_to_spare() -> None:
-    facts = Facts(head_rate=60.0, latency=0.5, permits=1000.0, backlog=30_000.0)
+    facts = UpstreamFacts(head_rate=60.0, latency=0.5, permits=1000.0, backlog=30_000.0)
     behind = replace(AT_HEAD, lag=500.0, rate=70.0, missing=0.0)
     rules = only(dead_zone=True, little=True)
 
@@ -97,33 +100,37 @@ def test_with_pacing_a_change_must_be_larger_than_what_there_is_to_spare() -> No
     assert paced == 80
 
 
-@pytest.mark.parametrize(("missing", "strategy"), [(0.31, Strategy.GAP), (0.29, Strategy.NORMAL)])
-def test_a_gap_is_left_later_than_it_is_entered(missing: float, strategy: Strategy) -> None:
+@pytest.mark.parametrize(("missing", "strategy"), [(0.31, ScalingStrategy.GAP), (0.29, ScalingStrategy.NORMAL)])
+def test_a_gap_is_left_later_than_it_is_entered(missing: float, strategy: ScalingStrategy) -> None:
     readings = replace(AT_HEAD, missing=missing)
 
-    assert decide(only(dead_zone=True), readings, plan(25, Strategy.GAP)).plan.strategy is strategy
-    assert decide(OFF, readings, plan(25, Strategy.GAP)).plan.strategy is Strategy.NORMAL
+    assert decide(only(dead_zone=True), readings, plan(25, ScalingStrategy.GAP)).plan.strategy is strategy
+    assert decide(OFF, readings, plan(25, ScalingStrategy.GAP)).plan.strategy is ScalingStrategy.NORMAL
 
 
 @pytest.mark.parametrize(
     ("before", "lag", "strategy"),
     [
-        (Strategy.NORMAL, 599, Strategy.NORMAL),
-        (Strategy.NORMAL, 600, Strategy.CATCH_UP),
-        (Strategy.CATCH_UP, 121, Strategy.CATCH_UP),
-        (Strategy.CATCH_UP, 119, Strategy.NORMAL),
+        (ScalingStrategy.NORMAL, 599, ScalingStrategy.NORMAL),
+        (ScalingStrategy.NORMAL, 600, ScalingStrategy.CATCH_UP),
+        (ScalingStrategy.CATCH_UP, 121, ScalingStrategy.CATCH_UP),
+        (ScalingStrategy.CATCH_UP, 119, ScalingStrategy.NORMAL),
     ],
 )
-def test_catching_up_is_left_later_than_it_is_entered(before: Strategy, lag: float, strategy: Strategy) -> None:
+def test_catching_up_is_left_later_than_it_is_entered(
+    before: ScalingStrategy, lag: float, strategy: ScalingStrategy
+) -> None:
     assert decide(only(dead_zone=True), replace(AT_HEAD, lag=lag), plan(25, before)).plan.strategy is strategy
 
 
-@pytest.mark.parametrize(("lag", "strategy"), [(30, Strategy.NORMAL), (31, Strategy.CATCH_UP)])
-def test_nothing_missing_is_a_reason_to_catch_up_only_if_there_is_something_to(lag: float, strategy: Strategy) -> None:
+@pytest.mark.parametrize(("lag", "strategy"), [(30, ScalingStrategy.NORMAL), (31, ScalingStrategy.CATCH_UP)])
+def test_nothing_missing_is_a_reason_to_catch_up_only_if_there_is_something_to(
+    lag: float, strategy: ScalingStrategy
+) -> None:
     readings = replace(AT_HEAD, lag=lag, missing=0.0)
 
     assert decide(only(dead_zone=True), readings, plan()).plan.strategy is strategy
-    assert decide(OFF, readings, plan()).plan.strategy is Strategy.CATCH_UP
+    assert decide(OFF, readings, plan()).plan.strategy is ScalingStrategy.CATCH_UP
 
 
 # Slew.
@@ -213,8 +220,8 @@ def test_at_the_head_there_are_as_many_workers_as_keep_up(workers: int, after: i
     decision = decide(only(pacing=True), replace(AT_HEAD, missing=0.0), plan(workers), KNOWN)
 
     assert decision.plan.workers == after
-    assert decision.plan.strategy is Strategy.NORMAL
-    assert decide(OFF, replace(AT_HEAD, missing=0.0), plan(workers), KNOWN).plan.strategy is Strategy.CATCH_UP
+    assert decision.plan.strategy is ScalingStrategy.NORMAL
+    assert decide(OFF, replace(AT_HEAD, missing=0.0), plan(workers), KNOWN).plan.strategy is ScalingStrategy.CATCH_UP
 
 
 def test_few_that_are_not_found_are_no_reason_to_grow() -> None:
@@ -227,18 +234,18 @@ def test_few_that_are_not_found_are_no_reason_to_grow() -> None:
 def test_records_that_are_published_late_are_no_backlog() -> None:
     late = replace(AT_HEAD, lag=1200.0, missing=0.0)
 
-    published_late = decide(GuardRules(), late, plan(25), KNOWN).plan
-    behind = decide(GuardRules(), late, plan(25), replace(KNOWN, backlog=72_000)).plan
+    published_late = decide(ScalingGuardRules(), late, plan(25), KNOWN).plan
+    behind = decide(ScalingGuardRules(), late, plan(25), replace(KNOWN, backlog=72_000)).plan
 
-    assert (published_late.workers, published_late.strategy) == (25, Strategy.NORMAL)
-    assert (behind.workers, behind.strategy) == (47, Strategy.CATCH_UP)
+    assert (published_late.workers, published_late.strategy) == (25, ScalingStrategy.NORMAL)
+    assert (behind.workers, behind.strategy) == (47, ScalingStrategy.CATCH_UP)
 
 
 # When a period is over.
 
 
-def counted(ids: int) -> Window:
-    window = Window(0.0)
+def counted(ids: int) -> ReadingsWindow:
+    window = ReadingsWindow(0.0)
     window.ids = ids
     for _ in range(ids):
         window.count(Status.SUCCESS, 10.0)
@@ -271,7 +278,7 @@ def test_while_workers_are_on_the_rise_20_seconds_are_enough() -> None:
 
 shares = st.floats(0, 1)
 readings = st.builds(
-    Readings,
+    PeriodReadings,
     lag=st.none() | st.floats(0, 1e6),
     missing=shares,
     errors=shares,
@@ -281,14 +288,14 @@ readings = st.builds(
     seconds=st.floats(0, 300),
 )
 some = st.none() | st.floats(0, 1e6)
-facts = st.builds(Facts, some, some, some, some)
+facts = st.builds(UpstreamFacts, some, some, some, some)
 switches = st.booleans()
-rules = st.builds(GuardRules, switches, switches, switches, switches, switches, switches)
+rules = st.builds(ScalingGuardRules, switches, switches, switches, switches, switches, switches)
 
 
 @given(rules, st.lists(st.tuples(readings, facts, st.booleans()), min_size=1, max_size=20))
 def test_workers_and_period_stay_within_bounds_whatever_happens(
-    rules: GuardRules, periods: list[tuple[Readings, Facts, bool]]
+    rules: ScalingGuardRules, periods: list[tuple[PeriodReadings, UpstreamFacts, bool]]
 ) -> None:
     judge, now = guard(rules), SCALE.first_plan()
 
@@ -306,7 +313,7 @@ def test_workers_and_period_stay_within_bounds_whatever_happens(
 @pytest.mark.parametrize("wrong", [{"latency": -1.0}, {"permits": nan}, {"backlog": -5.0}, {"head_rate": nan}])
 def test_facts_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} is"):
-        Facts(**wrong)
+        UpstreamFacts(**wrong)
 
 
 @pytest.mark.parametrize(
@@ -315,4 +322,4 @@ def test_facts_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
 )
 def test_rules_that_cannot_be_are_refused(wrong: dict[str, float], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        GuardRules(**wrong)  # type: ignore[arg-type]  # all of these fields are numbers
+        ScalingGuardRules(**wrong)  # type: ignore[arg-type]  # all of these fields are numbers

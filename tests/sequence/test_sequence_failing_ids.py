@@ -9,8 +9,8 @@ from game_crawl import GameCrawl, game, play, schedule
 
 from sanderling.limit.breaker import State
 from sanderling.sequence.retries import Reason
-from sanderling.worlds.game_answers import Kind
-from sanderling.worlds.game_weather import Contest, Trouble, WeatherRules
+from sanderling.worlds.game_answers import GameKind
+from sanderling.worlds.game_weather import Contest, IdTrouble, WeatherRules
 
 ALWAYS = 1e9  # seconds before and after all that happens here
 SLOW = schedule(rate=2.0)  # fewer ids, and as much time
@@ -18,7 +18,7 @@ SLOW = schedule(rate=2.0)  # fewer ids, and as much time
 
 def failing(share: float) -> WeatherRules:
     """The same ids answer with an error all the time."""
-    return WeatherRules(troubles=(Trouble(-ALWAYS, inf, share),))
+    return WeatherRules(troubles=(IdTrouble(-ALWAYS, inf, share),))
 
 
 def fails(crawled: GameCrawl, number: int, share: float) -> bool:
@@ -64,7 +64,7 @@ def test_what_is_missed_for_other_reasons_does_not_wait_for_what_fails(tmp_path:
 
 def test_what_failed_for_a_while_is_stored_though_others_go_on_failing(tmp_path: Path) -> None:
     """Those of the main lane, which fail anew all the time, leave a turn to those on disk."""
-    weather = WeatherRules(troubles=(Trouble(-ALWAYS, ALWAYS + 200.0, 0.4), Trouble(200.0, inf, 0.2)))
+    weather = WeatherRules(troubles=(IdTrouble(-ALWAYS, ALWAYS + 200.0, 0.4), IdTrouble(200.0, inf, 0.2)))
 
     crawled = play(tmp_path, game(schedule=schedule(rate=1.0, history=120.0), weather=weather), 1500)
 
@@ -76,7 +76,7 @@ def test_what_failed_for_a_while_is_stored_though_others_go_on_failing(tmp_path:
 def test_a_host_that_fails_altogether_is_left_alone_and_asked_for_everything_when_it_is_back(tmp_path: Path) -> None:
     """Half of the ids fails for ever besides: the first question after the outage may well be one of these."""
     weather = WeatherRules(
-        troubles=(Trouble(-ALWAYS, ALWAYS + 100.0, 0.5), Trouble(100.0, 1200.0, 1.0), Trouble(1300.0, inf, 0.5))
+        troubles=(IdTrouble(-ALWAYS, ALWAYS + 100.0, 0.5), IdTrouble(100.0, 1200.0, 1.0), IdTrouble(1300.0, inf, 0.5))
     )
     asked: list[int] = []
 
@@ -84,7 +84,7 @@ def test_a_host_that_fails_altogether_is_left_alone_and_asked_for_everything_whe
         async def count() -> None:
             for _ in range(2):
                 await crawled.true.sleep(600.0)
-                asked.append(crawled.game.tally.kinds[Kind.TROUBLED])
+                asked.append(crawled.game.tally.kinds[GameKind.TROUBLED])
 
         await crawled.run(1900.0, count())
 

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from game_crawl import SMALL, GameCrawl, game, play, schedule
 
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
+from sanderling.sequence.retries import Missed, Reason
 from sanderling.sequence.scaling import ScaleRules
 from sanderling.worlds.game import Game
-from sanderling.worlds.game_answers import Kind
+from sanderling.worlds.game_answers import GameKind
 from sanderling.worlds.game_presets import born_at
 from sanderling.worlds.game_schedule import Hole, Piece, ScheduleRules
 
@@ -195,7 +194,7 @@ def test_flaw_g_a_gap_of_10_000_ids_is_passed_in_two_minutes_and_costs_few_reque
     crawled, behind = passed.crawled, passed.hole.end
 
     assert crawled.state.ended[behind] < crawled.game.visible(behind) + 120
-    assert crawled.game.tally.kinds[Kind.MISSING] < 2000
+    assert crawled.game.tally.kinds[GameKind.MISSING] < 2000
     assert crawled.not_ended(SETTLED) == []
 
 

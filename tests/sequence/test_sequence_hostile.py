@@ -8,18 +8,17 @@ from pathlib import Path
 
 import pytest
 from game_crawl import RATE, SMALL, GameCrawl, Script, game, play, schedule
+from hostile_game import Hostile
 from sequence_parts import WALL
 
-from sanderling.sequence import writer
+from sanderling.sequence import sink
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import OFFLOAD, Reason
-from sanderling.sequence.state import Fates, Saved
+from sanderling.sequence.retries import OFFLOAD, Missed, Reason
+from sanderling.sequence.state import Fates, SavedCrawl
 from sanderling.worlds.game import Game
-from sanderling.worlds.game_answers import TROUBLED, GameAnswer, Kind
-from sanderling.worlds.game_hostile import Hostile
+from sanderling.worlds.game_answers import TROUBLED, GameAnswer, GameKind
 from sanderling.worlds.game_schedule import Hole, Piece
-from sanderling.worlds.game_weather import Refusal, Trouble, WeatherRules
+from sanderling.worlds.game_weather import GameRefusal, IdTrouble, WeatherRules
 
 FIRST = 16_000_000_000
 SETTLED = 30.0
@@ -66,11 +65,11 @@ def test_spoilt_answers_are_asked_in_other_words_and_ever_more_rarely(tmp_path: 
 
 def test_ids_that_fail_for_hours_do_not_shut_the_host_for_the_others(tmp_path: Path) -> None:
     """Of a hundred ids eight fail all the time. They come again and again, but never in a row."""
-    weather = WeatherRules(troubles=(Trouble(20.0, 300.0, 0.08),))
+    weather = WeatherRules(troubles=(IdTrouble(20.0, 300.0, 0.08),))
 
     crawled = play(tmp_path, game(schedule=schedule(rate=4.0), weather=weather), 300)
 
-    failing = crawled.game.tally.kinds[Kind.TROUBLED]
+    failing = crawled.game.tally.kinds[GameKind.TROUBLED]
     assert failing > 60
     assert crawled.without_fate() == []
     assert crawled.behind() < 10
@@ -91,7 +90,7 @@ def test_ids_that_fail_for_hours_do_not_shut_the_host_for_the_others(tmp_path: P
 
 
 def test_when_the_trouble_is_over_all_of_them_are_stored(tmp_path: Path) -> None:
-    weather = WeatherRules(troubles=(Trouble(20.0, 90.0, 0.05),))
+    weather = WeatherRules(troubles=(IdTrouble(20.0, 90.0, 0.05),))
 
     crawled = play(tmp_path, game(schedule=schedule(rate=5.0), weather=weather), 330)
 
@@ -129,13 +128,13 @@ def test_a_host_that_breaks_down_now_and_then_costs_no_id(tmp_path: Path) -> Non
     assert crawled.not_ended(60.0) == []
 
 
-@pytest.mark.parametrize("refusal", list(Refusal))
-def test_however_a_host_says_slow_down_no_id_is_diverted_for_it(tmp_path: Path, refusal: Refusal) -> None:
+@pytest.mark.parametrize("refusal", list(GameRefusal))
+def test_however_a_host_says_slow_down_no_id_is_diverted_for_it(tmp_path: Path, refusal: GameRefusal) -> None:
     weather = WeatherRules(quota=15.0, window=10.0, refusals=(refusal,), retry_after=2.0)
 
     crawled = play(tmp_path, game(schedule=schedule(rate=5.0, history=120.0), weather=weather), 150)
 
-    assert crawled.game.tally.kinds[Kind.REFUSED] > 0
+    assert crawled.game.tally.kinds[GameKind.REFUSED] > 0
     assert crawled.state.given_up[Reason.RATE_LIMITED] == 0
     assert crawled.without_fate() == []
     assert crawled.not_ended(SETTLED) == []
@@ -208,7 +207,7 @@ def test_while_the_queue_is_away_nothing_is_lost_and_the_cursor_stays(tmp_path: 
 
 def test_a_queue_that_stays_away_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When enough waits for it nobody asks for more, and when it is back everyone does."""
-    monkeypatch.setattr(writer, "RULES", replace(writer.RULES, most_bytes=500_000))
+    monkeypatch.setattr(sink, "RULES", replace(sink.RULES, most_bytes=500_000))
 
     async def script(crawled: GameCrawl) -> None:
         async def outage() -> None:
@@ -238,7 +237,7 @@ def test_a_queue_that_stays_away_does_not_fill_the_memory(tmp_path: Path, monkey
 
 def _with_known(missed: Missed) -> Script:
     async def script(crawled: GameCrawl) -> None:
-        crawled.state.record(Saved("bungie", Position(crawled.first + 500), None), Fates(missed=[missed]))
+        crawled.state.record(SavedCrawl("bungie", Position(crawled.first + 500), None), Fates(missed=[missed]))
         await crawled.run(300)
 
     return script

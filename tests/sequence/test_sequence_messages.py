@@ -6,7 +6,7 @@ import pytest
 
 from sanderling.observe.alerts import Alert, Level
 from sanderling.observe.alerts_webhook import embed
-from sanderling.sequence.messages import (
+from sanderling.sequence.alerts import (
     api_back,
     api_disabled,
     gap_skipped,

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from game_crawl import GameCrawl, game
 
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
+from sanderling.sequence.retries import Missed, Reason
 from sanderling.stores.control_file import NOTHING, Control
 from sanderling.testing import run_virtual
 

@@ -11,7 +11,7 @@ from services.process import free_ports
 from services.prometheus import scraping
 
 from sanderling.observe.prometheus import PrometheusServer
-from sanderling.sequence.prometheus_readings import PrometheusSource
+from sanderling.sequence.readings import PrometheusSource
 from sanderling.sequence.report import SequenceFacts, WorkerDecision
 from sanderling.testing import FakeClock
 

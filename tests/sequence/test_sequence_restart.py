@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from sequence_parts import WALL
 
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
-from sanderling.sequence.state import Fates, Saved
+from sanderling.sequence.retries import Missed, Reason
+from sanderling.sequence.state import Fates, SavedCrawl
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import QueueError
 from sanderling.worlds.game import GameRules
-from sanderling.worlds.game_answers import Kind
+from sanderling.worlds.game_answers import GameKind
 from sanderling.worlds.game_presets import born_at
-from sanderling.worlds.game_schedule import Hole, Piece, Span
+from sanderling.worlds.game_schedule import Hole, Piece, TimeSpan
 from sanderling.worlds.game_weather import Contest, WeatherRules
 
 SETTLED = 45.0
@@ -32,7 +31,7 @@ def eventful() -> GameRules:
     """Within a minute: holes, a gap, maintenance, hidden raids and reports that are not whole."""
     plain = schedule(rate=4.0, history=30.0, hole_every=40)
     holes = (Hole(born_at(10.0, plain), 400),)
-    weather = WeatherRules(maintenance=(Span(45.0, 10.0),), contests=(Contest(-20.0, 30.0, 60.0),))
+    weather = WeatherRules(maintenance=(TimeSpan(45.0, 10.0),), contests=(Contest(-20.0, 30.0, 60.0),))
     return game(schedule=replace(plain, holes=holes), weather=weather, late=0.05, late_seconds=20.0)
 
 
@@ -85,7 +84,7 @@ def test_a_crawl_can_be_stopped_before_it_begins(tmp_path: Path) -> None:
 
 def test_a_stop_in_the_middle_of_a_look_or_of_maintenance_is_quick(tmp_path: Path) -> None:
     pieces = (Piece(-60.0, 80.0, RATE), Piece(1000.0, inf, RATE))
-    rules = game(schedule=schedule(pieces=pieces), weather=WeatherRules(maintenance=(Span(150.0, 1000.0),)))
+    rules = game(schedule=schedule(pieces=pieces), weather=WeatherRules(maintenance=(TimeSpan(150.0, 1000.0),)))
 
     async def script(crawled: GameCrawl) -> None:
         for until in (100.0, 140.0, 200.0):
@@ -133,7 +132,7 @@ def test_it_remembers_the_newest_and_waits_at_the_head_after_a_restart_in_a_paus
         assert saved is not None
         assert saved.newest == crawled.first + round(80 * RATE) - 1
         position = Position(saved.position.next, tuple(sorted({crawled.first + 300, *saved.position.open})))
-        crawled.state.record(Saved(saved.api, position, saved.newest), Fates())
+        crawled.state.record(SavedCrawl(saved.api, position, saved.newest), Fates())
         asked.append(crawled.game.tally.asked)
         await crawled.run(300)
         asked.append(crawled.game.tally.asked)
@@ -153,13 +152,13 @@ def test_one_that_is_sent_back_skips_the_same_gap_again(tmp_path: Path) -> None:
 
     async def script(crawled: GameCrawl) -> None:
         await crawled.run(60)
-        asked.append(crawled.game.tally.kinds[Kind.MISSING])
+        asked.append(crawled.game.tally.kinds[GameKind.MISSING])
         system = crawled.start(Position(crawled.first))
         async with asyncio.TaskGroup() as group:
             group.create_task(system.run())
             await crawled.true.sleep(60)
             system.stop()
-        asked.append(crawled.game.tally.kinds[Kind.MISSING])
+        asked.append(crawled.game.tally.kinds[GameKind.MISSING])
 
     asked: list[int] = []
     crawled = play(tmp_path, game(schedule=schedule(holes=(hole,))), script)
@@ -233,7 +232,7 @@ def test_what_was_missed_is_asked_for_by_the_next_one(tmp_path: Path) -> None:
     async def script(crawled: GameCrawl) -> None:
         number = crawled.first + 50
         missed = Missed(number, number + 9, Reason.NOT_FOUND, WALL, WALL, 7, WALL)
-        crawled.state.record(Saved("bungie", Position(crawled.first + 100), None), Fates(missed=[missed]))
+        crawled.state.record(SavedCrawl("bungie", Position(crawled.first + 100), None), Fates(missed=[missed]))
         await crawled.run(30)
 
     crawled = play(tmp_path, game(), script)

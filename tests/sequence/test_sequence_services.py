@@ -29,8 +29,8 @@ from services.process import free_ports
 
 from sanderling.stores.clickhouse import open_clickhouse
 from sanderling.stores.clickhouse_raw import ClickhouseRaw
+from sanderling.worlds.game import GameServer
 from sanderling.worlds.game_schedule import Hole
-from sanderling.worlds.game_server import GameServer
 
 IDS = 200
 

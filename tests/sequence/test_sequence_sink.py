@@ -13,12 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sequence_parts import WALL, MemoryQueue, body_of, desk
 
-from sanderling.sequence.cursor import Cursor, Position
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
-from sanderling.sequence.sink import LONGEST_PAUSE, SequenceSink
+from sanderling.sequence.cursor import IdCursor, Position
+from sanderling.sequence.retries import Missed, Reason
+from sanderling.sequence.sink import LONGEST_PAUSE, RULES, SequenceSink, SequenceWriter
 from sanderling.sequence.state import Fates, SequenceState
-from sanderling.sequence.writer import RULES, SequenceWriter
 from sanderling.stores.durable import FolderError
 from sanderling.stores.queue import QueueError
 from sanderling.testing import LoopClock, run_virtual
@@ -48,7 +46,7 @@ class Crawl:
         self.state = state
         self.queue = queue
         position = saved.position if saved else Position(FIRST)
-        self.cursor = Cursor(position)
+        self.cursor = IdCursor(position)
         self.sink = SequenceSink(state, queue, desk, self.clock, position)
         self.writer = SequenceWriter(self.sink, self.cursor, "numbers", self.clock)
         self.writes = 0
@@ -340,7 +338,7 @@ def test_a_crash_between_queue_and_cursor_queues_it_again_and_nothing_is_lost(st
         raise PowerCutError
 
     async def dies(crawl: Crawl) -> None:
-        crawl.sink.desk = cut
+        crawl.sink.executor = cut
         crawl.keep(3)
         with pytest.raises(PowerCutError):
             await crawl.writer.run(lambda _: None)

@@ -16,17 +16,16 @@ from hypothesis import strategies as st
 
 from sanderling.cli.sequence.flags import Upstream
 from sanderling.limit.breaker import State
-from sanderling.sequence.availability import EVERY
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
+from sanderling.sequence.inquiries import LOOK_EVERY
+from sanderling.sequence.retries import Missed, Reason
 from sanderling.sequence.source import LONGEST
 from sanderling.sequence.state import SequenceState
 from sanderling.sequence.system import SequenceSystem
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock
-from sanderling.worlds.game_answers import Kind
-from sanderling.worlds.game_schedule import Span
-from sanderling.worlds.game_weather import Trouble, WeatherRules
+from sanderling.worlds.game_answers import GameKind
+from sanderling.worlds.game_schedule import TimeSpan
+from sanderling.worlds.game_weather import IdTrouble, WeatherRules
 
 GIVEN = Upstream(url=URL, id_path="id", timestamp="at")
 UNDATED = Upstream(url=URL, id_path="id")  # nobody knows when an id is due, so it is at once
@@ -210,7 +209,7 @@ def test_a_probe_that_fails_is_asked_as_any_id_that_fails_and_counts_as_missing_
     assert followed.report.facts.probes > 100
 
 
-OFF = Span(100.0, 600.0)
+OFF = TimeSpan(100.0, 600.0)
 
 
 class SilentSettings(CountingNetwork):
@@ -234,13 +233,13 @@ def test_while_the_api_is_switched_off_nothing_but_that_is_asked_however_it_fail
     """Every id fails first, which closes the host; then it says that it is off, also of what was known to be good."""
     if silent:
         monkeypatch.setattr(game_crawl, "CountingNetwork", SilentSettings)
-    troubles = () if silent else (Trouble(60.0, 100.0, 1.0),)
+    troubles = () if silent else (IdTrouble(60.0, 100.0, 1.0),)
 
     crawled = play(tmp_path, game(weather=WeatherRules(troubles=troubles, maintenance=(OFF,))), 900)
 
     kinds = crawled.game.tally.kinds
-    assert kinds[Kind.DISABLED] < 30
-    assert kinds[Kind.SETTINGS] <= OFF.seconds / EVERY + 1
+    assert kinds[GameKind.DISABLED] < 30
+    assert kinds[GameKind.SETTINGS] <= OFF.seconds / LOOK_EVERY + 1
     assert crawled.without_fate() == []
     assert crawled.not_ended(60.0) == []
 

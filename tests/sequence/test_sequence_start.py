@@ -5,12 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.apis.numbered import LARGEST_ID
-from sanderling.sequence.cursor import Cursor, Position
+from sanderling.sequence.cursor import IdCursor, Position
 from sanderling.sequence.retries import Reason
-from sanderling.sequence.start import StartError, begin_at, left_open
-from sanderling.sequence.state import Saved
+from sanderling.sequence.state import SavedCrawl, StartError, begin_at, left_open
 
-SAVED = Saved("bungie", Position(5000, (4990, 4995)), 4999)
+SAVED = SavedCrawl("bungie", Position(5000, (4990, 4995)), 4999)
 IDS = st.integers(0, LARGEST_ID)
 
 
@@ -65,11 +64,11 @@ def test_wherever_it_begins_a_cursor_can(latest: int | None, target: int | None,
 
     wanted = target if target is not None else latest
     assert wanted is not None
-    assert Cursor(position).peek() == max(0, wanted - buffer)
+    assert IdCursor(position).peek() == max(0, wanted - buffer)
 
 
 def test_what_had_no_fate_before_a_leap_ahead_is_missed() -> None:
-    saved = Saved("numbers", Position(110, (100, 101, 105)), 109)
+    saved = SavedCrawl("numbers", Position(110, (100, 101, 105)), 109)
 
     left = left_open(saved, Position(5000), 7.0)
 
@@ -80,6 +79,6 @@ def test_what_had_no_fate_before_a_leap_ahead_is_missed() -> None:
 
 
 def test_what_a_step_back_passes_again_is_not() -> None:
-    saved = Saved("numbers", Position(110, (100, 101, 105)), 109)
+    saved = SavedCrawl("numbers", Position(110, (100, 101, 105)), 109)
 
     assert left_open(saved, Position(50), 7.0) == []

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import OFFLOAD, Reason
-from sanderling.sequence.state import Fates, Hurry, Saved, SequenceState
+from sanderling.sequence.retries import OFFLOAD, Missed, Reason
+from sanderling.sequence.state import Fates, Hurry, SavedCrawl, SequenceState
 from sanderling.stores.durable import FolderError
 
 AT = 1_800_000_000.0
@@ -32,7 +31,7 @@ def test_a_new_file_has_no_crawl(state: SequenceState) -> None:
 
 
 def test_what_was_recorded_is_there_after_a_restart(state: SequenceState) -> None:
-    saved = Saved("bungie", Position(1000, (990, 995)), 997)
+    saved = SavedCrawl("bungie", Position(1000, (990, 995)), 997)
     state.record(saved, Fates(missed=[missed(980, 985)]))
     state.close()
 

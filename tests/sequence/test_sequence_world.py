@@ -13,8 +13,8 @@ from sanderling.sequence.gaps import WaitRules
 from sanderling.sequence.lookout import LookRules
 from sanderling.sequence.retries import Reason
 from sanderling.worlds.game import Game
-from sanderling.worlds.game_answers import Kind
-from sanderling.worlds.game_schedule import Piece, Span
+from sanderling.worlds.game_answers import GameKind
+from sanderling.worlds.game_schedule import Piece, TimeSpan
 from sanderling.worlds.game_weather import Contest, Slowness, WeatherRules
 
 SETTLED = 30.0  # seconds after which an id that could be fetched should be here
@@ -47,7 +47,7 @@ def test_at_the_head_records_are_young_and_few_questions_come_too_early(tmp_path
     late = sorted(crawled.state.ended[number] - crawled.game.visible(number) for number in later)
     assert late[len(late) // 2] < 8
     assert late[-1] < 45
-    assert crawled.game.tally.kinds[Kind.MISSING] < 0.05 * crawled.game.tally.asked
+    assert crawled.game.tally.kinds[GameKind.MISSING] < 0.05 * crawled.game.tally.asked
 
 
 def test_without_pacing_nothing_is_lost_either(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_backlog_under_a_quota_is_caught_up_and_nothing_is_diverted(tmp_path: 
     assert_nothing_lost(crawled)
     assert crawled.behind() < 10
     assert crawled.state.given_up[Reason.RATE_LIMITED] == 0
-    assert crawled.game.tally.kinds[Kind.REFUSED] < 0.01 * crawled.game.tally.asked
+    assert crawled.game.tally.kinds[GameKind.REFUSED] < 0.01 * crawled.game.tally.asked
     assert set(Counter(crawled.queue.published).values()) == {1}
 
 
@@ -96,7 +96,7 @@ def test_there_are_never_more_requests_in_flight_than_workers(tmp_path: Path) ->
 # A pause.
 
 
-PAUSED = Span(60.0, 600.0)
+PAUSED = TimeSpan(60.0, 600.0)
 PAUSE = schedule(pieces=(Piece(-60.0, 60.0 + PAUSED.start, RATE), Piece(PAUSED.end, inf, RATE)))
 
 
@@ -110,7 +110,7 @@ def test_in_a_pause_of_ten_minutes_nothing_is_skipped_and_little_is_asked(paused
     assert paused.system.measures.skipped == 0
     assert paused.not_ended(SETTLED) == []
     assert paused.missed == []
-    assert paused.game.tally.kinds[Kind.MISSING] < 5_000
+    assert paused.game.tally.kinds[GameKind.MISSING] < 5_000
     assert paused.said("runaway") == []
 
 
@@ -134,7 +134,7 @@ def test_a_pause_that_lasts_is_told_once(tmp_path: Path) -> None:
 
 def test_records_that_come_in_bursts_are_all_stored(tmp_path: Path) -> None:
     """Nothing can be seen for four minutes, and then all of it, again and again."""
-    holds = tuple(Span(start, 240.0) for start in (30.0, 270.0))
+    holds = tuple(TimeSpan(start, 240.0) for start in (30.0, 270.0))
 
     crawled = play(tmp_path, game(schedule=schedule(rate=1.5, holds=holds)), 600)
 
@@ -150,11 +150,11 @@ def test_records_that_come_in_bursts_are_all_stored(tmp_path: Path) -> None:
 
 
 def test_while_the_api_is_switched_off_hardly_anyone_asks(tmp_path: Path) -> None:
-    crawled = play(tmp_path, game(weather=WeatherRules(maintenance=(Span(60.0, 150.0),))), 330)
+    crawled = play(tmp_path, game(weather=WeatherRules(maintenance=(TimeSpan(60.0, 150.0),))), 330)
 
     kinds = crawled.game.tally.kinds
-    assert 1 <= kinds[Kind.DISABLED] <= SMALL.scale.workers
-    assert kinds[Kind.SETTINGS] <= 150 / 45 + 1
+    assert 1 <= kinds[GameKind.DISABLED] <= SMALL.scale.workers
+    assert kinds[GameKind.SETTINGS] <= 150 / 45 + 1
     assert len(crawled.said("api_disabled")) == len(crawled.said("api_back")) == 1
     assert_nothing_lost(crawled)
     # Nobody was counted against, and nothing that came meanwhile is missing.
@@ -165,7 +165,7 @@ def test_while_the_api_is_switched_off_hardly_anyone_asks(tmp_path: Path) -> Non
 def test_maintenance_during_a_look_ahead_ends_neither(tmp_path: Path) -> None:
     """Nothing is born, so there is a wait at the head; meanwhile the API is switched off, and on again."""
     pieces = (Piece(-60.0, 120.0, RATE), Piece(240.0, inf, RATE))
-    weather = WeatherRules(maintenance=(Span(150.0, 60.0),))
+    weather = WeatherRules(maintenance=(TimeSpan(150.0, 60.0),))
 
     crawled = play(tmp_path, game(schedule=schedule(pieces=pieces), weather=weather), 330)
 

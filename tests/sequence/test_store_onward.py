@@ -10,8 +10,7 @@ from looping import virtual
 from raids import letter, usual
 
 from sanderling.formats.instance import Message
-from sanderling.sequence.depth import DepthRules
-from sanderling.sequence.store import StoreRules
+from sanderling.sequence.store import DepthRules, StoreRules
 from sanderling.stores.queue import Depth, Letter
 from sanderling.testing.virtual import LoopClock
 

@@ -4,8 +4,7 @@ from letters import Bench
 from looping import virtual
 from raids import letter, raid, usual
 
-from sanderling.sequence.depth import DepthRules
-from sanderling.sequence.store import StoreRules
+from sanderling.sequence.store import DepthRules, StoreRules
 from sanderling.stores.instances import InstancesFault
 from sanderling.stores.queue import Letter
 

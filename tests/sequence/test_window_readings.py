@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.apis.numbered import Status
-from sanderling.sequence.window import BOUNDS, Window
+from sanderling.sequence.readings import BOUNDS, ReadingsWindow
 
 
-def counted(*statuses: Status, lag: float | None = 10.0) -> Window:
-    window = Window(100.0)
+def counted(*statuses: Status, lag: float | None = 10.0) -> ReadingsWindow:
+    window = ReadingsWindow(100.0)
     for status in statuses:
         window.count(status, lag)
     return window
@@ -57,7 +57,7 @@ def test_an_age_below_zero_is_not_observed() -> None:
 
 
 def test_the_lag_is_that_of_the_youngest_fifth() -> None:
-    window = Window(0.0)
+    window = ReadingsWindow(0.0)
     for second in range(1000):
         window.count(Status.SUCCESS, second / 2)
 
@@ -66,7 +66,7 @@ def test_the_lag_is_that_of_the_youngest_fifth() -> None:
 
 @given(st.lists(st.floats(0.6, BOUNDS[-1]), min_size=20, max_size=300))
 def test_the_lag_is_right_to_a_tenth_and_a_neighbour(lags: list[float]) -> None:
-    window = Window(0.0)
+    window = ReadingsWindow(0.0)
     for lag in lags:
         window.count(Status.SKIPPED, lag)
 
@@ -107,7 +107,7 @@ def test_a_clock_that_went_back_makes_no_negative_time() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(Status), st.none() | st.floats(-1e9, 1e12)), max_size=200), st.floats(0, 1e6))
 def test_readings_can_always_be_made(answers: list[tuple[Status, float | None]], seconds: float) -> None:
-    window = Window(0.0)
+    window = ReadingsWindow(0.0)
     for status, lag in answers:
         window.count(status, lag)
 

@@ -28,7 +28,7 @@ T = TypeVar("T")
 Opens = Callable[[], WholeQueue]
 
 # Long enough for a machine that is busy with other things; only a queue that lost something waits so long.
-PATIENCE = 20.0
+PATIENCE = 60.0
 # To be sure that nothing comes any more.
 QUIET = 0.5
 BATCH = 20

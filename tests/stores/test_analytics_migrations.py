@@ -13,10 +13,9 @@ from analytics_play import batch, comment, error, post
 from looping import in_loop
 from postgres_polling_place import at, connected, fresh_schema
 
-from sanderling.stores import analytics_alembic
 from sanderling.stores.analytics import AnalyticsError, EventFilter, PostFilter, Replayable
-from sanderling.stores.analytics_migrate import OURS, REVISIONS, VERSION_TABLE, migrate, status
-from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_open import migrate, open_analytics, status
+from sanderling.stores.analytics_revisions import OURS, REVISIONS, VERSION_TABLE
 
 
 class Database(NamedTuple):
@@ -285,7 +284,6 @@ def test_the_list_of_revisions_is_that_of_the_steps(database: Database) -> None:
         ("0005", False),
     ]
     assert all(each.what for each in found)
-    assert [name for name, _ in analytics_alembic.described()] == [*REVISIONS]
 
 
 def test_a_database_that_is_behind_is_not_used_and_says_what_to_do(database: Database) -> None:
@@ -383,17 +381,6 @@ async def test_a_file_that_another_program_holds_is_transient(tmp_path: Path, mo
 
     assert told.value.transient
     await migrate(f"sqlite:{path}")
-
-
-def test_two_databases_are_not_migrated_at_once_in_one_process(database: Database) -> None:
-    with (
-        analytics_alembic._alone,
-        pytest.raises(AnalyticsError, match="another database is, in the same process; try again") as told,
-    ):
-        move(database, "0001")
-
-    assert told.value.transient
-    move(database, "0001")
 
 
 @in_loop

@@ -40,7 +40,7 @@ from wire import Wire
 
 from sanderling.stores import postgres_polling_link
 from sanderling.stores.polling import PollingStoreError
-from sanderling.stores.polling_store import SqlPolling
+from sanderling.stores.polling_store import PollingStore
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def stuck(db: Any, store: SqlPolling) -> AsyncIterator[asyncio.Task[Any]]:  # noqa: ANN401 - no types
+async def stuck(db: Any, store: PollingStore) -> AsyncIterator[asyncio.Task[Any]]:  # noqa: ANN401 - no types
     """A document that is being kept, and waits for the number of the last change."""
     transaction = db.transaction()
     await transaction.start()

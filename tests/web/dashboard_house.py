@@ -18,12 +18,13 @@ from sanderling.apis.polled import Kind
 from sanderling.clock import Clock, SystemClock
 from sanderling.executor import in_threads
 from sanderling.stores.documents import Schema
-from sanderling.stores.polling import PollingStore, Reconciliation, WantedTarget
+from sanderling.stores.polling import Reconciliation, WantedTarget
 from sanderling.stores.polling_open import open_polling
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.queue import Letter, WholeQueue, open_queue
 from sanderling.web.access import Access, Token
 from sanderling.web.assets import Assets
-from sanderling.web.dashboard import Behind, dashboard_app
+from sanderling.web.dashboard import Dependencies, dashboard_app
 from sanderling.web.house_actions import Actions
 from sanderling.web.house_asking import KINDS, Asking
 from sanderling.web.house_audit import Audit, Entry
@@ -117,7 +118,7 @@ async def dashboard(
     jar = aiohttp.CookieJar(unsafe=True)  # of an address
     async with asyncio.timeout(300), Live(home, asking, clock, "1.2.3", secured=token is not None) as live:
         actions = Actions(live, reach, Audit(home), clock)
-        behind = Behind(live, actions, Items(reach, SystemClock()), door, streams, assets or Assets())
+        behind = Dependencies(live, actions, Items(reach, SystemClock()), door, streams, assets or Assets())
         async with (
             serving(dashboard_app(behind, SystemClock()), "127.0.0.1", 0, known) as address,
             aiohttp.ClientSession(headers=headers, cookie_jar=jar) as client,

@@ -23,7 +23,6 @@ from sanderling.executor import in_threads
 from sanderling.observe.report import Report
 from sanderling.stores.analytics import (
     AnalyticsBatch,
-    AnalyticsStore,
     CommentRow,
     ErrorFilter,
     ErrorRow,
@@ -39,13 +38,12 @@ from sanderling.stores.analytics import (
     Trend,
 )
 from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.queue import Dead, DeadLetters, QueueError
 from sanderling.stores.sqlite_queue import SqliteQueue
 from sanderling.web.access import Token
 from sanderling.web.app import AppRules
-from sanderling.web.events_admin import Controlled
-from sanderling.web.events_api import Behind, events_app
-from sanderling.web.events_posts import Rows
+from sanderling.web.events_api import events_app
 from sanderling.web.serve import Address, ServeRules, serving
 
 ANALYTICS, EVENTS = "/api/v1/analytics", "/api/v1/events"
@@ -318,16 +316,17 @@ class EventsHouse:
 @asynccontextmanager
 async def events_house(
     *,
-    rows: Rows | None = None,
+    rows: "FakeRows | AnalyticsStore | None" = None,
     letters: DeadLetters | None = None,
-    control: Controlled | None = None,
+    control: "FakeControl | None" = None,
     token: str | None = TOKEN,
     app: AppRules | None = None,
     serve: ServeRules | None = None,
 ) -> AsyncIterator[EventsHouse]:
     """Open one on this machine, and a client that has the token. What is not given is a fake."""
-    behind = Behind(rows or FakeRows(), letters or FakeLetters(), control or FakeControl())
-    made = events_app(behind, SystemClock(), Random(7), app)
+    store, queue = cast("FakeRows", rows or FakeRows()), cast("FakeLetters", letters or FakeLetters())
+    fake = control or FakeControl()
+    made = events_app(cast("Any", store), queue, cast("Any", fake), SystemClock(), Random(7), app)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with (
         asyncio.timeout(300),
@@ -337,9 +336,9 @@ async def events_house(
         yield EventsHouse(
             address,
             session,
-            cast("FakeRows", behind.rows),
-            cast("FakeLetters", behind.letters),
-            cast("FakeControl", behind.control),
+            store,
+            queue,
+            fake,
         )
 
 

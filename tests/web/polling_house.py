@@ -243,7 +243,7 @@ async def house(
     clock = SystemClock()
     control = control or FakeControl([a_target(1), a_target(2), a_target(3, "results", "e1")])
     opened = Streams(clock, streams)
-    made = polling_app(control, clock, opened, SNAPSHOT, app)
+    made = polling_app(cast("Any", control), clock, opened, SNAPSHOT, app)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with (
         asyncio.timeout(300),

@@ -15,7 +15,7 @@ from sanderling.clock import SystemClock
 from sanderling.web.access import Token
 from sanderling.web.app import ROUTES
 from sanderling.web.assets import POLICY, Assets
-from sanderling.web.dashboard import Behind, Opening, dashboard_app
+from sanderling.web.dashboard import Dependencies, Opening, dashboard_app
 from sanderling.web.dashboard import dashboard as served
 from sanderling.web.house_reach import Reach
 from sanderling.web.problems import ProblemError
@@ -311,7 +311,7 @@ def test_a_problem_is_one(tmp_path: Path) -> None:
 def test_the_manual_has_the_routes_that_are_served(tmp_path: Path) -> None:
     async def routes() -> set[str]:
         async with dashboard(tmp_path) as house:
-            behind = Behind(house.live, None, None, house.door, house.streams)  # type: ignore[arg-type] # nothing is asked of it
+            behind = Dependencies(house.live, None, None, house.door, house.streams)  # type: ignore[arg-type] # nothing is asked of it
             return {f"{route.method} {route.path}" for route in dashboard_app(behind, SystemClock())[ROUTES]}
 
     table = MANUAL.partition("\n## Routes\n")[2].partition("\n## ")[0]

@@ -21,9 +21,7 @@ pytest_plugins = ["dashboard_fixtures"]
 
 
 def test_ten_thousand_hosts_scroll_in_a_small_page(opened: Opened, many: tuple[Path, str]) -> None:
-    ordered = [
-        each.host for each in sorted(many_hosts(HOSTS).hosts, key=lambda each: (-each.rate, each.host))
-    ]
+    ordered = [each.host for each in sorted(many_hosts(HOSTS).hosts, key=lambda each: (-each.rate, each.host))]
     page = opened(many[1])
     window, rows = page.locator(".window"), page.locator(".hosts tbody tr")
     window.scroll_into_view_if_needed()

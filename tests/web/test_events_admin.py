@@ -40,16 +40,6 @@ async def test_the_status_is_shown_as_other_processes_see_it() -> None:
 
 
 @in_loop
-async def test_no_status_is_not_found() -> None:
-    control = FakeControl()
-    control.now = None
-    async with events_house(control=control) as opened:
-        answer = await opened.ask("GET", f"{EVENTS}/status")
-
-    assert (answer.status, answer.data["error"]["code"]) == (404, "RES_001")
-
-
-@in_loop
 async def test_modes_are_switched_all_at_once_and_are_in_the_file(tmp_path: Path) -> None:
     given = {"new": True, "legacy": False, "inline": True, "canary": 0.25}
     async with events_house(control=FolderControl(tmp_path)) as opened:

@@ -19,7 +19,6 @@ from looping import in_loop
 
 from sanderling.stores.analytics import (
     AnalyticsError,
-    AnalyticsStore,
     ErrorFilter,
     KeywordCount,
     PostFilter,
@@ -27,14 +26,8 @@ from sanderling.stores.analytics import (
     StoredError,
     Trend,
 )
-from sanderling.web.events_posts import Rows
 
 TIMES = {"published_at", "analyzed_at", "crawled_at"}
-
-
-def what_stores_offer_is_what_the_web_asks_for(store: AnalyticsStore) -> Rows:
-    """Never called: the type checker reads it."""
-    return store
 
 
 @in_loop

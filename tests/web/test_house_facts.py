@@ -18,7 +18,7 @@ from sanderling.web.house import Found, Stamp
 from sanderling.web.house_facts import MOST_SENT, Extra, System, Track
 from sanderling.web.house_history import POINTS, Ring
 from sanderling.web.house_hosts import Column, HostsQuery, page, requests_of, rows_of
-from sanderling.web.polling_views import SettingView
+from sanderling.web.polling_types import SettingView
 
 # Rates.
 

@@ -10,8 +10,7 @@ from dashboard_house import TOKEN, Answer, Dashboard, dashboard, polled, queued
 from known_reports import HOSTILE, JOBS, PAGES, REPOS, SEQUENCE, put
 from looping import in_loop
 
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
+from sanderling.sequence.retries import Missed, Reason
 from sanderling.sequence.state import Fates, SequenceState
 from sanderling.stores import frontier_file
 from sanderling.stores.frontier_file import FrontierMeta

@@ -10,18 +10,11 @@ from polling_house import TROUBLE, WALL, Answer, FakeControl, House, a_target, h
 from structlog.testing import capture_logs
 
 from sanderling.observe.report import Report
-from sanderling.polling.control import PollingControl
 from sanderling.polling.discovery import DiscoveryError
 from sanderling.polling.report import PollingFacts
 from sanderling.stores.documents import SourceRow
 from sanderling.stores.polling import PollingStoreError, PollingTarget, Query
 from sanderling.web.access import SAFE_HEADERS
-from sanderling.web.polling_api import Controlled
-
-
-def what_polling_offers_is_what_the_web_asks_for(control: PollingControl) -> Controlled:
-    """Never called: the type checker reads it."""
-    return control
 
 
 def targets_of(answer: Answer) -> list[str]:

@@ -16,7 +16,7 @@ from sanderling.polling.feed import Feed
 from sanderling.stores.polling import Op, RowChange
 from sanderling.testing.virtual import LoopClock
 from sanderling.web.access import SAFE_HEADERS
-from sanderling.web.polling_rows import LARGEST_PIECE, MOST, Told
+from sanderling.web.polling_stream import LARGEST_PIECE, MOST, ChangeStream
 from sanderling.web.polling_types import EventsQuery
 from sanderling.web.stream import StreamRules, Streams
 
@@ -60,7 +60,7 @@ async def a_feed(number: int = 0, keep: int | None = None) -> tuple[Feed, FakeCh
 async def test_a_stream_begins_with_when_to_come_back_and_where_it_is() -> None:
     feed, _ = await a_feed(3)
 
-    async with aclosing(Told(feed, None, ALL).frames()) as frames:
+    async with aclosing(ChangeStream(feed, None, ALL).frames()) as frames:
         first, second = await told(frames, 1)
 
     assert (first.fields, second.fields) == ({"retry": "1000"}, {"id": "3"})
@@ -70,7 +70,7 @@ async def test_a_stream_begins_with_when_to_come_back_and_where_it_is() -> None:
 async def test_without_a_position_it_begins_with_what_comes() -> None:
     feed, store = await a_feed(3)
 
-    async with aclosing(Told(feed, None, ALL).frames()) as frames:
+    async with aclosing(ChangeStream(feed, None, ALL).frames()) as frames:
         await told(frames, 1)
         feed.note([store.add(lap=4)])
         (change,) = await told(frames, 1)
@@ -83,7 +83,7 @@ async def test_without_a_position_it_begins_with_what_comes() -> None:
 async def test_from_a_position_it_tells_all_that_came_after() -> None:
     feed, store = await a_feed(MOST + 20)
 
-    async with aclosing(Told(feed, 5, ALL).frames()) as frames:
+    async with aclosing(ChangeStream(feed, 5, ALL).frames()) as frames:
         await told(frames, 1)
         first = await told(frames, 1)
         second = await told(frames, 1)
@@ -98,7 +98,7 @@ async def test_from_a_position_it_tells_all_that_came_after() -> None:
 async def test_a_position_that_is_not_to_be_had_is_reset_to_the_newest(since: int) -> None:
     feed, store = await a_feed(5, keep=2)
 
-    async with aclosing(Told(feed, since, ALL).frames()) as frames:
+    async with aclosing(ChangeStream(feed, since, ALL).frames()) as frames:
         await told(frames, 1)
         (reset,) = await told(frames, 1)
         feed.note([store.add()])
@@ -112,7 +112,7 @@ async def test_a_position_that_is_not_to_be_had_is_reset_to_the_newest(since: in
 async def test_a_client_that_falls_behind_what_is_kept_is_reset_too() -> None:
     feed, store = await a_feed(5)
 
-    async with aclosing(Told(feed, 4, ALL).frames()) as frames:
+    async with aclosing(ChangeStream(feed, 4, ALL).frames()) as frames:
         await told(frames, 2)
         for _ in range(3_000):
             feed.note([store.add()])
@@ -135,7 +135,7 @@ async def test_a_client_that_falls_behind_what_is_kept_is_reset_too() -> None:
 @virtual
 async def test_filters_leave_out_what_is_not_wanted_but_never_a_purge(query: EventsQuery, expected: list[int]) -> None:
     feed, store = await a_feed()
-    told_of = Told(feed, None, query)
+    told_of = ChangeStream(feed, None, query)
 
     async with aclosing(told_of.frames()) as frames:
         await told(frames, 1)
@@ -153,7 +153,7 @@ async def test_filters_leave_out_what_is_not_wanted_but_never_a_purge(query: Eve
 @virtual
 async def test_a_keep_alive_says_how_far_it_is_also_past_what_is_not_wanted() -> None:
     feed, store = await a_feed()
-    told_of = Told(feed, None, EventsQuery(table="races"))
+    told_of = ChangeStream(feed, None, EventsQuery(table="races"))
 
     async with aclosing(told_of.frames()) as frames:
         await told(frames, 1)
@@ -173,7 +173,7 @@ async def test_a_keep_alive_says_how_far_it_is_also_past_what_is_not_wanted() ->
 @virtual
 async def test_large_changes_are_sent_in_pieces_and_each_is_counted_when_it_has_left() -> None:
     feed, store = await a_feed()
-    told_of = Told(feed, None, ALL)
+    told_of = ChangeStream(feed, None, ALL)
 
     positions, sizes = [], []
     async with aclosing(told_of.frames()) as frames:
@@ -191,7 +191,7 @@ async def test_large_changes_are_sent_in_pieces_and_each_is_counted_when_it_has_
 async def test_a_stream_ends_with_the_feed() -> None:
     feed, _ = await a_feed()
 
-    async with aclosing(Told(feed, None, ALL).frames()) as frames:
+    async with aclosing(ChangeStream(feed, None, ALL).frames()) as frames:
         await told(frames, 1)
         feed.close()
         with pytest.raises(StopAsyncIteration):

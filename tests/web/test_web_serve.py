@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -21,7 +22,7 @@ from sanderling.web.stream import Streams
 
 def an_app() -> web.Application:
     clock = SystemClock()
-    return polling_app(FakeControl([a_target(1)]), clock, Streams(clock), SNAPSHOT)
+    return polling_app(cast("Any", FakeControl([a_target(1)])), clock, Streams(clock), SNAPSHOT)
 
 
 async def opened_at(host: str, port: int = 0, token: str | None = TOKEN) -> Address:

@@ -8,27 +8,40 @@ import aiohttp
 import pytest
 
 from sanderling.clock import SystemClock
-from sanderling.worlds.api import BAD, LOG_IN, NOT_FOUND, PASSWORD, USER, ApiAnswer, ApiRequest, ApiRules, ApiWorld
-from sanderling.worlds.api_server import ApiServer
-from sanderling.worlds.site_server import PortError
+from sanderling.worlds.api import (
+    BAD,
+    LOG_IN,
+    NOT_FOUND,
+    PASSWORD,
+    USER,
+    ApiRules,
+    ApiServer,
+    ApiWorld,
+)
+from sanderling.worlds.server import WorldPortError, WorldRequest
+from sanderling.worlds.weather import WorldAnswer
 
 CALM = ApiRules(posts=53, faults=0.0)
 
 
-def get(world: ApiWorld, target: str, now: float = 0.0, session: str = "") -> ApiAnswer:
-    return world.answer(ApiRequest("GET", target, {"authorization": f"Session {session}"}), now)
+def said(answer: WorldAnswer) -> Any:  # noqa: ANN401 - JSON
+    return json.loads(answer.body)
 
 
-def post(world: ApiWorld, target: str, given: object, now: float = 0.0) -> ApiAnswer:
-    return world.answer(ApiRequest("POST", target, {}, json.dumps(given).encode()), now)
+def get(world: ApiWorld, target: str, now: float = 0.0, session: str = "") -> WorldAnswer:
+    return world.answer(WorldRequest("GET", target, {"authorization": f"Session {session}"}, stays=True), now)
+
+
+def post(world: ApiWorld, target: str, given: object, now: float = 0.0) -> WorldAnswer:
+    return world.answer(WorldRequest("POST", target, {}, stays=True, body=json.dumps(given).encode()), now)
 
 
 def test_a_list_is_walked_by_its_cursor_and_each_entry_has_details() -> None:
     world, cursor = ApiWorld(1, CALM), None
     found: list[Any] = []
     while len(found) < 53:
-        page = get(world, f"/posts?limit=10&cursor={cursor or ''}").document
-        found += [get(world, f"/posts/{each['id']}").document for each in page["data"]]
+        page = said(get(world, f"/posts?limit=10&cursor={cursor or ''}"))
+        found += [said(get(world, f"/posts/{each['id']}")) for each in page["data"]]
         cursor = page["next"]
 
     assert found == world.posts()
@@ -39,14 +52,14 @@ def test_a_list_is_walked_by_its_cursor_and_each_entry_has_details() -> None:
 
 def test_orders_need_a_log_in_that_ends() -> None:
     world = ApiWorld(1, CALM)
-    session = post(world, "/login", {"user": USER, "password": PASSWORD}).document["session"]["key"]
+    session = said(post(world, "/login", {"user": USER, "password": PASSWORD}))["session"]["key"]
 
     found: list[Any] = []
     for page in range(1, 4):
-        found += get(world, f"/orders?page={page}", 59.0, session).document["orders"]
+        found += said(get(world, f"/orders?page={page}", 59.0, session))["orders"]
 
     assert found == world.orders()
-    assert get(world, "/orders?page=4", 59.0, session).document == {"orders": []}
+    assert said(get(world, "/orders?page=4", 59.0, session)) == {"orders": []}
     assert get(world, "/orders", 60.0, session) == LOG_IN
     assert get(world, "/orders") == LOG_IN
     assert post(world, "/login", {"user": USER, "password": "high tide"}).status == 403
@@ -54,11 +67,11 @@ def test_orders_need_a_log_in_that_ends() -> None:
 
 def test_a_search_and_a_graph_are_walked_by_what_is_posted() -> None:
     world = ApiWorld(1, CALM)
-    hits = [post(world, "/search", {"query": "tide", "offset": at, "limit": 5}).document for at in range(0, 60, 5)]
+    hits = [said(post(world, "/search", {"query": "tide", "offset": at, "limit": 5})) for at in range(0, 60, 5)]
     books, after = [], None
     while True:
         given = {"query": "query {books}", "variables": {"first": 9, "after": after}}
-        page = post(world, "/graphql", given).document["data"]["books"]
+        page = said(post(world, "/graphql", given))["data"]["books"]
         books += page["nodes"]
         if not page["pageInfo"]["hasNextPage"]:
             break
@@ -67,7 +80,7 @@ def test_a_search_and_a_graph_are_walked_by_what_is_posted() -> None:
     assert [hit for page in hits for hit in page["hits"]] == world.hits("tide")
     assert 0 < hits[0]["total"] == len(world.hits("tide")) < 53
     assert books == world.books()
-    assert "errors" in post(world, "/graphql", {"query": "x"}).document
+    assert "errors" in said(post(world, "/graphql", {"query": "x"}))
     assert post(world, "/search", {}) == BAD
 
 
@@ -79,20 +92,20 @@ def test_faults_come_first_and_end() -> None:
     assert 30 < sum(each.status != 200 for each in first) < 90
     assert {each.status for each in first} == {200, 429, 500, 502, 504}
     assert 0 < sum(each.status != 200 for each in second) < 60
-    assert [each.document for each in third] == world.posts()
+    assert [said(each) for each in third] == world.posts()
 
 
 def test_it_is_served_over_a_socket() -> None:
     async def main() -> None:
         world = ApiWorld(1, ApiRules(posts=5, faults=0.0, latency=0.0))
         async with ApiServer(world, SystemClock()) as server, aiohttp.ClientSession() as session:
-            async with session.get(server.url("/posts/3")) as reply:
+            async with session.get(server.url(path="/posts/3")) as reply:
                 assert await reply.json() == world.post(3)
             given = {"query": "tide"}
-            async with session.post(server.url("/search"), json=given) as reply:
+            async with session.post(server.url(path="/search"), json=given) as reply:
                 assert (await reply.json())["hits"] == world.hits("tide")
             port = int(server.host.rpartition(":")[2])
-            with pytest.raises(PortError, match=str(port)):
+            with pytest.raises(WorldPortError, match=str(port)):
                 async with ApiServer(world, SystemClock(), port=port):
                     pass
         assert world.asked.total() == 2

@@ -4,18 +4,17 @@ from dataclasses import replace
 from math import inf
 
 import pytest
+from hostile_game import Hostile, HostileGame, HostileRules
 
 from sanderling.apis.bungie import Bungie
 from sanderling.apis.numbered import Answer, Status
 from sanderling.fetch.classify import of_reply
 from sanderling.formats.instance import decode
 from sanderling.task import Reply
-from sanderling.worlds.game import BEGAN, REPORT, SETTINGS, Game, GameRules
-from sanderling.worlds.game_answers import GameAnswer, Kind
-from sanderling.worlds.game_hostile import Hostile
-from sanderling.worlds.game_network import ORIGIN
-from sanderling.worlds.game_schedule import Piece, ScheduleRules, Span
-from sanderling.worlds.game_weather import Contest, Refusal, Trouble, WeatherRules
+from sanderling.worlds.game import BEGAN, ORIGIN, REPORT, SETTINGS, Game, GameRules
+from sanderling.worlds.game_answers import GameAnswer, GameKind
+from sanderling.worlds.game_schedule import Piece, ScheduleRules, TimeSpan
+from sanderling.worlds.game_weather import Contest, GameRefusal, IdTrouble, WeatherRules
 
 FIRST = 16_000_000_000
 API = Bungie(ORIGIN)
@@ -58,12 +57,12 @@ def test_raids_of_every_era_are_read(began: float) -> None:
 @pytest.mark.parametrize(
     ("weather", "since", "status"),
     [
-        (replace(CALM, maintenance=(Span(0.0, 9.0),)), 5.0, Status.DISABLED),
-        (replace(CALM, troubles=(Trouble(0.0, 9.0, 1.0),)), 5.0, Status.ERROR),
+        (replace(CALM, maintenance=(TimeSpan(0.0, 9.0),)), 5.0, Status.DISABLED),
+        (replace(CALM, troubles=(IdTrouble(0.0, 9.0, 1.0),)), 5.0, Status.ERROR),
         (replace(CALM, bad_gateway=1.0), 5.0, Status.ERROR),
         (replace(CALM, contests=(Contest(-100.0, 90.0, 9.0),)), 5.0, Status.HIDDEN),
         (replace(CALM, contests=(Contest(-100.0, 90.0, 9.0),)), 9.0, Status.SUCCESS),
-        *((replace(CALM, quota=1.0, refusals=(each,)), 5.0, Status.RATE_LIMITED) for each in Refusal),
+        *((replace(CALM, quota=1.0, refusals=(each,)), 5.0, Status.RATE_LIMITED) for each in GameRefusal),
     ],
 )
 def test_weather_is_understood(weather: WeatherRules, since: float, status: Status) -> None:
@@ -80,7 +79,7 @@ def test_what_is_missing_is_not_found() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in Hostile if kind not in (Hostile.CHANGING, Hostile.HUGE)])
 def test_nothing_hostile_is_kept(kind: Hostile) -> None:
-    game = Game(replace(RULES, raids=1.0, hostile={FIRST: kind}), 1)
+    game = HostileGame(HostileRules(SCHEDULE, CALM, raids=1.0, hostile={FIRST: kind}), 1)
 
     assert read(game, FIRST).status in (Status.BAD_FORMAT, Status.ERROR)
 
@@ -94,8 +93,8 @@ def test_young_raids_that_are_not_whole_are_malformed_and_later_kept() -> None:
 
 
 def test_whether_it_is_switched_on_can_be_asked() -> None:
-    game = Game(replace(RULES, weather=replace(CALM, maintenance=(Span(0.0, 9.0),))), 1)
+    game = Game(replace(RULES, weather=replace(CALM, maintenance=(TimeSpan(0.0, 9.0),))), 1)
 
     assert [API.available(reply(game.ask(SETTINGS, BEGAN + since))) for since in (5.0, 9.0)] == [False, True]
     assert API.availability().url == ORIGIN + SETTINGS
-    assert game.ask(API.task(FIRST, 3).url.removeprefix(ORIGIN), BEGAN + 9.0).kind is Kind.REPORT
+    assert game.ask(API.task(FIRST, 3).url.removeprefix(ORIGIN), BEGAN + 9.0).kind is GameKind.REPORT

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sanderling.worlds.game_schedule import Hole, Piece, Schedule, ScheduleRules, Span
+from sanderling.worlds.game_schedule import GameSchedule, Hole, Piece, ScheduleRules, TimeSpan
 
 FIRST, BEGAN = 16_000_000_000, 1_800_000_000.0
 LAST = 900  # no schedule of these tests has more ids that matter
@@ -27,10 +27,10 @@ def pieces(draw: st.DrawFn) -> tuple[Piece, ...]:
 
 
 @st.composite
-def holds(draw: st.DrawFn) -> tuple[Span, ...]:
+def holds(draw: st.DrawFn) -> tuple[TimeSpan, ...]:
     made, at = [], draw(st.sampled_from((-5.0, 3.0)))
     for _ in range(draw(st.integers(0, 3))):
-        made.append(Span(at, draw(st.sampled_from((1.0, 9.0)))))
+        made.append(TimeSpan(at, draw(st.sampled_from((1.0, 9.0)))))
         at = made[-1].end + draw(st.sampled_from((0.0, 4.0)))
     return tuple(made)
 
@@ -45,7 +45,7 @@ def holes(draw: st.DrawFn) -> tuple[Hole, ...]:
 
 
 @st.composite
-def schedules(draw: st.DrawFn) -> Schedule:
+def schedules(draw: st.DrawFn) -> GameSchedule:
     rules = ScheduleRules(
         first=FIRST,
         pieces=draw(pieces()),
@@ -55,15 +55,15 @@ def schedules(draw: st.DrawFn) -> Schedule:
         delay=draw(st.sampled_from((0.0, 1.5))),
         spread=draw(st.sampled_from((0.0, 6.0))),
     )
-    return Schedule(rules, seed=draw(st.integers(0, 5)), began=BEGAN)
+    return GameSchedule(rules, seed=draw(st.integers(0, 5)), began=BEGAN)
 
 
-def jumped(schedule: Schedule, number: int) -> bool:
+def jumped(schedule: GameSchedule, number: int) -> bool:
     return any(hole.first <= number < hole.end for hole in schedule._rules.holes if hole.jumped)
 
 
 @given(schedules(), TIMES)
-def test_the_head_is_the_newest_that_is_born(schedule: Schedule, since: float) -> None:
+def test_the_head_is_the_newest_that_is_born(schedule: GameSchedule, since: float) -> None:
     now = BEGAN + since
 
     head = schedule.head(now)
@@ -72,7 +72,7 @@ def test_the_head_is_the_newest_that_is_born(schedule: Schedule, since: float) -
 
 
 @given(schedules())
-def test_when_an_id_is_born_it_is_the_head(schedule: Schedule) -> None:
+def test_when_an_id_is_born_it_is_the_head(schedule: GameSchedule) -> None:
     numbers = [number for number in range(FIRST, FIRST + LAST) if not jumped(schedule, number)]
     born = [number for number in numbers if schedule.born(number) < inf]
 
@@ -80,7 +80,7 @@ def test_when_an_id_is_born_it_is_the_head(schedule: Schedule) -> None:
 
 
 @given(schedules())
-def test_births_are_in_order_and_inside_of_pieces(schedule: Schedule) -> None:
+def test_births_are_in_order_and_inside_of_pieces(schedule: GameSchedule) -> None:
     times = [schedule.born(number) for number in range(FIRST - 1, FIRST + LAST)]
 
     assert times[0] == -inf
@@ -91,7 +91,9 @@ def test_births_are_in_order_and_inside_of_pieces(schedule: Schedule) -> None:
 
 
 @given(schedules(), TIMES, st.integers(-5, LAST), st.integers(-5, LAST))
-def test_counting_and_listing_agree_with_asking_for_each(schedule: Schedule, since: float, low: int, high: int) -> None:
+def test_counting_and_listing_agree_with_asking_for_each(
+    schedule: GameSchedule, since: float, low: int, high: int
+) -> None:
     now, asked = BEGAN + since, range(FIRST + low, FIRST + high)
     exist = [number for number in asked if schedule.exists(number)]
     there = [number for number in exist if schedule.visible(number) <= now]
@@ -103,14 +105,14 @@ def test_counting_and_listing_agree_with_asking_for_each(schedule: Schedule, sin
 
 
 @given(schedules(), TIMES)
-def test_the_newest_is_the_highest_that_can_be_fetched(schedule: Schedule, since: float) -> None:
+def test_the_newest_is_the_highest_that_can_be_fetched(schedule: GameSchedule, since: float) -> None:
     there = list(schedule.ids(FIRST, FIRST + 5 * LAST, BEGAN + since))
 
     assert schedule.newest(BEGAN + since) == (there[-1] if there else None)
 
 
 @given(schedules())
-def test_an_id_is_visible_when_it_should_be_or_when_a_hold_ends(schedule: Schedule) -> None:
+def test_an_id_is_visible_when_it_should_be_or_when_a_hold_ends(schedule: GameSchedule) -> None:
     rules = schedule._rules
     ends = {BEGAN + hold.end for hold in rules.holds}
 
@@ -121,9 +123,9 @@ def test_an_id_is_visible_when_it_should_be_or_when_a_hold_ends(schedule: Schedu
         assert not any(hold.start < schedule.visible(number) - BEGAN < hold.end - 1e-6 for hold in rules.holds)
 
 
-def plain(**changes: object) -> Schedule:
+def plain(**changes: object) -> GameSchedule:
     rules = ScheduleRules(first=100, pieces=(Piece(0.0, inf, 10.0),), delay=0.0, spread=0.0)
-    return Schedule(replace(rules, **changes), 1, 0.0)  # type: ignore[arg-type] # fields by name
+    return GameSchedule(replace(rules, **changes), 1, 0.0)  # type: ignore[arg-type] # fields by name
 
 
 def test_a_rate_makes_so_many_ids() -> None:
@@ -151,7 +153,7 @@ def test_the_counter_jumps_a_hole_in_no_time_and_a_lost_block_takes_its_time() -
 
 
 def test_a_hold_keeps_ids_back_and_lets_them_go_at_once() -> None:
-    schedule = plain(holds=(Span(5.0, 10.0), Span(15.0, 10.0)))
+    schedule = plain(holds=(TimeSpan(5.0, 10.0), TimeSpan(15.0, 10.0)))
 
     assert [schedule.live(100, 10_000, now) for now in (4.99, 5.0, 14.9, 15.0, 24.9, 25.0)] == [
         50,
@@ -186,7 +188,7 @@ def test_another_seed_is_another_schedule_and_the_same_is_the_same() -> None:
     rules = ScheduleRules(hole_every=10)
 
     def missing(seed: int) -> list[int]:
-        schedule = Schedule(rules, seed, BEGAN)
+        schedule = GameSchedule(rules, seed, BEGAN)
         return [number for number in range(FIRST, FIRST + 300) if not schedule.exists(number)]
 
     assert missing(1) == missing(1) != missing(2)
@@ -194,15 +196,15 @@ def test_another_seed_is_another_schedule_and_the_same_is_the_same() -> None:
 
 def test_millions_of_ids_are_counted_at_once() -> None:
     holes = (Hole(FIRST + 1_000_000, 300_000), Hole(FIRST + 5_000_000, 10_000, jumped=False))
-    schedule = Schedule(ScheduleRules(pieces=(Piece(0.0, inf, 3000.0),), holes=holes, hole_every=1000), 1, BEGAN)
+    schedule = GameSchedule(ScheduleRules(pieces=(Piece(0.0, inf, 3000.0),), holes=holes, hole_every=1000), 1, BEGAN)
 
     assert schedule.existing(FIRST, FIRST + 10**9) == (10**9 - 310_000) * 999 // 1000
     assert schedule.live(FIRST, FIRST + 10**9, BEGAN + 10**5) == pytest.approx(10**5 * 3000 * 0.999, rel=1e-3)
 
 
 def test_faster_is_the_same_in_a_fraction_of_the_time() -> None:
-    rules = ScheduleRules(holds=(Span(10.0, 20.0),), hole_every=7)
-    slow, fast = Schedule(rules, 1, 0.0), Schedule(rules.faster(10.0), 1, 0.0)
+    rules = ScheduleRules(holds=(TimeSpan(10.0, 20.0),), hole_every=7)
+    slow, fast = GameSchedule(rules, 1, 0.0), GameSchedule(rules.faster(10.0), 1, 0.0)
 
     for now in (-100.0, 5.0, 15.0, 29.0, 31.0, 500.0):
         assert fast.head(now / 10) == pytest.approx(slow.head(now), abs=1)
@@ -218,8 +220,8 @@ def test_faster_is_the_same_in_a_fraction_of_the_time() -> None:
         ({"pieces": (Piece(0.0, 0.0, 1.0),)}, "expected seconds above 0"),
         ({"pieces": (Piece(0.0, 1.0, 1e6),)}, "up to 100000"),
         ({"pieces": (Piece(0.0, 1.0, float("nan")),)}, "a rate above 0"),
-        ({"holds": (Span(0.0, inf),)}, "to end"),
-        ({"holds": (Span(0.0, 5.0), Span(4.0, 5.0))}, "holds: one begins at 4.0"),
+        ({"holds": (TimeSpan(0.0, inf),)}, "to end"),
+        ({"holds": (TimeSpan(0.0, 5.0), TimeSpan(4.0, 5.0))}, "holds: one begins at 4.0"),
         ({"holes": (Hole(FIRST, 0),)}, "to have ids"),
         ({"holes": (Hole(FIRST - 1, 9),)}, "none below"),
         ({"holes": (Hole(FIRST, 5), Hole(FIRST + 5, 5))}, "holes: one begins at 16,000,000,005"),

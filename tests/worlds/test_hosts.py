@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.worlds.hosts import (
-    Answer,
     BucketQuota,
     FixedWindowQuota,
+    HostAnswer,
+    HostQuota,
     OpenQuota,
-    Quota,
     SimulatedHost,
     SlidingWindowQuota,
     steady,
@@ -18,7 +18,7 @@ from sanderling.worlds.hosts import (
 )
 
 
-def admitted(quota: Quota, times: list[float]) -> list[float]:
+def admitted(quota: HostQuota, times: list[float]) -> list[float]:
     return [now for now in times if quota.admits(now)]
 
 
@@ -83,7 +83,7 @@ def test_a_plan_says_what_holds_when() -> None:
 
 
 def test_a_host_is_the_same_for_the_same_seed() -> None:
-    def answers(seed: int) -> list[Answer]:
+    def answers(seed: int) -> list[HostAnswer]:
         host = SimulatedHost(Random(seed), BucketQuota(steady(5), 5), service=steady(0.1), failing=steady(0.2))
         return [host.ask(now) for now in ticks(3, 20)]
 
@@ -103,8 +103,8 @@ def test_the_network_takes_its_time_there_and_back() -> None:
 def test_a_refusal_comes_back_fast_and_says_when_to_come_again() -> None:
     host = SimulatedHost(Random(1), BucketQuota(steady(1), 1), spread=0, refusal=503, retry_after=7)
 
-    assert host.ask(0.0) == Answer(200, 0.1)
-    assert host.ask(0.0) == Answer(503, 0.025, 7)
+    assert host.ask(0.0) == HostAnswer(200, 0.1)
+    assert host.ask(0.0) == HostAnswer(503, 0.025, 7)
 
 
 def test_a_host_that_works_at_one_thing_at_a_time_makes_the_others_wait() -> None:

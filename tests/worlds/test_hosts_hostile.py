@@ -3,20 +3,7 @@ from math import inf
 from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from sanderling.worlds.hosts import (
-    Answer,
-    BucketQuota,
-    FixedWindowQuota,
-    OpenQuota,
-    Quota,
-    SimulatedHost,
-    SlidingWindowQuota,
-    steady,
-)
-from sanderling.worlds.hosts_hostile import (
+from hostile_hosts import (
     BanningHost,
     ChangingQuota,
     LayeredQuota,
@@ -30,11 +17,24 @@ from sanderling.worlds.hosts_hostile import (
     StrictWindowQuota,
     drawn,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sanderling.worlds.hosts import (
+    BucketQuota,
+    FixedWindowQuota,
+    HostAnswer,
+    HostQuota,
+    OpenQuota,
+    SimulatedHost,
+    SlidingWindowQuota,
+    steady,
+)
 
 INSTANTS = st.lists(st.floats(0, 100), max_size=80).map(sorted)
 
 
-def admitted(quota: Quota, times: list[float]) -> list[float]:
+def admitted(quota: HostQuota, times: list[float]) -> list[float]:
     return [now for now in times if quota.admits(now)]
 
 
@@ -150,7 +150,7 @@ def test_a_queue_never_holds_more_than_it_has_room_for(times: list[float], room:
 def test_a_full_queue_turns_away_without_a_word_and_works_on() -> None:
     host = QueueHost(Random(1), 0.5, 2, network=0.1, spread=0)
 
-    assert [host.ask(0.0) for _ in range(3)] == [Answer(200, 0.6), Answer(200, 1.1), Answer(503, 0.025)]
+    assert [host.ask(0.0) for _ in range(3)] == [HostAnswer(200, 0.6), HostAnswer(200, 1.1), HostAnswer(503, 0.025)]
     assert host.ask(0.5).status == 200
 
 
@@ -190,7 +190,9 @@ def test_a_liar_is_closed_for_as_long_as_it_does_not_say(says: float | None) -> 
     host = LyingHost(refusing(), closed=5, says=says)
 
     assert host.ask(0.0).status == 200
-    assert {host.ask(now) for now in (0.0, 1.0, 2.5, 4.9)} == {Answer(429, latency, says) for latency in (0.025, 0.1)}
+    assert {host.ask(now) for now in (0.0, 1.0, 2.5, 4.9)} == {
+        HostAnswer(429, latency, says) for latency in (0.025, 0.1)
+    }
     assert host.ask(5.0).status == 200
 
 
@@ -198,19 +200,19 @@ def test_one_request_is_refused_and_no_other() -> None:
     host = OnceRefusingHost(well(), which=3, retry_after=2.0)
 
     assert [host.ask(0.1 * turn).status for turn in range(6)] == [200, 200, 429, 200, 200, 200]
-    assert OnceRefusingHost(well(), retry_after=2.0).ask(0.0) == Answer(429, 0.025, 2.0)
+    assert OnceRefusingHost(well(), retry_after=2.0).ask(0.0) == HostAnswer(429, 0.025, 2.0)
 
 
 @pytest.mark.parametrize(
     ("outcome", "met"),
     [
-        (503, Answer(503, 0.1)),
-        (500, Answer(500, 0.1)),
-        ("reset", Answer(0, 0.1, error="connection reset")),
-        ("silence", Answer(0, inf, error="no answer")),
+        (503, HostAnswer(503, 0.1)),
+        (500, HostAnswer(500, 0.1)),
+        ("reset", HostAnswer(0, 0.1, error="connection reset")),
+        ("silence", HostAnswer(0, inf, error="no answer")),
     ],
 )
-def test_an_outage_is_the_same_for_everybody_and_ends(outcome: Outcome, met: Answer) -> None:
+def test_an_outage_is_the_same_for_everybody_and_ends(outcome: Outcome, met: HostAnswer) -> None:
     host = OutageHost(well(), start=10, end=20, outcome=outcome)
 
     assert [host.ask(now).status for now in (0.0, 9.9, 20.0, 30.0)] == [200] * 4
@@ -225,7 +227,7 @@ def test_an_outage_is_the_same_for_everybody_and_ends(outcome: Outcome, met: Ans
     ],
 )
 def test_a_host_is_the_same_for_the_same_seed(make: Callable[[Random], QueueHost | BanningHost]) -> None:
-    def answers(seed: int) -> list[Answer]:
+    def answers(seed: int) -> list[HostAnswer]:
         host = make(Random(seed))
         return [host.ask(now) for now in ticks(5, 20)]
 

@@ -18,10 +18,9 @@ from sanderling.formats.parsed import Limits
 from sanderling.formats.repo import parse_repo
 from sanderling.limit import hints
 from sanderling.worlds.pds import ALL, LONGEST_PATH, Fleet
-from sanderling.worlds.pds_accounts import METHOD, Census
+from sanderling.worlds.pds_accounts import METHOD, AccountCensus
 from sanderling.worlds.pds_hosts import Expected, PdsHost
-from sanderling.worlds.site import Answer
-from sanderling.worlds.site_weather import Fault
+from sanderling.worlds.weather import TransportFault, WorldAnswer
 
 SYNC = "/xrpc/com.atproto.sync."
 FLEET = Fleet.make(1, hosts=4, repos=60)
@@ -35,7 +34,7 @@ def host(word: str, fleet: Fleet = FLEET) -> PdsHost:
     return next(each for each in fleet.pds if each.character.word == word)
 
 
-def ask(word: str, path: str = "", times: int = 1, every: float = 0.0) -> list[Answer]:
+def ask(word: str, path: str = "", times: int = 1, every: float = 0.0) -> list[WorldAnswer]:
     """What a host says to the same question, asked of a fleet that nobody has asked before."""
     fleet = Fleet.make(1, hosts=1, repos=20)
     asked = host(word, fleet)
@@ -43,11 +42,11 @@ def ask(word: str, path: str = "", times: int = 1, every: float = 0.0) -> list[A
     return [fleet.ask(asked.name, path, {}, 1000 + every * number) for number in range(times)]
 
 
-def told(answer: Answer) -> Any:  # noqa: ANN401 - JSON
+def told(answer: WorldAnswer) -> Any:  # noqa: ANN401 - JSON
     return json.loads(answer.body)
 
 
-def header(answer: Answer, name: str) -> str | None:
+def header(answer: WorldAnswer, name: str) -> str | None:
     return dict(answer.headers).get(name)
 
 
@@ -95,7 +94,7 @@ def test_a_few_hosts_have_most_repos() -> None:
     assert min(sizes) >= 1
 
 
-def answers(seed: int) -> list[Answer]:
+def answers(seed: int) -> list[WorldAnswer]:
     fleet = Fleet.make(seed, hosts=2, repos=20)
     return [
         fleet.ask(each.name, path, {}, now * 0.3)
@@ -130,7 +129,7 @@ print(hashlib.sha256(repr(asked).encode()).hexdigest())
 
 @given(st.integers(0, 10**9), st.integers(0, 2**120 - 1))
 def test_a_number_is_found_again_from_its_did(seed: int, number: int) -> None:
-    census = Census.make(seed)
+    census = AccountCensus.make(seed)
     did = census.did(number)
 
     assert len(did) == len(METHOD) + 24
@@ -138,16 +137,16 @@ def test_a_number_is_found_again_from_its_did(seed: int, number: int) -> None:
 
 
 def test_a_did_is_spelled_one_way() -> None:
-    did = Census.make(1).did(0)
+    did = AccountCensus.make(1).did(0)
 
-    assert Census.make(1).number(METHOD + did.removeprefix(METHOD).upper()) == -1
+    assert AccountCensus.make(1).number(METHOD + did.removeprefix(METHOD).upper()) == -1
 
 
 @given(st.text(max_size=40) | st.from_regex(r"did:plc:[a-z0-9]{24}", fullmatch=True))
 def test_what_is_nobodys_did_is_nobodys(text: str) -> None:
-    number = Census.make(1).number(text)
+    number = AccountCensus.make(1).number(text)
 
-    assert number == -1 or Census.make(1).did(number) == text
+    assert number == -1 or AccountCensus.make(1).did(number) == text
 
 
 def listed(name: str, what: str, limit: int) -> list[Any]:
@@ -320,13 +319,21 @@ def test_the_mute_one_answers_when_nobody_waits_any_more() -> None:
 @pytest.mark.parametrize(
     ("word", "faults"),
     [
-        ("healthy", {Fault.NONE: 1.0}),
-        ("cutting", {Fault.NONE: 0.75, Fault.RESET: 0.05, Fault.CUT: 0.1, Fault.TRUNCATED: 0.1}),
-        ("dead", {Fault.REFUSED: 1.0}),
-        ("nameless", {Fault.REFUSED: 1.0}),
+        ("healthy", {TransportFault.NONE: 1.0}),
+        (
+            "cutting",
+            {
+                TransportFault.NONE: 0.75,
+                TransportFault.RESET: 0.05,
+                TransportFault.CUT: 0.1,
+                TransportFault.TRUNCATED: 0.1,
+            },
+        ),
+        ("dead", {TransportFault.REFUSED: 1.0}),
+        ("nameless", {TransportFault.REFUSED: 1.0}),
     ],
 )
-def test_faults_come_as_often_as_is_said(word: str, faults: dict[Fault, float]) -> None:
+def test_faults_come_as_often_as_is_said(word: str, faults: dict[TransportFault, float]) -> None:
     seen = Counter(answer.fault for answer in ask(word, times=600))
 
     assert {fault: count / 600 for fault, count in seen.items()} == pytest.approx(faults, abs=0.04)

@@ -1,6 +1,7 @@
 from random import Random
 
 import pytest
+from broken_repos import mutations
 
 from sanderling.formats import cbor
 from sanderling.formats.car import read_car
@@ -8,7 +9,6 @@ from sanderling.formats.cid import Cid
 from sanderling.formats.mst import build, walk
 from sanderling.formats.parsed import Limits
 from sanderling.formats.repo import parse_repo
-from sanderling.testing.broken_repos import mutations
 from sanderling.worlds.pds_repos import NOTE, PROFILE, make_repo, mix
 
 DID = "did:plc:abcdefghijklmnopqrstuvwx"

@@ -9,16 +9,17 @@ from sanderling.fetch.decode import Body
 from sanderling.formats.parsed import Kind
 from sanderling.formats.repo import RepoError, parse_repo
 from sanderling.formats.repo_python import parse_repo as parse_slowly
-from sanderling.worlds.pds_accounts import Account, Census
-from sanderling.worlds.pds_fates import GONE, HELD, LIES, WALLED, Fate
+from sanderling.worlds.pds_accounts import Account, AccountCensus
+from sanderling.worlds.pds_fates import GONE, HELD, LIES, WALLED, RepoFate
 
 # Without records, with some, and of the old version.
 ACCOUNTS = [
-    Account(1, Census.make(1).did(number), records, 3 - number % 2, None) for number, records in enumerate((0, 1, 40))
+    Account(1, AccountCensus.make(1).did(number), records, 3 - number % 2, None)
+    for number, records in enumerate((0, 1, 40))
 ]
 
 
-def named(word: str) -> Fate:
+def named(word: str) -> RepoFate:
     return next(fate for fate in (*LIES, *WALLED) if fate.word == word)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sanderling.worlds.pds_keys import Key
+from sanderling.worlds.pds_keys import SigningKey
 
 SECRET = 0xC9AFA9D845BA75166B5C215767B1D6934E50C3DB36E89B127B8A622B120F6721
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
@@ -13,7 +13,7 @@ POINT = (
 
 
 def test_the_public_half_is_that_of_the_example() -> None:
-    assert Key(SECRET).point == POINT
+    assert SigningKey(SECRET).point == POINT
 
 
 @pytest.mark.parametrize(
@@ -32,14 +32,14 @@ def test_the_public_half_is_that_of_the_example() -> None:
     ],
 )
 def test_signatures_are_those_of_the_examples(message: bytes, r: int, s: int) -> None:
-    assert Key(SECRET).sign(message) == r.to_bytes(32) + s.to_bytes(32)
+    assert SigningKey(SECRET).sign(message) == r.to_bytes(32) + s.to_bytes(32)
 
 
 def test_a_key_is_written_as_the_network_does() -> None:
     # The parity of y, x, and 0x1200 before both; all P-256 keys begin like this in base58.
-    assert Key(SECRET).did == "did:key:zDnaepBuvsQ8cpsWrVKw8fbpGpvPeNSjVPTWoq6cRqaYzBKVP"
+    assert SigningKey(SECRET).did == "did:key:zDnaepBuvsQ8cpsWrVKw8fbpGpvPeNSjVPTWoq6cRqaYzBKVP"
 
 
 def test_words_stand_for_one_key() -> None:
-    assert Key.of("a host") == Key.of("a host") != Key.of("another")
-    assert 0 < Key.of("a host").secret < ORDER
+    assert SigningKey.of("a host") == SigningKey.of("a host") != SigningKey.of("another")
+    assert 0 < SigningKey.of("a host").secret < ORDER

@@ -4,6 +4,7 @@ import asyncio
 from random import Random
 
 import pytest
+from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import Category, get_latest_commit, get_repo, list_repos, why_not, why_unsound
 from sanderling.fetch.attempts import EXPECTED, Fetched, Fetcher
@@ -17,7 +18,6 @@ from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.pds import Fleet
 from sanderling.worlds.pds_hosts import Expected, PdsHost
-from sanderling.worlds.pds_network import FleetNetwork
 
 RULES = HttpRules(most_decoded=8 * 2**20)  # so that a bomb costs little
 PASSES = 6

@@ -8,6 +8,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 import pytest
+from world_networks import FleetNetwork
 
 from sanderling.apis.atproto import Category, get_repo, why_not, why_unsound
 from sanderling.fetch.attempts import EXPECTED
@@ -18,10 +19,8 @@ from sanderling.formats.repo import RepoError, parse_repo
 from sanderling.outcome import Code
 from sanderling.task import Reply, Task
 from sanderling.testing import FakeClock
-from sanderling.worlds.pds import Fleet
+from sanderling.worlds.pds import Fleet, FleetServer
 from sanderling.worlds.pds_hosts import Expected, PdsHost
-from sanderling.worlds.pds_network import FleetNetwork
-from sanderling.worlds.pds_server import FleetServer
 
 OWN = GuardRules(private=True, raw_addresses=True)
 RULES = HttpRules(first_byte=0.3, connect=0.3, most_decoded=8 * 2**20)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sanderling.worlds.race_day import DayRules, Plan
-from sanderling.worlds.race_documents import CHANNELS, ZERO_DATE, Documents, channels, date, front_page, span
+from sanderling.worlds.race_day import DayRules, RacePlan
+from sanderling.worlds.race_documents import CHANNELS, ZERO_DATE, RaceDocuments, channels, date, front_page, span
 
 BEGAN = datetime(2027, 1, 15, 9, 58, tzinfo=UTC)
 SMALL = DayRules(pilots=5, late=1, removed=1, seats=2, rounds=2, aborted=1, first=2.0, heat=10.0, pause=5.0, lap=2.0)
-PLAN = Plan.make(1, SMALL)
-DOCUMENTS = Documents(PLAN, SMALL, BEGAN, 1)
+PLAN = RacePlan.make(1, SMALL)
+DOCUMENTS = RaceDocuments(PLAN, SMALL, BEGAN, 1)
 DATE = re.compile(r"\d{4}/\d\d/\d\d (0|[1-9]\d?):\d\d:\d\d(\.\d{0,2}[1-9])?")
 GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 times = st.integers(-1000, PLAN.over + 1000)
@@ -77,7 +77,7 @@ def test_a_race_has_started_and_ended_when_it_says_so(now: int) -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_documents_change_exactly_when_they_are_said_to(seed: int) -> None:
     """The slow and obvious way: look at everything twenty times a second."""
-    documents = Documents(plan := Plan.make(seed, SMALL), SMALL, BEGAN, seed)
+    documents = RaceDocuments(plan := RacePlan.make(seed, SMALL), SMALL, BEGAN, seed)
     changes = documents.changes()
 
     for path, when in changes.items():
@@ -90,7 +90,7 @@ def test_documents_change_exactly_when_they_are_said_to(seed: int) -> None:
 @settings(max_examples=15)
 @given(st.integers())
 def test_every_change_that_is_said_is_one_to_the_millisecond(seed: int) -> None:
-    documents = Documents(plan := Plan.make(seed, SMALL), SMALL, BEGAN, seed)
+    documents = RaceDocuments(plan := RacePlan.make(seed, SMALL), SMALL, BEGAN, seed)
 
     for path, when in documents.changes().items():
         for at in when:

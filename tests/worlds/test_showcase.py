@@ -10,7 +10,7 @@ import pytest
 
 from sanderling.limit import HostView, Limiter
 from sanderling.testing import LoopClock, run_virtual
-from sanderling.worlds.hosts import Answer, SimulatedHost
+from sanderling.worlds.hosts import HostAnswer, SimulatedHost
 from sanderling.worlds.showcase import CALLERS, RULES, Exhibit, exhibits, keep_asking
 
 SECONDS = 160.0
@@ -146,7 +146,7 @@ def test_only_what_was_served_has_a_latency() -> None:
     host = exhibit()
     assert host.latency is None
 
-    for answer in (Answer(200, 0.1), Answer(429, 9.0), Answer(200, 0.3), Answer(500, 9.0)):
+    for answer in (HostAnswer(200, 0.1), HostAnswer(429, 9.0), HostAnswer(200, 0.3), HostAnswer(500, 9.0)):
         host.note(answer)
 
     assert host.latency == pytest.approx(0.2)

@@ -14,9 +14,9 @@ from protego import Protego
 from sanderling.fetch.classify import BadEncoding
 from sanderling.fetch.decode import Body
 from sanderling.stores.frontier_rows import End
-from sanderling.worlds.site import ALL, LONGEST_PATH, PIECES, Answer, SiteHost, World
+from sanderling.worlds.site import ALL, LONGEST_PATH, SiteHost, World
 from sanderling.worlds.site_pages import Page
-from sanderling.worlds.site_weather import Fault
+from sanderling.worlds.weather import PIECES, TransportFault, WorldAnswer
 
 TRAPS = ("/calendar/", "/a/", "/on/")
 
@@ -132,7 +132,7 @@ def test_a_walk_finds_the_same_at_other_addresses() -> None:
 QUESTIONS = [(host, path, now) for now in range(40) for host in ALL for path in ("/", "/sitemap.xml", "/no")]
 
 
-def answers(seed: int) -> list[Answer]:
+def answers(seed: int) -> list[WorldAnswer]:
     world = World.make(seed, ordinary=2, pages=30)
     return [world.ask(f"{host}.example", path, {}, now * 0.3) for host, path, now in QUESTIONS]
 
@@ -195,13 +195,13 @@ def test_what_cannot_be_made_is_said() -> None:
         World.make(1, ordinary=1, others=()).ask("x.example", "/", {}, 0.0)
 
 
-def ask(word: str, path: str = "/", times: int = 1, every: float = 0.0, **headers: str) -> list[Answer]:
+def ask(word: str, path: str = "/", times: int = 1, every: float = 0.0, **headers: str) -> list[WorldAnswer]:
     world = World.make(1, ordinary=1)
     said = {name.replace("_", "-"): value for name, value in headers.items()}
     return [world.ask(f"{word}.example", path, said, 1000 + every * number) for number in range(times)]
 
 
-def header(answer: Answer, name: str) -> str | None:
+def header(answer: WorldAnswer, name: str) -> str | None:
     return dict(answer.headers).get(name)
 
 
@@ -248,14 +248,14 @@ def test_the_failing_one_is_well_then_fails_then_is_well() -> None:
 @pytest.mark.parametrize(
     ("word", "faults"),
     [
-        ("ordinary-1", {Fault.NONE: 1.0}),
-        ("resets", {Fault.NONE: 0.8, Fault.RESET: 0.1, Fault.CUT: 0.1}),
-        ("truncating", {Fault.NONE: 0.8, Fault.TRUNCATED: 0.2}),
-        ("stalling", {Fault.STALL: 1.0}),
-        ("dead", {Fault.REFUSED: 1.0}),
+        ("ordinary-1", {TransportFault.NONE: 1.0}),
+        ("resets", {TransportFault.NONE: 0.8, TransportFault.RESET: 0.1, TransportFault.CUT: 0.1}),
+        ("truncating", {TransportFault.NONE: 0.8, TransportFault.TRUNCATED: 0.2}),
+        ("stalling", {TransportFault.STALL: 1.0}),
+        ("dead", {TransportFault.REFUSED: 1.0}),
     ],
 )
-def test_faults_come_as_often_as_is_said(word: str, faults: dict[Fault, float]) -> None:
+def test_faults_come_as_often_as_is_said(word: str, faults: dict[TransportFault, float]) -> None:
     seen = Counter(answer.fault for answer in ask(word, times=1000))
 
     assert {fault: count / 1000 for fault, count in seen.items()} == pytest.approx(faults, abs=0.04)
@@ -264,13 +264,13 @@ def test_faults_come_as_often_as_is_said(word: str, faults: dict[Fault, float]) 
 def test_what_is_cut_is_half_of_the_body_and_what_stalls_all_of_it() -> None:
     body = bytes(range(200))
 
-    def pieces(fault: Fault) -> list[tuple[float, bytes]]:
-        return list(Answer(200, (), body, 0.1, fault, pause=2.0).pieces())
+    def pieces(fault: TransportFault) -> list[tuple[float, bytes]]:
+        return list(WorldAnswer(200, (), body, 0.1, fault, pause=2.0).pieces())
 
-    assert pieces(Fault.NONE) == [(0.0, body)]
-    assert pieces(Fault.CUT) == pieces(Fault.TRUNCATED) == [(0.0, body[:100])]
-    assert [pause for pause, _ in pieces(Fault.STALL)] == [0.0] + [2.0] * (PIECES - 1)
-    assert b"".join(piece for _, piece in pieces(Fault.STALL)) == body
+    assert pieces(TransportFault.NONE) == [(0.0, body)]
+    assert pieces(TransportFault.CUT) == pieces(TransportFault.TRUNCATED) == [(0.0, body[:100])]
+    assert [pause for pause, _ in pieces(TransportFault.STALL)] == [0.0] + [2.0] * (PIECES - 1)
+    assert b"".join(piece for _, piece in pieces(TransportFault.STALL)) == body
 
 
 def test_one_slow_body_in_eight_pauses_longer_than_a_client_waits() -> None:
@@ -284,7 +284,7 @@ def test_nothing_is_cut_where_there_is_nothing_to_cut() -> None:
 
     answers = ask("truncating", times=200, If_None_Match=etag or "")
 
-    assert {(answer.status, answer.fault) for answer in answers} == {(304, Fault.NONE)}
+    assert {(answer.status, answer.fault) for answer in answers} == {(304, TransportFault.NONE)}
 
 
 def test_what_robots_txt_forbids_is_served_and_counted_as_forbidden() -> None:

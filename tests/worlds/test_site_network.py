@@ -7,6 +7,7 @@ from random import Random
 from typing import TypeVar
 
 import pytest
+from world_networks import SiteNetwork
 
 from sanderling.fetch.attempts import EXPECTED, Fetcher, moves
 from sanderling.fetch.classify import of_error, retry_soon
@@ -18,8 +19,7 @@ from sanderling.stores.frontier_rows import End
 from sanderling.task import Reply, Task
 from sanderling.testing import LoopClock, run_virtual
 from sanderling.worlds.site import World
-from sanderling.worlds.site_network import SiteNetwork
-from sanderling.worlds.site_weather import Fault
+from sanderling.worlds.weather import TransportFault
 
 T = TypeVar("T")
 
@@ -139,11 +139,13 @@ async def ends_of(network: SiteNetwork, url: str, times: int) -> list[Code]:
 @pytest.mark.parametrize(
     ("word", "faults"),
     [
-        ("resets", {Code.CONNECTION_RESET: Fault.RESET, Code.TRUNCATED: Fault.CUT}),
-        ("truncating", {Code.TRUNCATED: Fault.TRUNCATED}),
+        ("resets", {Code.CONNECTION_RESET: TransportFault.RESET, Code.TRUNCATED: TransportFault.CUT}),
+        ("truncating", {Code.TRUNCATED: TransportFault.TRUNCATED}),
     ],
 )
-def test_what_goes_wrong_on_the_way_is_what_the_host_is_said_to_do(word: str, faults: dict[Code, Fault]) -> None:
+def test_what_goes_wrong_on_the_way_is_what_the_host_is_said_to_do(
+    word: str, faults: dict[Code, TransportFault]
+) -> None:
     found, network, _ = visit(lambda network: ends_of(network, f"http://{word}.example/", 60))
 
     assert set(found) == {Code.OK, *faults}

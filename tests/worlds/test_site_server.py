@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from world_networks import SiteNetwork
 
 from sanderling.fetch.attempts import EXPECTED, Fetcher
 from sanderling.fetch.classify import of_error
@@ -19,10 +20,9 @@ from sanderling.limit import Limiter, LimiterRules, PaceRules
 from sanderling.outcome import Code
 from sanderling.task import Headers, Reply, Task
 from sanderling.testing import FakeClock
-from sanderling.worlds.site import World
+from sanderling.worlds.server import LARGEST_HEAD, WorldPortError
+from sanderling.worlds.site import SiteServer, World
 from sanderling.worlds.site_documents import HUGE
-from sanderling.worlds.site_network import SiteNetwork
-from sanderling.worlds.site_server import LARGEST_HEAD, PortError, SiteServer
 
 OWN = GuardRules(private=True, raw_addresses=True)
 T = TypeVar("T")
@@ -241,7 +241,7 @@ def test_who_sends_half_a_request_and_then_nothing_is_dropped() -> None:
 
 
 def test_who_comes_when_all_is_full_is_not_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sanderling.worlds.site_server.MOST_CONNECTIONS", 1)
+    monkeypatch.setattr("sanderling.worlds.server.MOST_CONNECTIONS", 1)
 
     async def act(server: SiteServer, http: Http) -> list[Code]:
         await ask(server, http, "ordinary-1")  # and the client keeps the connection
@@ -284,7 +284,7 @@ def test_a_port_in_use_is_said_and_all_others_are_free_again() -> None:
     async def main() -> None:
         first = consecutive(2)
         with socket.create_server(("127.0.0.1", first + 1)):
-            with pytest.raises(PortError, match=f"port {first + 1} of 127.0.0.1: Address already in use"):
+            with pytest.raises(WorldPortError, match=f"port {first + 1} of 127.0.0.1: Address already in use"):
                 await SiteServer(WORLD, Still(), first_port=first).__aenter__()
             with socket.create_server(("127.0.0.1", first)):
                 pass

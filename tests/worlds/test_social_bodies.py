@@ -7,7 +7,7 @@ import pytest
 
 from sanderling.worlds.social_bodies import BOMB, PREFIX, Packing, Shape, document, spoilt, stored
 from sanderling.worlds.social_hostile import DEEP, REFUSED, Spoil, Twist, bend, fate_of
-from sanderling.worlds.social_truth import Fate
+from sanderling.worlds.social_truth import BatchFate
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdDecompressor, decompress, get_frame_info
@@ -118,9 +118,9 @@ def test_what_is_no_matter_of_the_object_leaves_it_alone(spoil: Spoil) -> None:
 def test_every_spoil_has_a_fate() -> None:
     fates = {spoil: fate_of(spoil) for spoil in Spoil}
 
-    assert fate_of(None) is Fate.READ
-    assert set(fates.values()) == set(Fate)
-    assert [spoil for spoil, fate in fates.items() if fate is Fate.MISSING] == [Spoil.GONE]
+    assert fate_of(None) is BatchFate.READ
+    assert set(fates.values()) == set(BatchFate)
+    assert [spoil for spoil, fate in fates.items() if fate is BatchFate.MISSING] == [Spoil.GONE]
 
 
 def test_an_item_that_has_no_twist_in_its_form_stays_as_it_is() -> None:

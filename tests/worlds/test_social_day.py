@@ -2,14 +2,13 @@
 
 from collections import Counter
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sanderling.outcome import Code
-from sanderling.worlds.social_chance import Weights, perhaps, pick
+from sanderling.worlds.chance import Weights, perhaps, pick
 from sanderling.worlds.social_day import (
     ANGRY,
     CALM,
@@ -18,15 +17,15 @@ from sanderling.worlds.social_day import (
     HOUR,
     THROTTLED,
     UNHEARD,
-    Crisis,
-    Day,
-    DayRules,
-    Throttling,
+    Swell,
+    angry,
+    draw_code,
+    draw_mood,
+    throttled,
 )
-from sanderling.worlds.social_truth import Intent, Sentiment
+from sanderling.worlds.social_truth import PostIntent, PostSentiment
 
 LUCK = st.floats(0, 1, exclude_max=True)
-USUAL = Day(DayRules())
 
 
 @given(st.dictionaries(st.integers(), st.floats(0, 100), min_size=1).filter(lambda each: sum(each.values()) > 0), LUCK)
@@ -70,84 +69,43 @@ def test_all_codes_of_crawlers_can_happen() -> None:
 
 
 def test_anger_is_negative_and_advertising_neutral() -> None:
-    assert {mood.sentiment for mood in ANGRY} == {Sentiment.NEGATIVE}
-    assert {mood.intent for mood in CALM} == set(Intent)
-    assert {mood.sentiment for mood in CALM if mood.intent in (Intent.SPAM, Intent.SEEDING)} == {Sentiment.NEUTRAL}
+    assert {mood.sentiment for mood in ANGRY} == {PostSentiment.NEGATIVE}
+    assert {mood.intent for mood in CALM} == set(PostIntent)
+    assert {mood.sentiment for mood in CALM if mood.intent in (PostIntent.SPAM, PostIntent.SEEDING)} == {
+        PostSentiment.NEUTRAL
+    }
 
 
 @given(st.floats(0, 10 * DAY))
 def test_every_day_is_like_the_first(since: float) -> None:
-    assert USUAL.throttled(since) == pytest.approx(USUAL.throttled(since % DAY), abs=1e-6)
-    assert 0 <= USUAL.angry(since, hit=False) <= USUAL.angry(since, hit=True) <= 0.9
+    assert throttled(since) == pytest.approx(throttled(since % DAY), abs=1e-6)
+    assert 0 <= angry(since, hit=False) <= angry(since, hit=True) <= 0.9
 
 
-def test_a_throttling_swells_and_fades() -> None:
-    day = Day(DayRules(throttlings=(Throttling(2 * HOUR, 4 * HOUR, 0.5),), crises=()))
+def test_what_comes_swells_and_fades_also_over_midnight() -> None:
+    night = Swell(22 * HOUR, 4 * HOUR)
 
-    shares = [day.throttled(hour * HOUR) for hour in (1, 2, 3, 4, 5, 6, 7)]
-
-    assert shares == pytest.approx([0, 0, 0.3535, 0.5, 0.3535, 0, 0], abs=1e-3)
-    assert day.angry(4 * HOUR, hit=True) == 0
-
-
-def test_a_crisis_may_last_over_midnight() -> None:
-    day = Day(DayRules(crises=(Crisis(22 * HOUR, 4 * HOUR, 1.0, 0.5),)))
-
-    assert day.angry(24 * HOUR, hit=True) == pytest.approx(1.0)
-    assert day.angry(0.5 * HOUR, hit=False) > 0.3
-    assert day.angry(2.5 * HOUR, hit=True) == 0
+    assert [night.strength(hour * HOUR) for hour in (21, 22, 23, 24, 25, 26, 27)] == pytest.approx(
+        [0, 0, 0.707, 1, 0.707, 0, 0], abs=1e-3
+    )
 
 
-def test_a_throttled_item_says_so() -> None:
-    day, chance = Day(DayRules(errors=0.0, throttlings=(Throttling(0.0, DAY, 1.0),))), Random(2)
+def test_items_are_refused_in_a_throttling_and_fail_as_usual_otherwise() -> None:
+    chance = Random(2)
+    noon, quiet = ([draw_code(hour * HOUR, chance) for _ in range(5000)] for hour in (10.5, 3))
 
-    codes = Counter(day.code(DAY / 2, chance) for _ in range(2000))
-
-    assert set(codes) == set(THROTTLED)
-    assert codes["RATE_LIMITED"] > 1700
-
-
-def test_as_many_items_fail_as_the_rules_say() -> None:
-    quiet = DayRules(errors=0.2, unheard=0.25, throttlings=(), codes={"TIMEOUT": 1.0})
-    day, chance = Day(quiet), Random(3)
-
-    codes = Counter(day.code(0.0, chance) for _ in range(10_000))
-
-    assert codes[""] == pytest.approx(8000, rel=0.03)
-    assert codes["TIMEOUT"] == pytest.approx(1500, rel=0.1)
-    assert sum(codes[code] for code in UNHEARD) == pytest.approx(500, rel=0.15)
-
-
-def test_nothing_fails_where_nothing_is_to_fail() -> None:
-    day, chance = Day(DayRules(errors=0.0, throttlings=())), Random(4)
-
-    assert {day.code(hour * HOUR, chance) for hour in range(24) for _ in range(50)} == {""}
+    refused = Counter(code for code in noon if code in THROTTLED)
+    assert refused.total() == pytest.approx(0.6 * 5000, rel=0.1)
+    assert refused["RATE_LIMITED"] > 0.85 * refused.total()
+    assert sum(code != "" for code in quiet) == pytest.approx(0.06 * 5000, rel=0.2)
+    assert set(quiet) & set(UNHEARD)
 
 
 def test_people_are_angry_in_a_crisis_and_more_so_of_the_brand() -> None:
-    day, chance = Day(DayRules(crises=(Crisis(0.0, DAY, 1.0, 0.5),))), Random(5)
+    chance = Random(5)
+    hit, other = (
+        Counter(draw_mood(17.5 * HOUR, chance, hit=hit).sentiment for _ in range(1000)) for hit in (True, False)
+    )
 
-    hit = Counter(day.mood(DAY / 2, chance, hit=True).sentiment for _ in range(1000))
-    other = Counter(day.mood(DAY / 2, chance, hit=False).sentiment for _ in range(1000))
-
-    assert hit == {Sentiment.NEGATIVE: 1000}
-    assert 500 < other[Sentiment.NEGATIVE] < 680
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"errors": 1.1}, "errors is 1.1, expected a share from 0 to 1"),
-        ({"unheard": -0.1}, "unheard is -0.1, expected a share from 0 to 1"),
-        ({"codes": {}}, "codes are none, expected weights of 0 or more, and one that is more"),
-        ({"moods": {"calm": 0.0}}, "moods are calm 0, expected weights"),
-        ({"throttlings": (Throttling(-1.0, 60.0, 0.5),)}, "Throttling from -1.0 for 60.0 s, expected to begin within"),
-        ({"throttlings": (Throttling(0.0, 60.0, 2.0),)}, "share of Throttling is 2.0, expected a share"),
-        ({"crises": (Crisis(DAY, 60.0, 0.5, 0.5),)}, "Crisis from 86400.0 for 60.0 s, expected to begin within a day"),
-        ({"crises": (Crisis(0.0, 0.0, 0.5, 0.5),)}, "Crisis from 0.0 for 0.0 s"),
-        ({"crises": (Crisis(0.0, 60.0, 0.5, -0.5),)}, "share of Crisis is -0.5, expected a share"),
-    ],
-)
-def test_days_that_cannot_be_are_refused(change: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        DayRules(**change)
+    assert hit[PostSentiment.NEGATIVE] > 880
+    assert 450 < other[PostSentiment.NEGATIVE] < 640

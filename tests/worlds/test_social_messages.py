@@ -12,13 +12,13 @@ from sanderling.events.batches import decode
 from sanderling.events.envelopes import read_envelope
 from sanderling.events.items import read_item
 from sanderling.events.posts import Post
-from sanderling.worlds.social import Batch, Social
+from sanderling.worlds.social import Social, SocialBatch
 from sanderling.worlds.social_bodies import Packing, Shape
 from sanderling.worlds.social_envelopes import LYING, Version
 from sanderling.worlds.social_hostile import Spoil, Twist
 from sanderling.worlds.social_market import MarketRules
 from sanderling.worlds.social_plan import FormRules, SocialRules
-from sanderling.worlds.social_truth import Sentiment
+from sanderling.worlds.social_truth import PostSentiment
 
 EVENTS = (Version.EVENT_1_0, Version.EVENT_1_1, Version.EVENT_2_0)
 
@@ -29,11 +29,11 @@ def crawler(version: Version, packing: Packing = Packing.PLAIN, spoil: Spoil | N
     return Social(3, SocialRules(market=market, forms=forms, twists={}, spoils={spoil: 1.0} if spoil else {}))
 
 
-def batches(world: Social, count: int = 40) -> list[Batch]:
+def batches(world: Social, count: int = 40) -> list[SocialBatch]:
     return [world.batch(number) for number in range(count)]
 
 
-def posts(batch: Batch) -> list[Post]:
+def posts(batch: SocialBatch) -> list[Post]:
     envelope = read_envelope(batch.envelope)
     items = decode(batch.body or b"", metadata=batch.metadata, key=batch.path).items
     read = [read_item(raw, envelope.context, place) for place, raw in enumerate(items)]
@@ -175,7 +175,7 @@ def test_things_happen_one_after_the_other() -> None:
 
 
 def test_what_is_said_in_anger_is_seen_by_more() -> None:
-    views: dict[Sentiment, list[int]] = {each: [] for each in Sentiment}
+    views: dict[PostSentiment, list[int]] = {each: [] for each in PostSentiment}
     world = Social(1, replace(SocialRules(), twists={}))
     for number in range(150):
         for item in world.truth(number).items:
@@ -183,7 +183,7 @@ def test_what_is_said_in_anger_is_seen_by_more() -> None:
                 views[item.mood.sentiment].append(item.counters.views * 1000 // item.followers)
 
     typical = {sentiment: sorted(each)[len(each) // 2] for sentiment, each in views.items()}
-    assert typical[Sentiment.NEGATIVE] > 3 * typical[Sentiment.POSITIVE] > 0
+    assert typical[PostSentiment.NEGATIVE] > 3 * typical[PostSentiment.POSITIVE] > 0
 
 
 def test_one_platform_does_not_tell_what_was_shared_or_saved() -> None:

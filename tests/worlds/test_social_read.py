@@ -11,16 +11,15 @@ from sanderling.events.batches import BatchError, decode, read_path, read_refere
 from sanderling.events.envelopes import EnvelopeError, EventEnvelope, LegacyEnvelope, read_envelope
 from sanderling.events.items import read_item, read_result
 from sanderling.events.posts import Context, Interaction, Post
-from sanderling.worlds.social import Batch, Social
+from sanderling.worlds.social import Social, SocialBatch
 from sanderling.worlds.social_bodies import Packing, Shape
 from sanderling.worlds.social_day import NOTHING_MEANT
 from sanderling.worlds.social_envelopes import Version
 from sanderling.worlds.social_hostile import REFUSED, STRUCTURAL, TEXTUAL, VIRAL, Spoil, Twist
 from sanderling.worlds.social_items import Spelling
 from sanderling.worlds.social_market import MarketRules
-from sanderling.worlds.social_plan import FormRules, SocialRules
-from sanderling.worlds.social_presets import PRESETS
-from sanderling.worlds.social_truth import NO_COUNTERS, BatchTruth, Fate, ItemTruth
+from sanderling.worlds.social_plan import PRESETS, FormRules, SocialRules
+from sanderling.worlds.social_truth import NO_COUNTERS, BatchFate, BatchTruth, ItemTruth
 
 SMALL = SocialRules(market=MarketRules(projects=5, longest=2), twists={}, shared=0.0)
 SHARES = {Twist.HUGE: 0.05, Twist.LONG: 0.1, Twist.DEEP: 0.1}  # of those that take their time
@@ -34,12 +33,12 @@ def social(**changes: Any) -> Social:  # noqa: ANN401 - rules of any kind
     return Social(7, replace(SMALL, forms=FormRules(**forms), **changes))
 
 
-def read(batch: Batch) -> tuple[Fate, Context | None, list[object], str]:
+def read(batch: SocialBatch) -> tuple[BatchFate, Context | None, list[object], str]:
     """What became of a batch: its fate, its context, its items as they came, and what they are if they do not say."""
     try:
         envelope = read_envelope(batch.envelope)
     except EnvelopeError:
-        return Fate.REFUSED, None, [], ""
+        return BatchFate.REFUSED, None, [], ""
     if isinstance(envelope, EventEnvelope):
         place = read_path(envelope.path)
     elif isinstance(envelope, LegacyEnvelope):
@@ -47,18 +46,18 @@ def read(batch: Batch) -> tuple[Fate, Context | None, list[object], str]:
     else:
         items, notes = read_result(envelope.item)
         assert not notes
-        return Fate.READ, envelope.context, items, envelope.default_status
+        return BatchFate.READ, envelope.context, items, envelope.default_status
     assert batch.path == f"{place.bucket}/{place.key}"
     if batch.body is None:
-        return Fate.MISSING, envelope.context, [], ""
+        return BatchFate.MISSING, envelope.context, [], ""
     try:
         items = decode(batch.body, metadata=batch.metadata, key=place.key).items
     except BatchError:
-        return Fate.UNREADABLE, envelope.context, [], ""
-    return Fate.READ, envelope.context, items, envelope.default_status
+        return BatchFate.UNREADABLE, envelope.context, [], ""
+    return BatchFate.READ, envelope.context, items, envelope.default_status
 
 
-def differences(batch: Batch) -> Iterator[str]:
+def differences(batch: SocialBatch) -> Iterator[str]:
     """Where what was read is not what should be."""
     truth = batch.truth
     fate, context, items, status = read(batch)
@@ -67,7 +66,7 @@ def differences(batch: Batch) -> Iterator[str]:
         return
     if context is None:
         return
-    if fate is not Fate.REFUSED and not agrees(context, truth):
+    if fate is not BatchFate.REFUSED and not agrees(context, truth):
         yield f"{truth.number}: {context}, expected {truth.job_id} of {truth.project} on {truth.platform}"
     for place, (raw, item) in enumerate(zip(items, truth.items, strict=True)):
         found = read_item(raw, context, place, status)
@@ -134,7 +133,7 @@ def test_what_cannot_be_read_does_not_spoil_its_batch(twist: Twist, shape: Shape
     check(world, 3)
 
     truths = [world.truth(number) for number in range(3)]
-    assert all(truth.fate is Fate.READ for truth in truths)
+    assert all(truth.fate is BatchFate.READ for truth in truths)
     assert {item.is_post for truth in truths for item in truth.items} == {True, False}
 
 
@@ -160,14 +159,14 @@ def test_what_is_spoilt_has_no_items_and_what_is_odd_has_all() -> None:
     for spoil in Spoil:
         world = social(versions=Version.EVENT_1_0, spoils={spoil: 1.0})
         truths = [world.truth(number) for number in range(3)]
-        assert {bool(truth.items) for truth in truths} == {truths[0].fate is Fate.READ}
+        assert {bool(truth.items) for truth in truths} == {truths[0].fate is BatchFate.READ}
 
 
 @pytest.mark.parametrize("version", [Version.LEGACY, Version.INLINE, Version.RESULT])
 def test_only_events_are_spoilt(version: Version) -> None:
     world = social(versions=version, spoils=dict.fromkeys(REFUSED, 1 / 3))
 
-    assert {world.truth(number).fate for number in range(10)} == {Fate.READ}
+    assert {world.truth(number).fate for number in range(10)} == {BatchFate.READ}
 
 
 @pytest.mark.parametrize("version", EVENTS)

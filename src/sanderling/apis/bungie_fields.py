@@ -98,7 +98,7 @@ class _Player(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     emblem_hash: Hash = 0
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class ReportEntry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One character of one player."""
 
     player: _Player
@@ -117,7 +117,7 @@ class _Activity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     director_activity_hash: Hash = 0
 
 
-class Head(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class ReportHead(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What is read of every report; the entries only as far as where each begins and ends."""
 
     period: Annotated[datetime, msgspec.Meta(tz=True)]
@@ -125,11 +125,11 @@ class Head(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     entries: list[msgspec.Raw] | None = None
 
 
-class Body(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class ReportBody(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What is read of a report that is kept, besides its head."""
 
     activity_details: _Activity
-    entries: list[Entry] | None = None
+    entries: list[ReportEntry] | None = None
     starting_phase_index: Small | None = None
     activity_was_started_from_beginning: bool | None = None
     selected_skull_hashes: list[Hash] | None = None

@@ -16,7 +16,16 @@ from datetime import UTC, datetime
 import msgspec
 
 from sanderling.apis.bungie_eras import fresh, missing_field
-from sanderling.apis.bungie_fields import Body, Entry, Extended, FirstEntry, Head, Stat, Time, UsedWeapon
+from sanderling.apis.bungie_fields import (
+    Extended,
+    FirstEntry,
+    ReportBody,
+    ReportEntry,
+    ReportHead,
+    Stat,
+    Time,
+    UsedWeapon,
+)
 from sanderling.apis.numbered import LARGEST_ID
 from sanderling.formats.instance import Character, Instance, Player, Weapon
 
@@ -33,19 +42,19 @@ class Malformed(Exception):  # noqa: N818 - it names what was found
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CarnageReport:
     """What a report says. Times are Unix seconds."""
 
     completed: float | None  # None if it does not say; only where it is not kept
     instance: Instance | None  # None if it is of a kind that is not kept
 
 
-_HEAD = msgspec.json.Decoder(Head)
-_BODY = msgspec.json.Decoder(Body)
+_HEAD = msgspec.json.Decoder(ReportHead)
+_BODY = msgspec.json.Decoder(ReportBody)
 _DURATION = msgspec.json.Decoder(FirstEntry)
 
 
-def read_report(raw: msgspec.Raw, number: int, keep: int, wall: float) -> Report:
+def read_report(raw: msgspec.Raw, number: int, keep: int, wall: float) -> CarnageReport:
     """What the report under `number` says; of those whose mode is `keep`, all of it. Raises Malformed."""
     try:
         head = _HEAD.decode(raw)
@@ -54,12 +63,12 @@ def read_report(raw: msgspec.Raw, number: int, keep: int, wall: float) -> Report
             raise Malformed(f"instanceId is {details.instance_id}, expected {number}")
         _check_date(started, wall)
         if details.mode != keep:
-            return Report(_completed(started, head.entries or [], wall), None)
+            return CarnageReport(_completed(started, head.entries or [], wall), None)
         str(memoryview(raw), "utf-8")  # what is skipped over is not checked for that, and all of it is kept
         instance = _instance(number, started, _BODY.decode(raw), wall)
     except UNREADABLE as error:
         raise Malformed(str(error)) from None
-    return Report(instance.date_completed, instance)
+    return CarnageReport(instance.date_completed, instance)
 
 
 def _check_date(moment: float, wall: float) -> None:
@@ -87,7 +96,7 @@ def _count(stat: Stat | Time) -> int:
     return int(stat.basic.value)
 
 
-def _instance(number: int, started: float, body: Body, wall: float) -> Instance:
+def _instance(number: int, started: float, body: ReportBody, wall: float) -> Instance:
     entries = body.entries or []
     duration = _check_complete(entries)
     _check_date(started + duration, wall)
@@ -117,7 +126,7 @@ def _instance(number: int, started: float, body: Body, wall: float) -> Instance:
     )
 
 
-def _check_complete(entries: list[Entry]) -> int:
+def _check_complete(entries: list[ReportEntry]) -> int:
     """The duration in seconds of a report that has all its parts."""
     if not entries:
         raise Malformed("no entries")
@@ -134,9 +143,9 @@ def _check_complete(entries: list[Entry]) -> int:
     return duration
 
 
-def _players(entries: list[Entry], started: float, duration: int) -> tuple[Player, ...]:
+def _players(entries: list[ReportEntry], started: float, duration: int) -> tuple[Player, ...]:
     ended_well = _count(entries[0].values.completion_reason) == 0
-    by_member: dict[int, list[Entry]] = {}
+    by_member: dict[int, list[ReportEntry]] = {}
     for entry in entries:
         member = _identity(entry.player.destiny_user_info.membership_id, "membershipId")
         if not member:
@@ -145,7 +154,7 @@ def _players(entries: list[Entry], started: float, duration: int) -> tuple[Playe
     return tuple(_player(member, own, started, duration, ended_well=ended_well) for member, own in by_member.items())
 
 
-def _player(member: int, entries: list[Entry], started: float, duration: int, *, ended_well: bool) -> Player:
+def _player(member: int, entries: list[ReportEntry], started: float, duration: int, *, ended_well: bool) -> Player:
     user = entries[0].player.destiny_user_info
     code = user.bungie_global_display_name_code
     characters = tuple(map(_character, entries))
@@ -175,7 +184,7 @@ def time_played(spans: Iterable[tuple[int, int]], duration: int) -> int:
     return total
 
 
-def _character(entry: Entry) -> Character:
+def _character(entry: ReportEntry) -> Character:
     stats, extended = entry.values, entry.extended or Extended()
     more = extended.values
     return Character(

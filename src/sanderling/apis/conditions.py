@@ -81,7 +81,7 @@ class Subject(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class ReplyBody:
     """A value of a reply's document."""
 
     path: Path
@@ -98,7 +98,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ReplyStatus:
     """The status of a reply."""
 
     def values(self, source: JsonReply) -> list[object]:
@@ -110,7 +110,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class ReplyHeader:
     """A header of a reply."""
 
     name: str
@@ -167,7 +167,7 @@ class Test:
     def holds(self, source: object) -> bool:
         """Whether it is true of one of the values."""
         values = self.subject.values(source)
-        if isinstance(self.subject, Header) and is_number(self.value):
+        if isinstance(self.subject, ReplyHeader) and is_number(self.value):
             values = [_read_number(value) for value in values]
         comparison = TESTS[self.comparison]
         return any(comparison(value, self.value) for value in values)
@@ -238,7 +238,7 @@ class Condition:
     @property
     def reads_body(self) -> bool:
         """Whether it says something about a reply's body."""
-        return any(isinstance(test.subject, Body) for test in self.tests)
+        return any(isinstance(test.subject, ReplyBody) for test in self.tests)
 
     def explain(self, source: object) -> str:
         """What was found and what was expected, for a source of which it does not hold."""
@@ -272,16 +272,16 @@ def _of_document(text: str, at: int, path: Path) -> Subject:  # noqa: ARG001 - t
 def _of_reply(text: str, at: int, path: Path) -> Subject:
     match path.steps:
         case ("status",):
-            return Status()
+            return ReplyStatus()
         case ("status", *_):
             raise unexpected(text, at, "status alone; body.status… for the field of a document")
         case ("header", str(name)):
-            return Header(name.lower())
+            return ReplyHeader(name.lower())
         case ("header", *_):
             raise unexpected(text, at, "header.x-name; body.header… for the field of a document")
         case ("body", *steps):
-            return Body(Path(tuple(steps)))
-    return Body(path)
+            return ReplyBody(Path(tuple(steps)))
+    return ReplyBody(path)
 
 
 class _Parser:

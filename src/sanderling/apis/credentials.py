@@ -34,7 +34,7 @@ HOLDER = "token"  # under what name the reply takes up memory
 Read = Callable[[Reply, Outcome], Outcome | Awaitable[Outcome]]
 
 
-class Fetched(Protocol):
+class EndedFetch(Protocol):
     """How a request ended."""
 
     @property
@@ -49,7 +49,7 @@ class Fetched(Protocol):
 class Fetches(Protocol):
     """`fetch.attempts.Fetcher`."""
 
-    async def fetch(self, task: Task, permit: Permit | None = None, read: Read | None = None) -> Fetched:
+    async def fetch(self, task: Task, permit: Permit | None = None, read: Read | None = None) -> EndedFetch:
         """The end of a task; one whose permit is spent takes its leave by `permit.more`."""
 
 
@@ -172,7 +172,7 @@ class Credentials:
         token = self._token
         return token if token is not None and self._clock.now() < token.until else None
 
-    def _is_expired(self, fetched: Fetched) -> bool:
+    def _is_expired(self, fetched: EndedFetch) -> bool:
         return fetched.reply is not None and self._expired is not None and self._expired.holds(JsonReply(fetched.reply))
 
     def _drop(self, token: _Token) -> bool:
@@ -184,7 +184,7 @@ class Credentials:
         self._token = None
         return True
 
-    def _finish(self, task: Task, fetched: Fetched, *, again: bool) -> Answered:
+    def _finish(self, task: Task, fetched: EndedFetch, *, again: bool) -> Answered:
         outcome, reply = fetched.outcome, fetched.reply
         if reply is None:
             return Answered(outcome)
@@ -245,7 +245,7 @@ class Credentials:
         self._secrets.add(kept or given)
         return kept or given
 
-    def _read(self, task: Task, fetched: Fetched) -> _Token | Outcome:
+    def _read(self, task: Task, fetched: EndedFetch) -> _Token | Outcome:
         """The token in a reply, or why there is none."""
         outcome, reply = fetched.outcome, fetched.reply
         denied = not outcome.ok and not outcome.blames_host and outcome.code is not Code.RATE_LIMITED

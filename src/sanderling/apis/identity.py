@@ -42,7 +42,7 @@ class _Resolved(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class RepoIdentity:
     """A DID, the endpoint of its host, and the handles that it names."""
 
     did: str
@@ -95,7 +95,7 @@ def ask_document(did: str, plc: str = PLC, *, private: bool = False) -> Task:
     return Task(f"{'http' if private else 'https'}://{domain}/.well-known/did.json")
 
 
-def read_document(did: str, reply: Reply) -> Identity:
+def read_document(did: str, reply: Reply) -> RepoIdentity:
     """What the document of a DID says. Raises IdentityError."""
     try:
         document = msgspec.json.decode(reply.body, type=_Document)
@@ -106,5 +106,5 @@ def read_document(did: str, reply: Reply) -> Identity:
     for service in document.service:
         if service.id in ("#atproto_pds", f"{did}#atproto_pds") and isinstance(service.endpoint, str):
             handles = tuple(each.removeprefix("at://") for each in document.known_as if each.startswith("at://"))
-            return Identity(did, service.endpoint, handles)
+            return RepoIdentity(did, service.endpoint, handles)
     raise IdentityError(f"{did} names no host of repos: its account was closed, or it never had one")

@@ -41,7 +41,7 @@ class KindSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class DocumentListing:
     """Where it is written which documents of a kind there are."""
 
     url: str = field(repr=False)
@@ -81,7 +81,7 @@ class JsonKind:
 
     kind: Kind
     url: str = field(repr=False)
-    listing: Listing | None
+    listing: DocumentListing | None
     items: Path
     id: Path
     active_when: Condition | None
@@ -102,7 +102,7 @@ class JsonKind:
         return cls(
             Kind(name, settings.seconds, settings.active_seconds, settings.priority),
             settings.url,
-            None if settings.ids_url is None else Listing(settings.ids_url, Path.parse(settings.ids), own_id),
+            None if settings.ids_url is None else DocumentListing(settings.ids_url, Path.parse(settings.ids), own_id),
             Path.parse(settings.items),
             own_id,
             None if settings.active_when is None else Condition.parse(settings.active_when),

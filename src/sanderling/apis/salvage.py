@@ -20,7 +20,7 @@ R = TypeVar("R", bound=msgspec.Struct)
 
 
 @dataclass(slots=True)
-class Found(Generic[R]):
+class Salvaged(Generic[R]):
     """The records of a document that could be read, and what could not."""
 
     records: list[R]
@@ -72,18 +72,18 @@ class Salvage:
     def __init__(self, hook: Any) -> None:  # noqa: ANN401 - as msgspec has it
         self._hook = hook
 
-    def records(self, kind: type[R], document: object) -> Found[R]:
+    def records(self, kind: type[R], document: object) -> Salvaged[R]:
         """The readable records of a document that should be a list of them. Raises ValueError if it is no list."""
         if not isinstance(document, list):
             raise ValueError(f"found {_shown(document)}, expected an array")  # noqa: TRY004 - it came from outside
-        found = Found[R]([])
+        found = Salvaged[R]([])
         for place, value in enumerate(document):
             record = None if value is None else self._record(kind, value, f"$[{place}]", found)
             if record is not None:
                 found.records.append(record)
         return found
 
-    def _record(self, kind: type[R], value: object, where: str, found: Found[Any]) -> R | None:
+    def _record(self, kind: type[R], value: object, where: str, found: Salvaged[Any]) -> R | None:
         if not isinstance(value, dict):
             note(found.notes, where, f"found {_shown(value)}, expected an object")
             return None
@@ -103,7 +103,7 @@ class Salvage:
             return None
         return kind(**values)
 
-    def _items(self, item: Any, items: object, where: str, found: Found[Any]) -> list[object] | None:  # noqa: ANN401
+    def _items(self, item: Any, items: object, where: str, found: Salvaged[Any]) -> list[object] | None:  # noqa: ANN401
         """The items of a list, null for those that cannot be read; None if it is no list, or of other things."""
         if not isinstance(items, list):
             note(found.notes, where, f"found {_shown(items)}, expected an array")
@@ -127,7 +127,7 @@ class Salvage:
         hint: Any,  # noqa: ANN401 - as typing has it
         value: object,
         where: str,
-        found: Found[Any],
+        found: Salvaged[Any],
     ) -> None:
         try:
             if hint is msgspec.Raw:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from sanderling.apis import trackside_documents as documents
 from sanderling.apis.polled import Activity, Discovered, Kind, Wanted
 from sanderling.apis.polled_replies import body_of, within
-from sanderling.apis.salvage import Found
-from sanderling.apis.trackside_fields import Key
+from sanderling.apis.salvage import Salvaged
+from sanderling.apis.trackside_fields import RecordKey
 from sanderling.apis.trackside_races import RACE, activity_of
-from sanderling.apis.trackside_records import SCHEMA, Event
+from sanderling.apis.trackside_records import SCHEMA, TracksideEvent
 from sanderling.outcome import Code
 from sanderling.stores.documents import Document, Schema, SourceRow, source_error
 from sanderling.task import Reply, Task
@@ -107,7 +107,7 @@ def _checked(wanted: Wanted) -> tuple[str, Wanted]:
     if path is None:
         raise source_error(Code.REFUSED, f"kind is {wanted.kind!r:.60}, expected one of {', '.join(PATHS)}")
     try:
-        source_id, event = str(Key.read(wanted.source_id)), str(Key.read(wanted.event))
+        source_id, event = str(RecordKey.read(wanted.source_id)), str(RecordKey.read(wanted.event))
     except ValueError as error:
         raise source_error(Code.REFUSED, f"id or event of a target: {error}") from None
     return path, replace(wanted, source_id=source_id, event=event)
@@ -120,12 +120,12 @@ def event_id(page: bytes) -> str:
         said = f'{len(page)} bytes without an event, expected new EventManager("events/…")'
         raise source_error(Code.INVALID_RESPONSE, said)
     try:
-        return str(Key.read(found[1].decode()))
+        return str(RecordKey.read(found[1].decode()))
     except ValueError as error:
         raise source_error(Code.INVALID_RESPONSE, f"id of the event: {error}") from None
 
 
-def wanted_for(found: Found[Event]) -> tuple[Wanted, ...]:
+def wanted_for(found: Salvaged[TracksideEvent]) -> tuple[Wanted, ...]:
     """All that is polled while an event is on. Of all the channels there are, only its own, if it says which."""
     event = found.records[0]
     key = str(event.id)

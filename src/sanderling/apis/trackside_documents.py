@@ -12,28 +12,37 @@ import msgspec
 
 from sanderling.apis.json_paths import UNREADABLE
 from sanderling.apis.polled import Wanted
-from sanderling.apis.salvage import Found, Salvage, note, parse_leniently
-from sanderling.apis.trackside_fields import Guid, Record, clean, read_value, row_of
-from sanderling.apis.trackside_records import SCHEMA, Channel, Detection, Event, Pilot, Race, Result, Round
+from sanderling.apis.salvage import Salvage, Salvaged, note, parse_leniently
+from sanderling.apis.trackside_fields import Guid, TracksideRecord, clean, read_value, row_of
+from sanderling.apis.trackside_records import (
+    SCHEMA,
+    Channel,
+    Detection,
+    Pilot,
+    Race,
+    RaceResult,
+    RoundRecord,
+    TracksideEvent,
+)
 from sanderling.outcome import Code
 from sanderling.stores.documents import Document, SourceRow, Whole, source_error
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=TracksideRecord)
 T = TypeVar("T")
 
-DECODERS: Mapping[type[Record], msgspec.json.Decoder[Any]] = {
+DECODERS: Mapping[type[TracksideRecord], msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(list[kind | None], dec_hook=read_value)  # type: ignore[valid-type]
-    for kind in (Event, Pilot, Channel, Round, Race, Result)
+    for kind in (TracksideEvent, Pilot, Channel, RoundRecord, Race, RaceResult)
 }
 SALVAGE = Salvage(read_value)
 
 
-def read_event(event: str, body: bytes) -> Found[Event]:
+def read_event(event: str, body: bytes) -> Salvaged[TracksideEvent]:
     """The event that Event.json holds. Raises SourceError."""
-    return _one(_found(Event, body), event)
+    return _one(_found(TracksideEvent, body), event)
 
 
-def event_document(found: Found[Event]) -> Document:
+def event_document(found: Salvaged[TracksideEvent]) -> Document:
     """The event, its channels, and who was removed from it; those of its races that it does not list are gone."""
     event = found.records[0]
     key = str(event.id)
@@ -50,7 +59,7 @@ def event_document(found: Found[Event]) -> Document:
     return _document(rows, whole, found.notes)
 
 
-def _event_channels(event: Event) -> Iterator[SourceRow]:
+def _event_channels(event: TracksideEvent) -> Iterator[SourceRow]:
     """The channels with their colours and names, which go by place; there may be more of those."""
     key, colors, names = str(event.id), event.channel_colors or (), event.channel_display_names or ()
     for place, (channel, color, name) in enumerate(zip_longest(event.channels or (), colors, names)):
@@ -79,14 +88,14 @@ def channels_document(wanted: Wanted, body: bytes) -> Document:
 
 def rounds_document(wanted: Wanted, body: bytes) -> Document:
     """The rounds of the event: also those that the event itself leaves out."""
-    found = _found(Round, body)
+    found = _found(RoundRecord, body)
     rows = [row_of("rounds", each, event=wanted.event) for each in found.records]
     return _document(rows, [_children("rounds", "event", wanted.event, rows)], found.notes)
 
 
 def results_document(wanted: Wanted, body: bytes) -> Document:
     """The results of the event; an empty body means that there are none."""
-    found = _found(Result, body) if body else Found[Result]([])
+    found = _found(RaceResult, body) if body else Salvaged[RaceResult]([])
     strange = [result for result in found.records if result.event and result.event != wanted.event]
     for result in strange[:1] if len(strange) == len(found.records) else ():
         _check_event(result, result.event, wanted)
@@ -133,13 +142,13 @@ def _document(rows: Iterable[SourceRow], whole: Iterable[Whole], notes: list[str
     return SCHEMA.document(kept.values(), whole, notes)
 
 
-def _found(kind: type[R], body: bytes) -> Found[R]:
+def _found(kind: type[R], body: bytes) -> Salvaged[R]:
     """The records of a document. Raises SourceError for one of which nothing can be read."""
     if not body:
         raise source_error(Code.INVALID_RESPONSE, "an empty body, expected an array")
     try:
         str(memoryview(body), "utf-8")  # what is skipped over, or kept as it is, is not checked for that
-        return Found([each for each in DECODERS[kind].decode(body) if each is not None])
+        return Salvaged([each for each in DECODERS[kind].decode(body) if each is not None])
     except msgspec.ValidationError as error:
         whole = source_error(Code.INVALID_RESPONSE, str(error))
     except UNREADABLE as error:
@@ -155,7 +164,7 @@ def _found(kind: type[R], body: bytes) -> Found[R]:
     return found
 
 
-def _one(found: Found[R], expected: str) -> Found[R]:
+def _one(found: Salvaged[R], expected: str) -> Salvaged[R]:
     """The same, if it holds one element and that has this id."""
     if len(found.records) != 1:
         raise source_error(Code.INVALID_RESPONSE, f"{len(found.records)} elements, expected one")
@@ -164,7 +173,7 @@ def _one(found: Found[R], expected: str) -> Found[R]:
     return found
 
 
-def _check_event(record: Record, event: Guid | None, wanted: Wanted) -> None:
+def _check_event(record: TracksideRecord, event: Guid | None, wanted: Wanted) -> None:
     """What is in the folder of an event may leave the event out, but not name another."""
     if event and event != wanted.event:
         raise source_error(Code.INVALID_RESPONSE, f"Event of {record.id} is {event}, expected {wanted.event}")

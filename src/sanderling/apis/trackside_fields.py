@@ -41,26 +41,26 @@ class Guid(str):
         return cls("" if text == _ZERO else text.lower())
 
 
-class Key(Guid):
+class RecordKey(Guid):
     """The id of a record, which must have one."""
 
     __slots__ = ()
 
     @classmethod
-    def read(cls, text: str) -> "Key":
+    def read(cls, text: str) -> "RecordKey":
         """The id that a text is. Raises ValueError."""
         if not (key := Guid.read(text)):
             raise ValueError(f"found {_ZERO}, expected an id of its own")
         return cls(key)
 
 
-class Moment(str):
+class LocalDate(str):
     """A date as it came."""
 
     __slots__ = ()
 
     @classmethod
-    def read(cls, text: str) -> "Moment":
+    def read(cls, text: str) -> "LocalDate":
         """The date that a text is. Raises ValueError."""
         moment = cls(text)
         moment.local()
@@ -90,13 +90,13 @@ def _local(text: str) -> str | None:
     return f"{whole}.{fraction.ljust(3, '0')}" if fraction else whole
 
 
-class Span(str):
+class TracksideSpan(str):
     """A length of time as it came."""
 
     __slots__ = ()
 
     @classmethod
-    def read(cls, text: str) -> "Span":
+    def read(cls, text: str) -> "TracksideSpan":
         """The span that a text is. Raises ValueError."""
         span = cls(text)
         span.seconds()
@@ -114,7 +114,12 @@ class Span(str):
         return -total if sign else total
 
 
-READ: Mapping[type, Callable[[str], object]] = {Guid: Guid.read, Key: Key.read, Moment: Moment.read, Span: Span.read}
+READ: Mapping[type, Callable[[str], object]] = {
+    Guid: Guid.read,
+    RecordKey: RecordKey.read,
+    LocalDate: LocalDate.read,
+    TracksideSpan: TracksideSpan.read,
+}
 
 
 def read_value(kind: type, value: object) -> object:
@@ -125,10 +130,10 @@ def read_value(kind: type, value: object) -> object:
     return READ[kind](value)
 
 
-class Record(msgspec.Struct, frozen=True, rename="pascal"):
+class TracksideRecord(msgspec.Struct, frozen=True, rename="pascal"):
     """What every object of a document has. All but the id may be null or not there."""
 
-    id: Key = msgspec.field(name="ID")
+    id: RecordKey = msgspec.field(name="ID")
     external_id: Integer | None = msgspec.field(name="ExternalID", default=None)
 
 
@@ -161,25 +166,25 @@ FORMS: Mapping[type, tuple[_Form, ...]] = {
     bool: (_Form("", ColumnKind.BOOLEAN, _itself),),
     msgspec.Raw: (_Form("", ColumnKind.TEXT, _json),),
     Guid: (_Form("", ColumnKind.TEXT, lambda guid: str(guid) or None),),
-    Moment: (_Form("_text", ColumnKind.TEXT, str), _Form("_local", ColumnKind.TEXT, Moment.local)),
-    Span: (_Form("_text", ColumnKind.TEXT, str), _Form("_seconds", ColumnKind.REAL, Span.seconds)),
+    LocalDate: (_Form("_text", ColumnKind.TEXT, str), _Form("_local", ColumnKind.TEXT, LocalDate.local)),
+    TracksideSpan: (_Form("_text", ColumnKind.TEXT, str), _Form("_seconds", ColumnKind.REAL, TracksideSpan.seconds)),
 }
 
 
 @cache
-def _forms(record: type[Record]) -> tuple[tuple[str, str, _Form], ...]:
+def _forms(record: type[TracksideRecord]) -> tuple[tuple[str, str, _Form], ...]:
     """For every field that is a value and not a list: its name, and the name and form of a column that it becomes."""
     kinds = {name: (get_args(hint) or (hint,))[0] for name, hint in get_type_hints(record).items() if name != "id"}
     return tuple((name, name + form.suffix, form) for name, kind in kinds.items() for form in FORMS.get(kind, ()))
 
 
-def table_of(name: str, record: type[Record], *more: Column, **references: str) -> SourceTable:
+def table_of(name: str, record: type[TracksideRecord], *more: Column, **references: str) -> SourceTable:
     """The table of such records, after `more` columns; `references` says which fields refer to which tables."""
     columns = (Column(column, form.kind, references.get(field)) for field, column, form in _forms(record))
     return SourceTable(name, (*more, *columns))
 
 
-def row_of(table: str, record: Record, **more: Value) -> SourceRow:
+def row_of(table: str, record: TracksideRecord, **more: Value) -> SourceRow:
     """The row of a record; `more` are columns that it has not, or that others know better."""
     values: dict[str, Value] = {}
     for field, column, form in _forms(type(record)):

@@ -7,7 +7,7 @@ them that is no reference.
 
 import msgspec
 
-from sanderling.apis.trackside_fields import NULL, Guid, Integer, Moment, Record, Span, table_of
+from sanderling.apis.trackside_fields import NULL, Guid, Integer, LocalDate, TracksideRecord, TracksideSpan, table_of
 from sanderling.stores.documents import Column, ColumnKind, Schema, SourceTable
 
 # A list may be null, and so may each of its items.
@@ -15,30 +15,30 @@ Ids = list[Guid | None] | None
 Texts = list[str | None] | None
 
 
-class PilotChannel(Record, frozen=True, rename="pascal"):
+class PilotChannel(TracksideRecord, frozen=True, rename="pascal"):
     """Who flies on which channel."""
 
     pilot: Guid | None = None
     channel: Guid | None = None
 
 
-class Event(Record, frozen=True, rename="pascal"):
+class TracksideEvent(TracksideRecord, frozen=True, rename="pascal"):
     """An event: a race day, as a rule."""
 
     event_type: str | None = None
     name: str | None = None
-    start: Moment | None = None
-    end: Moment | None = None
+    start: LocalDate | None = None
+    end: LocalDate | None = None
     laps: Integer | None = None
     pb_laps: Integer | None = msgspec.field(name="PBLaps", default=None)
     pack_limit: Integer | None = None
-    race_length: Span | None = None
-    min_start_delay: Span | None = None
-    max_start_delay: Span | None = None
+    race_length: TracksideSpan | None = None
+    min_start_delay: TracksideSpan | None = None
+    max_start_delay: TracksideSpan | None = None
     primary_timing_system_location: str | None = None
-    race_start_ignore_detections: Span | None = None
-    min_lap_time: Span | None = None
-    last_opened: Moment | None = None
+    race_start_ignore_detections: TracksideSpan | None = None
+    min_lap_time: TracksideSpan | None = None
+    last_opened: LocalDate | None = None
     club: Guid | None = None
     track: Guid | None = None
     sectors: msgspec.Raw = NULL
@@ -58,7 +58,7 @@ class Event(Record, frozen=True, rename="pascal"):
     races: Ids = None
 
 
-class Pilot(Record, frozen=True, rename="pascal"):
+class Pilot(TracksideRecord, frozen=True, rename="pascal"):
     """Someone who flies."""
 
     name: str | None = None
@@ -75,7 +75,7 @@ class Pilot(Record, frozen=True, rename="pascal"):
     photo_path: str | None = None
 
 
-class Round(Record, frozen=True, rename="pascal"):
+class RoundRecord(TracksideRecord, frozen=True, rename="pascal"):
     """A round of races."""
 
     name: str | None = None
@@ -90,7 +90,7 @@ class Round(Record, frozen=True, rename="pascal"):
     sheet_format_filename: str | None = None
 
 
-class Channel(Record, frozen=True, rename="pascal"):
+class Channel(TracksideRecord, frozen=True, rename="pascal"):
     """A frequency."""
 
     number: Integer | None = None
@@ -101,12 +101,12 @@ class Channel(Record, frozen=True, rename="pascal"):
     display_name: str | None = None
 
 
-class Detection(Record, frozen=True, rename="pascal"):
+class Detection(TracksideRecord, frozen=True, rename="pascal"):
     """A pilot was seen by a timing system; whether that is to be believed, `valid` says."""
 
     timing_system_index: Integer | None = None
     channel: Guid | None = None
-    time: Moment | None = None
+    time: LocalDate | None = None
     peak: Integer | None = None
     timing_system_type: str | None = None
     pilot: Guid | None = None
@@ -118,34 +118,34 @@ class Detection(Record, frozen=True, rename="pascal"):
     is_holeshot: bool | None = None
 
 
-class Lap(Record, frozen=True, rename="pascal"):
+class Lap(TracksideRecord, frozen=True, rename="pascal"):
     """A lap, which ended with a detection."""
 
     detection: Guid | None = None
     length_seconds: float | None = None
     lap_number: Integer | None = None
-    start: Moment | None = msgspec.field(name="StartTime", default=None)
-    end: Moment | None = msgspec.field(name="EndTime", default=None)
+    start: LocalDate | None = msgspec.field(name="StartTime", default=None)
+    end: LocalDate | None = msgspec.field(name="EndTime", default=None)
 
 
-class GamePoint(Record, frozen=True, rename="pascal"):
+class GamePoint(TracksideRecord, frozen=True, rename="pascal"):
     """A point that was won in a race which is a game."""
 
     channel: Guid | None = None
     pilot: Guid | None = None
     valid: bool | None = None
-    time: Moment | None = None
+    time: LocalDate | None = None
 
 
-class Race(Record, frozen=True, rename="pascal"):
+class Race(TracksideRecord, frozen=True, rename="pascal"):
     """A race. What is not listed in it any more is gone."""
 
     event: Guid | None = None
     round: Guid | None = None
     race_number: Integer | None = None
-    start: Moment | None = None
-    end: Moment | None = None
-    total_paused_time: Span | None = None
+    start: LocalDate | None = None
+    end: LocalDate | None = None
+    total_paused_time: TracksideSpan | None = None
     target_laps: Integer | None = None
     primary_timing_system_location: str | None = None
     valid: bool | None = None
@@ -157,7 +157,7 @@ class Race(Record, frozen=True, rename="pascal"):
     pilot_channels: list[PilotChannel | None] | None = None
 
 
-class Result(Record, frozen=True, rename="pascal"):
+class RaceResult(TracksideRecord, frozen=True, rename="pascal"):
     """What a pilot came to in a race."""
 
     event: Guid | None = None
@@ -179,7 +179,7 @@ _WHO = {"pilot": "pilots", "channel": "channels"}
 
 SCHEMA = Schema(
     (
-        table_of("events", Event),
+        table_of("events", TracksideEvent),
         table_of("pilots", Pilot),
         table_of("channels", Channel),
         SourceTable("event_pilots", (_EVENT, Column("pilot", references="pilots"))),
@@ -195,12 +195,12 @@ SCHEMA = Schema(
         ),
         SourceTable("event_removed_pilots", (_EVENT, Column("pilot"))),
         table_of("event_pilot_channels", PilotChannel, _EVENT),
-        table_of("rounds", Round, _EVENT),
+        table_of("rounds", RoundRecord, _EVENT),
         table_of("races", Race, event="events", round="rounds"),
         table_of("pilot_channels", PilotChannel, _RACE, **_WHO),
         table_of("detections", Detection, _RACE, **_WHO),
         table_of("laps", Lap, _RACE, *_COUNTED, detection="detections"),
         table_of("game_points", GamePoint, _RACE, **_WHO),
-        table_of("results", Result, event="events", pilot="pilots", race="races", round="rounds"),
+        table_of("results", RaceResult, event="events", pilot="pilots", race="races", round="rounds"),
     )
 )

@@ -28,7 +28,7 @@ from sanderling.observe.metrics import (
     serve,
 )
 from sanderling.stores.disk_room import DiskRoom
-from sanderling.stores.polling import PollingStore
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.queue import WholeQueue
 from sanderling.words import parse_size
 

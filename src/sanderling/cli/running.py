@@ -23,7 +23,7 @@ from sanderling.observe.metrics import report_metrics
 from sanderling.observe.report import AnyReport
 from sanderling.stores.control_file import Control
 from sanderling.stores.limiter_file import keep, recall
-from sanderling.stores.polling import PollingStore
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.queue import WholeQueue
 from sanderling.stores.status_file import StatusFile, write_status
 

@@ -1,19 +1,15 @@
-"""What waits in a frontier: a few items of each host in memory, the rest on disk. The part that such sources share."""
+"""What waits for each host of a crawl: a few items in memory, the rest in the frontier; and what loads them."""
 
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Any, Generic, Protocol, TypeVar
 
 from sanderling.clock import Clock
-from sanderling.engine.classes import Class
 from sanderling.engine.hosts import HostState
 from sanderling.executor import Executor
-from sanderling.outcome import Outcome
-from sanderling.stores.frontier_rows import HostNote, RetryUrl
 
 HELD = 20_000  # items in memory, over all hosts
 MOST_PER_HOST, FEWEST_PER_HOST = 256, 4  # that are loaded at once
@@ -150,12 +146,12 @@ class Loader(Generic[H]):
     """Brings what waits on disk into memory. `run` answers wants until it is cancelled."""
 
     def __init__(
-        self, take: Callable[[Sequence[Any]], list[list[Any]]], desk: Executor, clock: Clock, longest_pause: float
+        self, take: Callable[[Sequence[Any]], list[list[Any]]], executor: Executor, clock: Clock, longest_pause: float
     ) -> None:
         self.clock = clock
         self.sharing = 1  # hosts that share the memory
         self._take = take
-        self._desk = desk
+        self._executor = executor
         self._longest = longest_pause
         self._wants: list[H] = []
         self._wanted = asyncio.Event()
@@ -182,7 +178,7 @@ class Loader(Generic[H]):
             most = max(FEWEST_PER_HOST, min(MOST_PER_HOST, HELD // max(1, self.sharing)))
             wants = [host.want(most) for host in hosts]
             now, wall = self.clock.now(), self.clock.wall()
-            taken = await self._desk(self._take, wants)
+            taken = await self._executor(self._take, wants)
             for host, want, items in zip(hosts, wants, taken, strict=True):
                 host.loading = False
                 if len(items) < want[-1]:
@@ -192,101 +188,3 @@ class Loader(Generic[H]):
                     self.want(host)  # there may be more of another priority
             self._busy = False
             loaded(hosts)
-
-
-class Backlog(Generic[H, Q]):
-    """Hosts with what waits for them, counted: what is due there, and what is left to the next run."""
-
-    def __init__(
-        self, loader: Loader[H], note: Callable[[RetryUrl | HostNote], object], new_host: Callable[[str], H]
-    ) -> None:
-        self.hosts: dict[str, H] = {}
-        self.waiting = 0  # items without an end
-        self.set_aside = 0  # of those, the ones that are left to the next run
-        self.found_late = 0  # and those that were found while it drained
-        self._draining = False
-        self._loader = loader
-        self._clock = loader.clock
-        self._note = note
-        self._new_host = new_host
-
-    @property
-    def loading(self) -> bool:
-        """Whether something is on its way from disk."""
-        return not self._loader.idle
-
-    def drain(self) -> None:
-        """Ask for what is known, and leave what is found from now on to the next run."""
-        self._draining = True
-
-    def classes(self, host: H, now: float) -> Sequence[Class]:
-        """What is due: items that were not asked for yet, and such as were put off."""
-        if not host.has_again(now):
-            return (Class.NEW,) if host.has_new else ()
-        return (Class.NEW, Class.AGAIN) if host.has_new else (Class.AGAIN,)
-
-    def due(self, host: H, now: float) -> float | None:
-        """When there is next something to take."""
-        del now
-        return host.due()
-
-    def postpone(self, host: H, queued: Q, outcome: Outcome, due: float, patience: float) -> None:
-        """It has not failed; at infinity, it is left to another run."""
-        if due == inf:
-            self.withhold(host)
-            self._note_again(queued, outcome, 0, patience)
-        else:
-            host.put_off(queued, due)
-
-    def withhold(self, host: H) -> None:
-        """One that was taken is left to the next run."""
-        host.withheld += 1
-        self.set_aside += not host.aside
-
-    def retry(self, host: H, queued: Q, outcome: Outcome, failures: int, due: float) -> None:
-        """It failed so many times in a row, and is due again then."""
-        host.put_off(queued, due)
-        self._note_again(queued, outcome, failures, due - self._clock.now())
-
-    def _note_again(self, queued: Q, outcome: Outcome, failures: int, wait: float) -> None:
-        self._note(RetryUrl(queued.id, queued.url, failures, self._clock.wall() + wait, outcome))
-
-    def leave(self, host: H, outcome: Outcome, due: float) -> None:
-        """The host does not answer: its items go on waiting, with its reason."""
-        self.set_aside += 0 if host.aside else host.waiting - host.withheld
-        self._note(HostNote(host.name, outcome, self._clock.wall() + due - self._clock.now()))
-
-    def welcome(self, host: H) -> None:
-        """It answers again."""
-        self.set_aside += host.withheld - host.waiting
-        self._note(HostNote(host.name, None))
-
-    def written(self, result: Mapping[Any, int]) -> Iterable[H]:
-        """New items are on disk, so many for each host."""
-        if not self._draining:
-            return [self.add_waiting(name, number) for name, number in result.items()]
-        found = sum(result.values())
-        self.found_late += found
-        self.waiting += found
-        return ()
-
-    def add_waiting(self, name: Any, number: int) -> H:  # noqa: ANN401 - a host, or what the sink tells hosts by
-        """So many more items wait on disk for a host."""
-        host = self.host(name)
-        host.on_disk += number
-        self._wait(host, number)
-        self._loader.want(host)
-        return host
-
-    def host(self, name: str) -> H:
-        """The host of this name, which is made if it was not met before."""
-        host = self.hosts.get(name)
-        if host is None:
-            host = self.hosts[name] = self._new_host(name)
-        return host
-
-    def _wait(self, host: H, number: int) -> None:
-        before = host.set_aside
-        host.waiting += number
-        self.waiting += number
-        self.set_aside += host.set_aside - before

@@ -20,10 +20,9 @@ from dataclasses import dataclass, field
 from math import inf
 
 from sanderling.clock import Clock
-from sanderling.events.digest import Digested
 from sanderling.events.lately import Spans, in_short
 from sanderling.events.measures import code_label
-from sanderling.events.rows import Numbered
+from sanderling.events.rows import Numbered, ProcessedBatch
 from sanderling.observe.alerts import Alert, Field, Level, duration
 from sanderling.outcome import Category
 
@@ -84,7 +83,7 @@ class Counted:
 
 
 @dataclass(slots=True)
-class State:
+class AlarmCondition:
     """Something that is so for a while, by its level; 0 is well. Said when it gets worse, and when it is over."""
 
     every: float
@@ -128,13 +127,13 @@ class Alarms:
     def __init__(self, rules: AlarmRules | None = None) -> None:
         self._rules = rules = rules or AlarmRules()
         self._unread, self._buried, self._reused = (Counted(rules.every) for _ in range(3))
-        self._rate = State(rules.every, rules.calm)
-        self._storage = State(rules.every, 0.0)
+        self._rate = AlarmCondition(rules.every, rules.calm)
+        self._storage = AlarmCondition(rules.every, 0.0)
         # In parts, so that what is kept is bounded however many batches come.
         self._items = Spans(rules.window / 60, 60)
         self._batches = Spans(rules.storage_window / 60, 60)
 
-    def digested(self, done: Digested, now: float) -> None:
+    def processed(self, done: ProcessedBatch, now: float) -> None:
         """A batch is in the rows."""
         by_category: dict[Category, list[Numbered]] = {}
         for each in done.errors:
@@ -217,7 +216,7 @@ def _worse(level: int, fields: tuple[Field, ...]) -> Alert:
     return Alert("error_rate_critical", "Error Rate Critical", fields, Level.CRITICAL, ping=True)
 
 
-def _case(unread: list[Numbered], done: Digested) -> tuple[Field, ...]:
+def _case(unread: list[Numbered], done: ProcessedBatch) -> tuple[Field, ...]:
     """The first of a batch's errors, and where it is."""
     error = unread[0].error
     return (
@@ -251,9 +250,9 @@ class EventAlarms:
         self._clock = clock
         self._alarms = Alarms(rules)
 
-    def digested(self, done: Digested) -> None:
+    def processed(self, done: ProcessedBatch) -> None:
         """A batch is in the rows."""
-        self._alarms.digested(done, self._clock.now())
+        self._alarms.processed(done, self._clock.now())
         self.look()
 
     def buried(self, key: str, why: str) -> None:

@@ -9,16 +9,21 @@ just not be complete yet, so that it is worth reading again. Of what is cut off 
 that are read, and the rest is one that is `Unreadable`.
 
 Memory: unpacking stops as soon as there is a piece more than allowed; the window of the unpacker, at most the larger of
-8 MiB and twice what is allowed, comes on top. What the values may take is bounded by `salvage.py`.
+8 MiB and twice what is allowed, comes on top. What the values may take is bounded by `salvage.py`. A few hundred bytes
+unpack to half a million comments, and each of these becomes a row. So what a batch would become is counted before it is
+made: an item with too many comments is an error row in its place, and the others stay posts.
 """
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from sanderling.events.fields import shown
-from sanderling.events.salvage import MOST_MEMBERS, DamagedError, JsonError, Read, read_list
+from sanderling.events.fields import members, shown
+from sanderling.events.items import Oversized, read_item
+from sanderling.events.posts import Context, CrawlError, Post
+from sanderling.events.salvage import MARKS, MOST_MEMBERS, DamagedError, JsonError, JsonReading, read_list
 
 if sys.version_info >= (3, 14):
     from compression.zstd import DecompressionParameter, ZstdDecompressor, ZstdError
@@ -33,7 +38,17 @@ SMALLEST_WINDOW, LARGEST_WINDOW = 23, 30  # as powers of two; level 19 needs the
 LONGEST_KEY = 1024  # bytes, as everywhere with S3
 LONGEST_PATH = 2 * LONGEST_KEY
 SCHEMES = frozenset({"minio", "s3"})
-SIZES = {"tiktok": 50, "youtube": 20}
+SIZES = {"tiktok": 50, "youtube": 20}  # items of a full batch
+
+# Measured on batches of the smallest comments: 210 bytes as values, 700 with their rows and what a database is sent.
+ROW_BYTES = 1_000
+# A value has a mark of JSON or more, and an object with one member, which takes the most, has three.
+MARK_BYTES = 64
+# A text is held as a value, which a single emoji makes four times as large, and as what a database is sent.
+TEXT_BYTES = 6
+# To count marks takes a hundredth of the time of a batch, so small bodies are not counted: they have a mark to 8 bytes,
+# and 16 MB at the worst.
+SMALL, SMALL_BYTES = 256 * 1024, 16
 
 _FRAME = b"\x28\xb5\x2f\xfd"
 _SKIPPED_FRAME = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
@@ -52,21 +67,21 @@ class BatchError(ValueError):
         self.transient = transient
 
 
-class Place(NamedTuple):
+class ObjectLocation(NamedTuple):
     """Where an object is."""
 
     bucket: str
     key: str
 
 
-class Batch(NamedTuple):
+class BatchItems(NamedTuple):
     """The items of a batch as they came, and what is odd about it."""
 
     items: list[object]
     notes: tuple[str, ...] = ()
 
 
-def read_path(text: str, default_bucket: str = "") -> Place:
+def read_path(text: str, default_bucket: str = "") -> ObjectLocation:
     """The place that `minio://bucket/key`, `s3://bucket/key`, `bucket/key` or `/bucket/key` is. Raises BatchError.
 
     A path without any slash is a key in the default bucket, if there is one. Nothing is decoded: `%2F` is three
@@ -86,14 +101,14 @@ def read_path(text: str, default_bucket: str = "") -> Place:
     return _place(bucket, key, text)
 
 
-def read_reference(bucket: str, path: str, default_bucket: str = "") -> Place:
+def read_reference(bucket: str, path: str, default_bucket: str = "") -> ObjectLocation:
     """The place of a path for which a bucket may be named apart. Raises BatchError."""
     if not bucket or _SCHEME.match(path.strip()):
         return read_path(path, default_bucket)
     return _place(bucket.strip(), path.strip().lstrip("/"), path)
 
 
-def _place(bucket: str, key: str, text: str) -> Place:
+def _place(bucket: str, key: str, text: str) -> ObjectLocation:
     if not _BUCKET.fullmatch(bucket):
         raise BatchError(f"path {_safe(text)} has no bucket that could exist, expected bucket/key")
     if not key:
@@ -106,7 +121,7 @@ def _place(bucket: str, key: str, text: str) -> Place:
     # Where objects are files they would lead out of the folder.
     if not steps[0] or ".." in steps or "." in steps:
         raise BatchError(f"path {_safe(text)} has a step through folders in it, expected only names")
-    return Place(bucket, key)
+    return ObjectLocation(bucket, key)
 
 
 def _safe(text: str) -> str:
@@ -115,7 +130,7 @@ def _safe(text: str) -> str:
     return repr(f"…@{rest}"[:120] if at else text[:120])
 
 
-class Document(NamedTuple):
+class UnpackedObject(NamedTuple):
     """The body of an object, unpacked, and what is known of how it came."""
 
     key: str
@@ -125,14 +140,14 @@ class Document(NamedTuple):
     notes: tuple[str, ...]
 
 
-def decode(body: bytes, *, metadata: Mapping[str, str], key: str, most: int = MOST_BYTES) -> Batch:
+def decode(body: bytes, *, metadata: Mapping[str, str], key: str, most: int = MOST_BYTES) -> BatchItems:
     """The items of an object of that key; `most` bounds its bytes once unpacked. Raises BatchError."""
     return parse(unpack(body, metadata, key, most))
 
 
 def unpack(
     body: bytes, metadata: Mapping[str, str], key: str, most: int = MOST_BYTES, *, last: bool = False
-) -> Document:
+) -> UnpackedObject:
     """The document that an object of that key holds, of `most` bytes at the most. Raises BatchError.
 
     If it is read for the last time, a frame that ends early is taken as far as it goes.
@@ -145,10 +160,10 @@ def unpack(
     if len(data) > most:
         raise BatchError(f"{key}: found {len(data):,} bytes, expected at most {most:,}")
     notes = (f"{key}: said to be packed with zstd, found plain",) if said and not packed else ()
-    return Document(key, data, packed, body.startswith(_GZIP), notes)
+    return UnpackedObject(key, data, packed, body.startswith(_GZIP), notes)
 
 
-def parse(found: Document, *, last: bool = False) -> Batch:
+def parse(found: UnpackedObject, *, last: bool = False) -> BatchItems:
     """The items of a document; of half a one, only if that will not change or it is read for the `last` time.
 
     Raises BatchError.
@@ -156,10 +171,10 @@ def parse(found: Document, *, last: bool = False) -> Batch:
     key = found.key
     read = _read(found, last=last)
     batch = _shaped(read.value, key)
-    return Batch(batch.items, (*found.notes, *(f"{key}: {note}" for note in read.notes), *batch.notes))
+    return BatchItems(batch.items, (*found.notes, *(f"{key}: {note}" for note in read.notes), *batch.notes))
 
 
-def _read(found: Document, *, last: bool) -> Read:
+def _read(found: UnpackedObject, *, last: bool) -> JsonReading:
     try:
         return read_list(found.data)
     except JsonError as error:
@@ -233,17 +248,17 @@ def _unpacked(body: bytes, key: str, most: int, *, last: bool) -> bytearray:
     return unpacked
 
 
-def _shaped(value: object, key: str) -> Batch:
+def _shaped(value: object, key: str) -> BatchItems:
     """The items of a document. Raises BatchError."""
     match value:
         case list():
-            batch = Batch(value)
+            batch = BatchItems(value)
         case {"items": list(items), **rest}:
             told = rest.get("count")
             agree = told is None or told == len(items)
-            batch = Batch(items, () if agree else (f"{key}: says count {shown(told)}, found {len(items)} items",))
+            batch = BatchItems(items, () if agree else (f"{key}: says count {shown(told)}, found {len(items)} items",))
         case dict():
-            batch = Batch([value])
+            batch = BatchItems([value])
         case _:
             raise BatchError(f"{key}: found {shown(value)}, expected a list of items or an object")
     if len(batch.items) > MOST_MEMBERS:
@@ -251,17 +266,90 @@ def _shaped(value: object, key: str) -> Batch:
     return batch
 
 
-def expected_size(platform: str) -> int | None:
-    """How many items a full batch of a platform has; None where nobody has said."""
-    return SIZES.get(platform)
-
-
 def size_notes(found: int, platform: str, content_count: int | None) -> tuple[str, ...]:
     """What is odd about the number of items. That they are few is not: the last batch of a job is smaller."""
-    usual = expected_size(platform)
+    usual = SIZES.get(platform)
     notes = []
     if usual is not None and found > usual:
         notes.append(f"found {found} items, a full batch of {platform} has {usual}")
     if content_count is not None and found != content_count:
         notes.append(f"found {found} items, the message says {content_count}")
     return tuple(notes)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """What a batch may have."""
+
+    items: int = MOST_MEMBERS
+    comments: int = 10_000  # of an item; crawlers send some hundreds
+    rows: int = 50_000  # of all items: posts, comments and errors
+
+
+USUAL_LIMITS = BatchLimits()
+
+
+def weight(data: bytes | bytearray) -> int:
+    """About how many bytes a JSON document takes as values."""
+    if len(data) <= SMALL:
+        return SMALL_BYTES * len(data)
+    return TEXT_BYTES * len(data) + MARK_BYTES * sum(map(data.count, MARKS))
+
+
+def row_count(items: Sequence[object]) -> int:
+    """How many rows the items become at most."""
+    return sum(map(_rows_of, items))
+
+
+def within(items: list[object], limits: BatchLimits) -> list[object]:
+    """The items; those that are too large are Oversized, without what is too much.
+
+    Where all of them together are too large, the largest are.
+    """
+    rows = [_rows_of(item) for item in items]
+    total = sum(rows)
+    if total <= limits.rows and max(rows, default=0) <= limits.comments + 1:
+        return items
+    bounded = list(items)
+    for place in sorted(range(len(items)), key=rows.__getitem__, reverse=True):
+        comments, over = rows[place] - 1, total > limits.rows
+        if not comments or (comments <= limits.comments and not over):
+            break
+        if comments > limits.comments:
+            why = f"found {comments:,}, expected at most {limits.comments:,} (max-comments)"
+        else:
+            why = f"found {comments:,} in a batch of {total:,} rows, expected at most {limits.rows:,} (max-rows)"
+        bounded[place] = Oversized(_without_comments(items[place]), f"comments of item {place}: {why}")
+        total -= comments
+    return bounded
+
+
+def _rows_of(item: object) -> int:
+    comments = item.get("comments") if isinstance(item, dict) else None
+    return 1 + len(comments) if isinstance(comments, list) else 1
+
+
+def _without_comments(item: object) -> dict[str, object]:
+    return {name: value for name, value in members(item).items() if name != "comments"}
+
+
+class ReadBatch(NamedTuple):
+    """The items of a batch, each in one of these."""
+
+    posts: list[Post]
+    errors: list[CrawlError]  # items that were not fetched, or cannot be read
+
+
+def read_batch(body: bytes, *, platform: str = "", name: str = "batch.json") -> ReadBatch:
+    """What an object of a batch says: JSON, or JSON packed with zstd, of any generation of crawlers.
+
+    `platform` is that of items which do not say; `name` stands in messages. Raises ValueError for what is no batch.
+    """
+    context, found = Context(event_id=name, platform=platform), ReadBatch([], [])
+    for place, raw in enumerate(decode(body, metadata={}, key=name).items):
+        item = read_item(raw, context, place)
+        if isinstance(item, Post):
+            found.posts.append(item)
+        else:
+            found.errors.append(item)
+    return found

@@ -4,21 +4,39 @@ What a station says of a message (it is known, its object is missing, the databa
 is a failure, first the message's; one that lets nobody in is the station's, whatever the message.
 """
 
-from collections.abc import Callable
+import asyncio
 from functools import partial
 
 from sanderling.clock import Clock
 from sanderling.engine.ports import Permits, Settled
-from sanderling.events.batches import BatchError, Document, parse, size_notes, unpack
-from sanderling.events.digest import digest
-from sanderling.events.envelopes import Envelope, InlineEnvelope
-from sanderling.events.identity import identity_of, is_known, place_of, renamed
+from sanderling.events.batches import (
+    ROW_BYTES,
+    BatchError,
+    UnpackedObject,
+    parse,
+    row_count,
+    size_notes,
+    unpack,
+    weight,
+    within,
+)
+from sanderling.events.envelopes import Envelope, InlineEnvelope, identity_of, is_known, location_of, renamed
 from sanderling.events.items import read_result
-from sanderling.events.limits import ROW_BYTES, row_count, weight, within
-from sanderling.events.message import Fetched, Found, Kept, Known, Message, Missing, Poison, Step, Told, Unknown
+from sanderling.events.measures import Measures
+from sanderling.events.rows import process_batch
 from sanderling.events.rules import ConsumeRules
-from sanderling.events.source import MessageSource
-from sanderling.events.stations import LOOKUPS, OBJECTS, Stations
+from sanderling.events.stations import (
+    LOOKUPS,
+    OBJECTS,
+    EventMessage,
+    MessageStep,
+    Missing,
+    Poison,
+    StationAnswer,
+    StationCall,
+    Stations,
+    note_trouble,
+)
 from sanderling.limit import Feedback, Permit
 from sanderling.limit.memory import Memory
 from sanderling.observe import logs
@@ -56,64 +74,58 @@ class MessageHandler:
     def __init__(
         self,
         at: Stations,
-        source: MessageSource,
+        measures: Measures,
         permits: Permits,
-        back: Callable[[], object],
+        back: asyncio.Event,
         clock: Clock,
         rules: ConsumeRules,
     ) -> None:
-        """Call `back` when a station is back."""
+        """Set `back` when a station has gone down, or is back."""
         self.memory = Memory(rules.memory)
         self._at = at
-        self._stations = source.stations
-        self._measures = source.measures
+        self._measures = measures
         self._permits = permits
         self._back = back
         self._clock = clock
         self._rules = rules
 
-    async def __call__(self, work: Step, permit: Permit, blame: Blame) -> Settled[Found]:
+    async def __call__(self, work: StationCall, permit: Permit, blame: Blame) -> Settled[StationAnswer]:
         """What came of it."""
         began = self._clock.now()
         try:
             settled = await self._ask(work)
-        except (AnalyticsError, ObjectError) as error:
-            settled = Settled(self._failure(error))
-        self._report(work.station, permit, blame, settled.outcome, self._clock.now() - began)
+        except ObjectError as error:
+            self._measures.objects_failed()
+            down = error.fault is ObjectFault.DOWN
+            settled = Settled(Outcome(Code.STORAGE_ERROR, detail=str(error), unsent=down))
+        except AnalyticsError as error:
+            settled = Settled(Outcome(Code.DATABASE_ERROR, detail=str(error), unsent=not error.answered))
+        self._report(work.station.name, permit, blame, settled.outcome, self._clock.now() - began)
         return settled
 
-    def received(self, work: Step) -> None:
+    def received(self, work: StationCall) -> None:
         """Nothing is cut for being slow: stores have limits of time of their own."""
-
-    def _failure(self, error: AnalyticsError | ObjectError) -> Outcome:
-        if isinstance(error, ObjectError):
-            self._measures.objects_failed()
-            return Outcome(Code.STORAGE_ERROR, detail=str(error), unsent=error.fault is ObjectFault.DOWN)
-        return Outcome(Code.DATABASE_ERROR, detail=str(error), unsent=not error.answered)
 
     def _report(self, station: str, permit: Permit, blame: Blame, outcome: Outcome, took: float) -> None:
         """Let the breaker learn, and say so when a station goes or comes back."""
         was_down = self._permits.is_down(station)
         error = None if outcome.status else outcome.code.value
-        told = Feedback(outcome.status, took, error, blame=blame, unsent=outcome.unsent)
-        self._permits.feedback(permit, told)
+        self._permits.feedback(permit, Feedback(outcome.status, took, error, blame=blame, unsent=outcome.unsent))
         is_down = self._permits.is_down(station)
-        if is_down and not was_down:
-            log.warning("events_wait", what=station, why=outcome.detail)
-        elif was_down and not is_down:
-            log.info("events_go_on", what=station)
-            self._back()
+        if is_down != was_down:
+            note_trouble(station, "down" * was_down, (outcome.detail or "down") * is_down)
+            self._back.set()
 
-    async def _ask(self, work: Step) -> Settled[Found]:
+    async def _ask(self, work: StationCall) -> Settled[StationAnswer]:
         """Raises ObjectError and AnalyticsError if the station fails."""
         message = work.message
         if message is None or work.is_probe:
-            await self._probe(work.station, message)
+            await self._probe(work)
             return Settled(OK)
         try:
-            if work.station == LOOKUPS:
-                return await self._look_up(message)
-            if work.station == OBJECTS:
+            if work.station.name == LOOKUPS:
+                return Settled(OK, await self._look_up(message))
+            if work.station.name == OBJECTS:
                 return await self._fetch(message)
             return await (self._tell_failed(message) if message.burial else self._keep(message))
         except RefusedRowsError as error:
@@ -121,55 +133,58 @@ class MessageHandler:
         except PoisonError as error:
             return Settled(OK, Poison(str(error)))
 
-    async def _probe(self, name: str, good: Message | None) -> None:
+    async def _probe(self, work: StationCall) -> None:
         """Ask for what went well before; where nothing has, whether the service is there."""
-        station = self._stations[name]
+        station, good = work.station, work.message
         if good is None and station.is_suspect:
             good = station.last_failed
-        if name == LOOKUPS:
+        if station.name == LOOKUPS:
             await self._at.store.ping()
-        elif name == OBJECTS:
+        elif station.name == OBJECTS:
             await self._get(good)
         else:
-            batch = None if good is None or good.digested is None else good.digested.batch
+            batch = None if good is None or good.processed is None else good.processed.batch
             await self._at.store.rehearse(batch or NOTHING)
 
-    async def _get(self, good: Message | None) -> None:
+    async def _get(self, good: EventMessage | None) -> None:
         if good is None or good.envelope is None:
             await self._at.objects.ping()
             return
         try:
-            await self._at.objects.get(*place_of(good.envelope, self._rules.bucket), self._rules.most_raw)
+            await self._at.objects.get(*location_of(good.envelope, self._rules.bucket), self._rules.most_raw)
         except ObjectError as error:
             if error.unavailable:
                 raise
 
     # Looking up.
 
-    async def _look_up(self, message: Message) -> Settled[Found]:
-        """Under which id the batch is to be kept, if it is not in the rows already."""
+    async def _look_up(self, message: EventMessage) -> MessageStep:
+        """Find the id under which the batch is to be kept, if it is not in the rows already."""
         envelope, bucket = _envelope_of(message), self._rules.bucket
         while found := await self._at.store.processed(envelope.context.event_id):
             identity = identity_of(envelope, message.arrival.message, bucket)
             if is_known(found.message, identity, bucket):
-                return Settled(OK, Unknown(envelope) if found.replayed else Known())
+                if not found.replayed:
+                    return MessageStep.KNOWN
+                break
             envelope = renamed(envelope, identity)
-        return Settled(OK, Unknown(envelope))
+        message.renamed, message.envelope = message.renamed or envelope is not message.envelope, envelope
+        return MessageStep.LOOKED_UP
 
     # The batch.
 
-    async def _fetch(self, message: Message) -> Settled[Found]:
+    async def _fetch(self, message: EventMessage) -> Settled[StationAnswer]:
         """Its items, within bounds."""
         last = message.arrival.last
         try:
-            place = place_of(_envelope_of(message), self._rules.bucket)
+            location = location_of(_envelope_of(message), self._rules.bucket)
             with self._measures.fetching():
-                found = await self._at.objects.get(*place, self._rules.most_raw)
+                found = await self._at.objects.get(*location, self._rules.most_raw)
             with self._measures.parsing():
-                read = partial(_unpacked, found.body, dict(found.metadata), place.key, self._rules.most, last=last)
-                document, size = await self._at.desk(read)
+                read = partial(_unpack, found.body, dict(found.metadata), location.key, self._rules.most, last=last)
+                unpacked, size = await self._at.executor(read)
                 await self.memory.hold(message.holder, size)
-                batch = await self._at.desk(partial(parse, document, last=last))
+                batch = await self._at.executor(partial(parse, unpacked, last=last))
         except BatchError as error:
             return Settled(OK, (Missing if error.transient else Poison)(str(error)))
         except ObjectError as error:
@@ -177,13 +192,11 @@ class MessageHandler:
                 raise
             later = error.fault in (ObjectFault.MISSING, ObjectFault.REFUSED)  # a policy may be mended
             return Settled(NOT_THERE, (Missing if later else Poison)(str(error)))
-        items, size = await self._bound(message, batch.items, batch.notes, size)
-        return Settled(OK, Fetched(items, size), size=size)
+        await self._take_items(message, batch.items, batch.notes, size)
+        return Settled(OK, MessageStep.FETCHED, size=message.size)
 
-    async def _bound(
-        self, message: Message, items: list[object], notes: tuple[str, ...], size: int
-    ) -> tuple[list[object], int]:
-        """The items within bounds, and how many bytes they take. Waits for memory. Raises PoisonError."""
+    async def _take_items(self, message: EventMessage, items: list[object], notes: tuple[str, ...], size: int) -> None:
+        """Take the items within bounds, once there is memory for them. Raises PoisonError."""
         envelope, limits = _envelope_of(message), self._rules.limits
         context = envelope.context
         if len(items) > limits.items:
@@ -197,35 +210,35 @@ class MessageHandler:
         bounded = within(items, limits)
         total = size + ROW_BYTES * row_count(bounded)
         await self.memory.hold(message.holder, total)
-        return bounded, total
+        message.items, message.size = bounded, total
 
     # The rows.
 
-    async def _keep(self, message: Message) -> Settled[Found]:
+    async def _keep(self, message: EventMessage) -> Settled[StationAnswer]:
         envelope = _envelope_of(message)
         if message.items is None and isinstance(envelope, InlineEnvelope):
             items, notes = read_result(envelope.item)
-            message.items, message.size = await self._bound(message, items, notes, weight(message.arrival.message))
-        if message.digested is None:
+            await self._take_items(message, items, notes, weight(message.arrival.message))
+        if message.processed is None:
             with self._measures.analysing():
-                work = (digest, envelope, message.items or [], self._at.analyser, message.arrival, self._clock)
-                message.digested = await self._at.desk(*work)
-        kept = await self._at.store.keep(message.digested.batch)
-        return Settled(OK, Kept(message.digested, kept.new), size=message.size)
+                work = (process_batch, envelope, message.items or [], self._at.analyser, message.arrival, self._clock)
+                message.processed = await self._at.executor(*work)
+        kept = await self._at.store.keep(message.processed.batch)
+        return Settled(OK, MessageStep.KEPT if kept.new else MessageStep.RIVALLED, size=message.size)
 
-    async def _tell_failed(self, message: Message) -> Settled[Found]:
+    async def _tell_failed(self, message: EventMessage) -> Settled[StationAnswer]:
         """Put word into the outbox that nothing came of a batch, for whoever waits for it."""
         if message.note is not None:
             await self._at.store.add([message.note])
-        return Settled(OK, Told())
+        return Settled(OK, MessageStep.TOLD)
 
 
-def _envelope_of(message: Message) -> Envelope:
+def _envelope_of(message: EventMessage) -> Envelope:
     assert message.envelope is not None  # noqa: S101 - one without never gets to a station
     return message.envelope
 
 
-def _unpacked(body: bytes, metadata: dict[str, str], key: str, most: int, *, last: bool) -> tuple[Document, int]:
-    """The document of an object, and how many bytes both will take. Raises BatchError."""
+def _unpack(body: bytes, metadata: dict[str, str], key: str, most: int, *, last: bool) -> tuple[UnpackedObject, int]:
+    """What an object holds, and how many bytes both will take. Raises BatchError."""
     found = unpack(body, metadata, key, most, last=last)
     return found, len(body) + weight(found.data)

@@ -26,13 +26,12 @@ from pathlib import Path
 from random import Random
 from typing import Generic, NamedTuple, TypeVar
 
-from sanderling.clock import SystemClock
+from sanderling.clock import Clock, SystemClock
 from sanderling.engine.handover import HandOverError
 from sanderling.events.crawled import Item, LineError, from_report, platform_of, read_line
 from sanderling.events.envelopes import EVENT_TYPE
-from sanderling.events.outbox import OutboxSender
-from sanderling.events.outlet import DATABASE, OBJECTS, QUEUE, Announced, Outlet, opened_topic
-from sanderling.events.producer import USUAL_SIZE, BatchSink, ItemError, Source
+from sanderling.events.outbox import DATABASE, OBJECTS, QUEUE, OutboxSender, TopicOfQueue, open_outgoing
+from sanderling.events.producer import USUAL_SIZE, BatchSink, BatchSource, ItemError, SinkRules
 from sanderling.events.publish import LONGEST_LINE
 from sanderling.events.rows import EVENTS_EXCHANGE
 from sanderling.executor import Executor, in_threads
@@ -41,7 +40,7 @@ from sanderling.observe import logs
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.analytics_open import open_analytics
 from sanderling.stores.durable import plainly
-from sanderling.stores.objects import ObjectError, open_objects
+from sanderling.stores.objects import ObjectError, Objects, open_objects
 from sanderling.stores.queue import Binding, open_queue
 
 GRACE = 3.0  # seconds that a crawl which was told to stop waits for what is away
@@ -53,23 +52,39 @@ T_contra = TypeVar("T_contra", contravariant=True)
 log = logs.get(__name__)
 
 
-class Read(NamedTuple):
+class HandedItem(NamedTuple):
     """What a row or a report is in a batch, and of which platform; None if it says nothing that is new."""
 
     platform: str
     item: Item | None
 
 
-def read_page(row: bytes) -> Read:
+def read_page(row: bytes) -> HandedItem:
     """A row of pages.jsonl or failed.jsonl. Raises LineError."""
     if len(row) > LONGEST_LINE:
         raise LineError(f"a row of {len(row):,} bytes, expected at most {LONGEST_LINE:,}")
-    return Read("web", read_line(row))
+    return HandedItem("web", read_line(row))
 
 
-def read_report(message: Message) -> Read:
+def read_report(message: Message) -> HandedItem:
     """A report."""
-    return Read(platform_of(message.api), from_report(message))
+    return HandedItem(platform_of(message.api), from_report(message))
+
+
+@dataclass(frozen=True, slots=True)
+class Outlet:
+    """Where batches go, and their messages: the object store, and the outbox, from which `sender` sends.
+
+    While the queue is away, messages wait in the outbox, and nothing waits for them.
+    """
+
+    objects: Objects
+    sender: OutboxSender
+    clock: Clock
+
+    def sink(self, source: BatchSource, rules: SinkRules | None = None) -> BatchSink:
+        """What makes batches of items."""
+        return BatchSink(self.objects, self.sender, self.clock, Random(), source, rules)
 
 
 @dataclass(slots=True)
@@ -87,14 +102,18 @@ class EventsHandOver(Generic[T_contra]):
     """`hand` what was found; `stop` when the crawl is to end."""
 
     def __init__(
-        self, out: Outlet, source: Callable[[str], Source], read: Callable[[T_contra], Read], desk: Executor
+        self,
+        out: Outlet,
+        source: Callable[[str], BatchSource],
+        read: Callable[[T_contra], HandedItem],
+        executor: Executor,
     ) -> None:
         """Say by `source` whose the batches of a platform are, and by `read` what the item of a finding is."""
         self.tally = HandOverTally()
         self._out = out
         self._source = source
         self._read = read
-        self._desk = desk
+        self._executor = executor
         self._sinks: dict[str, BatchSink] = {}
         self._turn = asyncio.Lock()
         self._waiting: set[asyncio.Timeout] = set()
@@ -135,7 +154,7 @@ class EventsHandOver(Generic[T_contra]):
         """
         if self._over:
             return False
-        items = await self._desk(self._sorted, found)
+        items = await self._executor(self._sorted, found)
         patience = asyncio.timeout(None)
         try:
             async with patience:
@@ -233,32 +252,28 @@ async def hand_to_events(  # noqa: PLR0913 - the flags of the command
     """
     clock, path = SystemClock(), Path(folder)
 
-    def source(platform: str) -> Source:
-        return Source(platform, job, project_id=project, brand_name=brand, keyword=keyword)
+    def source(platform: str) -> BatchSource:
+        return BatchSource(platform, job, project_id=project, brand_name=brand, keyword=keyword)
 
     source("web")
-    _make_folder(path)
+    with plainly(path):
+        path.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - once, before anything runs
     url, binding = queue or f"sqlite:{path}", Binding(EVENTS_EXCHANGE, EVENT_TYPE)
     async with AsyncExitStack() as stack:
-        desk = in_threads(stack.enter_context(ThreadPoolExecutor(4, "events")))
+        executor = in_threads(stack.enter_context(ThreadPoolExecutor(4, "events")))
         letters = open_queue(url, QUEUE, clock, binding=binding)
         stack.push_async_callback(letters.close)
-        store = await open_analytics(database or f"sqlite:{path / DATABASE}", desk, writers=2, readers=1)
+        store = await open_analytics(database or f"sqlite:{path / DATABASE}", executor, writers=2, readers=1)
         stack.push_async_callback(store.close)
         bodies = open_objects(objects or f"file:{path / OBJECTS}")
         stack.push_async_callback(bodies.close)
         await bodies.ping()
         topic = await stack.enter_async_context(
-            opened_topic(url, EVENT_TYPE, letters, lambda name: open_queue(url, name, clock))
+            open_outgoing(url, EVENT_TYPE, letters, lambda name: open_queue(url, name, clock))
         )
-        sender = OutboxSender(store, Announced(topic, letters), clock, Random())
+        sender = OutboxSender(store, TopicOfQueue(topic, letters), clock, Random())
         make = partial(EventsHandOver, Outlet(bodies, sender, clock), source)
         group = await stack.enter_async_context(asyncio.TaskGroup())
         group.create_task(sender.run())
         stack.callback(sender.stop)
-        yield ToEvents(make(read_page, desk), make(read_report, desk))
-
-
-def _make_folder(path: Path) -> None:
-    with plainly(path):
-        path.mkdir(parents=True, exist_ok=True)
+        yield ToEvents(make(read_page, executor), make(read_report, executor))

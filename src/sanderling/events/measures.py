@@ -7,11 +7,10 @@ from contextlib import AbstractContextManager, contextmanager
 
 from sanderling.clock import Clock
 from sanderling.events.analysis.sentiment import Label
-from sanderling.events.batches import expected_size
-from sanderling.events.digest import Digested
+from sanderling.events.batches import SIZES as BATCH_SIZES
 from sanderling.events.envelopes import EVENT_TYPE
 from sanderling.events.lately import Lately, Minute, Share, ShortError, Spans
-from sanderling.events.rows import RESULT_KEY, RETRY_KEY
+from sanderling.events.rows import RESULT_KEY, RETRY_KEY, ProcessedBatch
 from sanderling.events.taxonomy import RULES
 from sanderling.observe.histogram import Histogram
 from sanderling.observe.metric import Metric, counter, gauge, histogram
@@ -148,12 +147,12 @@ class Measures:
 
     def odd(self, platform: str, items: int) -> None:
         """Count a batch about which something was noted, which may be its size."""
-        label, usual = platform_label(platform), expected_size(platform)
+        label, usual = platform_label(platform), BATCH_SIZES.get(platform)
         self.noted[label] += 1
         if usual is not None and items != usual:
             self.mismatches[label, str(usual), RANGES[bisect_right(SIZES, items)]] += 1
 
-    def kept(self, done: Digested) -> None:
+    def kept(self, done: ProcessedBatch) -> None:
         """Count a batch that is in the rows now, and all of its items."""
         posts = Counter(platform_label(post.platform) for post in done.posts)
         errors = Counter(platform_label(error.platform) for _, error in done.errors)
@@ -170,7 +169,7 @@ class Measures:
         self._minutes.add(now, minute)
         self._seconds.add(now, {"batches": 1, "items": items, "errors": len(done.errors)})
 
-    def _count_errors(self, done: Digested) -> None:
+    def _count_errors(self, done: ProcessedBatch) -> None:
         for _, error in done.errors:
             platform = platform_label(error.platform)
             self.codes[code_label(error.code), platform] += 1
@@ -178,7 +177,7 @@ class Measures:
         wall = self._clock.wall()
         self._recent.extend(ShortError.of(error, wall) for _, error in done.errors[-MOST_RECENT:])
 
-    def _count_posts(self, done: Digested) -> Counter[str]:
+    def _count_posts(self, done: ProcessedBatch) -> Counter[str]:
         """Count how they were meant; one that nobody has judged is not neutral. The same for the minute."""
         minute: Counter[str] = Counter()
         for post, analysis in zip(done.posts, done.analyses, strict=True):

@@ -19,19 +19,22 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from sanderling.clock import Clock
-from sanderling.events.rows import RESULT_KEY
+from sanderling.events.rows import RESULT_KEY, RETRY_KEY
 from sanderling.limit.backoff import BackoffRules, delay
 from sanderling.observe import logs
-from sanderling.stores.analytics import AnalyticsError, Outbox, OutboxMessage
-from sanderling.stores.queue import QueueError
-from sanderling.stores.topic import Topic, unfit
+from sanderling.stores.analytics import AnalyticsError, MessageOutbox, OutboxMessage
+from sanderling.stores.queue import QueueError, WholeQueue
+from sanderling.stores.topic import Topic, open_topic, unfit
 
 log = logs.get(__name__)
 
+# Where everything is in a folder, where no server is named.
+DATABASE, OBJECTS, QUEUE = "events.db", "objects", "analytics.data.collected"
+OUTGOING = (RESULT_KEY, RETRY_KEY)  # queues of ours for what goes out, where no server has any
 MOST_NAMED = 3  # of keys that nobody waits for
 
 
@@ -73,7 +76,7 @@ class OutboxSender:
 
     def __init__(
         self,
-        outbox: Outbox,
+        outbox: MessageOutbox,
         topic: Topic,
         clock: Clock,
         rng: random.Random,
@@ -232,3 +235,37 @@ class OutboxSender:
             await sooner.wait()
         finally:
             timer.cancel()
+
+
+class TopicOfQueue:
+    """A topic behind which our queue stands: made before anything is sent, or nobody would wait for it."""
+
+    def __init__(self, topic: Topic, queue: WholeQueue) -> None:
+        self._topic = topic
+        self._queue = queue
+        self._there = False
+
+    async def send(self, messages: Sequence[OutboxMessage]) -> list[OutboxMessage]:
+        """Return when all are durable; gives those for which nobody waits."""
+        if not self._there:
+            await self._queue.depth()
+            self._there = True
+        return await self._topic.send(messages)
+
+    async def close(self) -> None:
+        """Nothing is ours."""
+
+
+@asynccontextmanager
+async def open_outgoing(
+    url: str, routing_key: str, incoming: WholeQueue, open_one: Callable[[str], WholeQueue]
+) -> AsyncIterator[Topic]:
+    """Where messages go out: exchanges of the server at `url`, or queues of ours. Raises QueueError."""
+    async with AsyncExitStack() as stack:
+        queues: dict[str, WholeQueue] = {routing_key: incoming}
+        for key in OUTGOING if url.startswith("sqlite:") else ():
+            queues[key] = open_one(key)
+            stack.push_async_callback(queues[key].close)
+        topic = open_topic(url, queues)
+        stack.push_async_callback(topic.close)
+        yield topic

@@ -38,9 +38,9 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 
 from sanderling.clock import Clock
-from sanderling.events.batches import expected_size
+from sanderling.events.batches import SIZES
 from sanderling.events.envelopes import EVENT_TYPE, EnvelopeError, read_envelope
-from sanderling.events.jobs import as_uuid, parse_job
+from sanderling.events.job_ids import as_uuid, parse_job
 from sanderling.events.rows import EVENTS_EXCHANGE
 from sanderling.limit.backoff import BackoffRules, delay
 from sanderling.observe import logs
@@ -69,7 +69,7 @@ class ItemError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BatchSource:
     """Whose batches they are, said with each. Without a project it is the one that the job's id names."""
 
     platform: str
@@ -118,7 +118,7 @@ class SinkRules:
             )
 
 
-class Made(NamedTuple):
+class StoredBatch(NamedTuple):
     """A batch that was made."""
 
     event_id: str
@@ -153,7 +153,7 @@ class BatchSink:
         outbox: AddsMessages,
         clock: Clock,
         rng: random.Random,
-        source: Source,
+        source: BatchSource,
         rules: SinkRules | None = None,
     ) -> None:
         self.tally = SinkTally()
@@ -163,7 +163,7 @@ class BatchSink:
         self._rng = rng
         self._source = source
         self._rules = rules or SinkRules()
-        self._most = self._rules.items or expected_size(source.platform) or USUAL_SIZE
+        self._most = self._rules.items or SIZES.get(source.platform) or USUAL_SIZE
         self._waiting: list[bytes] = []
         self._size = 0
         self._since = 0.0  # when the first of them came
@@ -241,7 +241,7 @@ class BatchSink:
                 body=_event(self._source, made, self._clock.wall()),
                 created_at=self._clock.wall(),
             )
-            await self._had(lambda: self._outbox.add([event]))
+            await self._retry(lambda: self._outbox.add([event]))
             # Only now: whoever was cancelled before this point has the same items before them.
             del self._waiting[: len(some)]
             self._size -= sum(map(len, some))
@@ -250,7 +250,7 @@ class BatchSink:
             self.tally.items += len(some)
             self.tally.batches += 1
 
-    async def _stored(self, some: Sequence[bytes], number: int) -> Made:
+    async def _stored(self, some: Sequence[bytes], number: int) -> StoredBatch:
         """Put a batch into the store, where it may be already."""
         plain = b"[" + b",".join(some) + b"]"
         body = compress(plain, LEVEL)
@@ -264,10 +264,10 @@ class BatchSink:
         }
         bucket, name = self._source.bucket, f"{self._source.folder}/batch_{number:03}"
         key = f"{name}.json"
-        if not await self._had(lambda: self._ours(key, body)):
+        if not await self._retry(lambda: self._ours(key, body)):
             key = f"{name}-{digest[:12]}.json"
-        await self._had(lambda: self._objects.put(bucket, key, body, metadata))
-        return Made(f"evt_{digest}", f"{bucket}/{key}", number, len(some))
+        await self._retry(lambda: self._objects.put(bucket, key, body, metadata))
+        return StoredBatch(f"evt_{digest}", f"{bucket}/{key}", number, len(some))
 
     async def _ours(self, key: str, body: bytes) -> bool:
         """Whether nothing is there, or this very batch."""
@@ -279,8 +279,8 @@ class BatchSink:
             # Who may write and not read cannot know, and takes a name that only this batch has.
             return error.fault is ObjectFault.MISSING
 
-    async def _had(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What is asked for, as soon as it can be had."""
+    async def _retry(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """The answer, as soon as the store is available."""
         failed = stayed = 0
         while True:
             try:
@@ -305,12 +305,12 @@ class BatchSink:
         self.tally.trouble = why
 
 
-def _misread(source: Source) -> str:
+def _misread(source: BatchSource) -> str:
     """What would be read otherwise than it is meant; empty if nothing."""
     if not source.project:
         return "it names no project, and none is given"
     try:
-        read = read_envelope(_event(source, Made("evt", f"{source.bucket}/key", 0, 1), 0.0))
+        read = read_envelope(_event(source, StoredBatch("evt", f"{source.bucket}/key", 0, 1), 0.0))
     except EnvelopeError as error:
         return str(error)
     if read.notes:
@@ -348,7 +348,7 @@ def _written(item: Mapping[str, object]) -> bytes:
     return written
 
 
-def _event(source: Source, made: Made, wall: float) -> bytes:
+def _event(source: BatchSource, made: StoredBatch, wall: float) -> bytes:
     """The message that a batch is there."""
     return msgspec.json.encode(
         {

@@ -25,7 +25,7 @@ STEP = 0.2  # seconds between looks at whether to stop, while nothing comes thro
 
 
 @dataclass(slots=True)
-class Published:
+class PublishedFile:
     """What came of a file."""
 
     items: int = 0
@@ -34,7 +34,7 @@ class Published:
     problems: list[str] = field(default_factory=list)  # the first of them, with their lines
 
 
-async def publish_file(path: Path, sink: BatchSink) -> Published:
+async def publish_file(path: Path, sink: BatchSink) -> PublishedFile:
     """Return when all items of the file are safe. A line that cannot be read is counted, and the others are published.
 
     Raises FolderError if the file cannot be read; then some may be published.
@@ -47,7 +47,7 @@ async def publish_file(path: Path, sink: BatchSink) -> Published:
         await asyncio.to_thread(file.close)
 
 
-async def publish_piped(handle: int, sink: BatchSink) -> Published:
+async def publish_piped(handle: int, sink: BatchSink) -> PublishedFile:
     """The same for what comes through a pipe, or from a terminal, until its end."""
     piped = Piped(handle)
     try:
@@ -57,8 +57,8 @@ async def publish_piped(handle: int, sink: BatchSink) -> Published:
         piped.stop()
 
 
-async def _publish_all(path: Path, file: BinaryIO, sink: BatchSink, piece: int) -> Published:
-    published = Published()
+async def _publish_all(path: Path, file: BinaryIO, sink: BatchSink, piece: int) -> PublishedFile:
+    published = PublishedFile()
     lines = enumerate(_lines(file), 1)
     while some := await asyncio.to_thread(_some, path, lines, piece):
         for number, line in some:
@@ -93,7 +93,7 @@ class Piped(io.RawIOBase):
         self._stopping = True
 
 
-async def _publish(number: int, line: bytes, sink: BatchSink, published: Published) -> None:
+async def _publish(number: int, line: bytes, sink: BatchSink, published: PublishedFile) -> None:
     if not line.strip():
         return
     try:

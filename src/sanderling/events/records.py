@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from sanderling.events.outlet import DATABASE
+from sanderling.events.outbox import DATABASE
 from sanderling.stores.analytics_rows import COMMENT_COLUMNS, ERROR_COLUMNS, FLAG_COLUMNS, JSON_COLUMNS, POST_COLUMNS
 from sanderling.stores.analytics_sqlite_tables import ANALYTICS
 from sanderling.stores.durable import FolderError, plainly

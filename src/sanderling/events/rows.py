@@ -1,16 +1,22 @@
-"""Rows of a batch: what is known of each post, why each other item is none, and what must be told because of it."""
+"""A batch as it came becomes a batch of rows, without any I/O: so it can be done in any thread.
+
+There is a row for each post, for each comment and for each item that is no post, and what others must be told.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from sanderling.events.analysis.analyse import Analysis
+from sanderling.clock import Clock
+from sanderling.events.analysis.analyse import Analyser, Analysis
 from sanderling.events.analysis.sentiment import Label
+from sanderling.events.envelopes import Envelope
+from sanderling.events.items import read_item
 from sanderling.events.posts import Context, CrawlError, Post
 from sanderling.events.taxonomy import classify
-from sanderling.outcome import Retry
-from sanderling.stores.analytics import CommentRow, ErrorRow, OutboxMessage, PostRow
+from sanderling.outcome import Category, Code, Retry
+from sanderling.stores.analytics import AnalyticsBatch, CommentRow, ErrorRow, OutboxMessage, PostRow
 
 EVENTS_EXCHANGE, RETRY_KEY = "smap.events", "crawl.retry"
 MOST_RETRIES = 500  # items of one message: a megabyte at the most, and no queue takes much more
@@ -20,6 +26,19 @@ RESULTS_EXCHANGE, RESULT_KEY = "results.inbound", "analyze.result"
 WRITTEN = {label: label.value for label in Label}
 NEUTRAL = WRITTEN[Label.NEUTRAL]
 
+# What a mistake of ours can raise on a text that nobody thought of. It is the item's error then, with its message: it
+# must not take 49 others along, or come back for ever.
+BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+
+class Arrival(NamedTuple):
+    """A message as it came, when that was, and the exchange that those hear who sent it."""
+
+    at: float  # Unix seconds
+    message: bytes = b""
+    exchange: str = EVENTS_EXCHANGE
+    last: bool = False  # whether it is not tried again
+
 
 class Numbered(NamedTuple):
     """An item that is no post, and its place in the batch."""
@@ -28,12 +47,97 @@ class Numbered(NamedTuple):
     error: CrawlError
 
 
-class Times(NamedTuple):
-    """When, in Unix seconds; and how many milliseconds one item took."""
+class SortedItems(NamedTuple):
+    """The items of a batch: posts, and the others with their places."""
 
-    received: float
+    posts: list[Post]
+    errors: list[Numbered]
+
+
+class ProcessedBatch(NamedTuple):
+    """What is to be written, and what was seen on the way."""
+
+    batch: AnalyticsBatch
+    posts: list[Post]
+    analyses: list[Analysis]
+    errors: list[Numbered]
+
+
+class Times(NamedTuple):
+    """When it was analysed, in Unix seconds; and how many milliseconds one item took."""
+
     analyzed: float
     milliseconds: int
+
+
+def process_batch(
+    envelope: Envelope, items: Sequence[object], analyser: Analyser, arrival: Arrival, clock: Clock
+) -> ProcessedBatch:
+    """The rows of a batch. The clock says when, and how long it took."""
+    context, began, wall = envelope.context, clock.now(), clock.wall()
+    posts, analyses, errors = analyse_items(sort_items(items, context, envelope.default_status), analyser)
+    times = Times(wall, round((clock.now() - began) * 1000 / max(1, len(items))))
+    result = result_message(context, len(posts), len(errors), wall)
+    batch = AnalyticsBatch(
+        event_id=context.event_id,
+        job_id=context.job_id,
+        project_id=context.project_id,
+        platform=context.platform,
+        mode=envelope.mode,
+        received_at=arrival.at,
+        processed_at=wall,
+        posts=post_rows(posts, analyses, context, times),
+        comments=comment_rows(posts, analyses),
+        errors=error_rows(errors, context, wall),
+        outbox=(*retry_messages(errors, context, wall, arrival.exchange), *((result,) if result else ())),
+        message=arrival.message,
+    )
+    return ProcessedBatch(batch, posts, analyses, errors)
+
+
+def sort_items(items: Sequence[object], context: Context, default_status: str) -> SortedItems:
+    """Read each item by itself: one that cannot be read is an error, and the others are none the worse."""
+    posts: list[Post] = []
+    errors: list[Numbered] = []
+    for index, item in enumerate(items):
+        read = read_item(item, context, index, default_status)
+        if isinstance(read, Post):
+            posts.append(read)
+        else:
+            errors.append(Numbered(index, read))
+    return SortedItems(posts, errors)
+
+
+def analyse_items(found: SortedItems, analyser: Analyser) -> tuple[list[Post], list[Analysis], list[Numbered]]:
+    """Analyse the posts together; if that fails, one by one, and one that fails alone is an error."""
+    try:
+        return found.posts, analyser.analyse_all(found.posts), found.errors
+    except BUGS:
+        return _analyse_one_by_one(found, analyser)
+
+
+def _analyse_one_by_one(found: SortedItems, analyser: Analyser) -> tuple[list[Post], list[Analysis], list[Numbered]]:
+    posts: list[Post] = []
+    analyses: list[Analysis] = []
+    errors = list(found.errors)
+    taken = {index for index, _ in found.errors}
+    places = (place for place in range(len(found.posts) + len(taken)) if place not in taken)
+    for place, post in zip(places, found.posts, strict=True):
+        try:
+            analyses.append(analyser.analyse(post))
+        except BUGS as error:
+            failure = CrawlError(
+                content_id=post.id,
+                platform=post.platform,
+                code=Code.INTERNAL_ERROR.value,
+                category=Category.GENERIC,
+                message=f"the analysis failed: {type(error).__name__}: {error}"[:500],
+                permalink=post.permalink,
+            )
+            errors.append(Numbered(place, failure))
+        else:
+            posts.append(post)
+    return posts, analyses, errors
 
 
 def post_rows(posts: Sequence[Post], analyses: Sequence[Analysis], context: Context, times: Times) -> list[PostRow]:

@@ -60,30 +60,30 @@ class Unreadable(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Read(NamedTuple):
+class JsonReading(NamedTuple):
     """What there was, and what is odd about it."""
 
     value: object
     notes: tuple[str, ...] = ()
 
 
-def read_json(data: bytes | bytearray) -> Read:
+def read_json(data: bytes | bytearray) -> JsonReading:
     """The value that these bytes are. Raises JsonError."""
     plain = _bounded(data)
     try:
-        return Read(_DECODER.decode(plain))
+        return JsonReading(_DECODER.decode(plain))
     except UNREADABLE as error:
-        return Read(_patiently(plain, error), (REPAIRED,))
+        return JsonReading(_patiently(plain, error), (REPAIRED,))
 
 
-def read_list(data: bytes | bytearray, *, salvage: bool = False) -> Read:
+def read_list(data: bytes | bytearray, *, salvage: bool = False) -> JsonReading:
     """The same; members of a list, or of the list `items` in an object, are `Unreadable` where they cannot be read.
 
     Raises DamagedError, too. To `salvage` is to take the members before the damage, if an object is among them.
     """
     plain = _bounded(data)
     try:
-        return Read(_DECODER.decode(plain))
+        return JsonReading(_DECODER.decode(plain))
     except UNREADABLE as error:
         strict = error
     match plain.lstrip()[:1]:
@@ -91,7 +91,7 @@ def read_list(data: bytes | bytearray, *, salvage: bool = False) -> Read:
             return _members(plain, salvage=salvage)
         case b"{":
             return _listed(plain, strict, salvage=salvage)
-    return Read(_patiently(plain, strict), (REPAIRED,))
+    return JsonReading(_patiently(plain, strict), (REPAIRED,))
 
 
 def _bounded(data: bytes | bytearray) -> bytes | bytearray:
@@ -128,7 +128,7 @@ def _fraction(digits: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _listed(data: bytes | bytearray, strict: Exception, *, salvage: bool) -> Read:
+def _listed(data: bytes | bytearray, strict: Exception, *, salvage: bool) -> JsonReading:
     """An object: if it has a list of items, these are read one by one."""
     found: dict[str, object] = {}
     notes: tuple[str, ...] = ()
@@ -139,7 +139,11 @@ def _listed(data: bytes | bytearray, strict: Exception, *, salvage: bool) -> Rea
         value = data[named.end() : end].strip()
         name = named[1].decode()
         found[name], notes = _members(value, salvage=salvage) if value.startswith(b"[") else (_member(value), notes)
-    return Read(found, notes) if isinstance(found.get("items"), list) else Read(_patiently(data, strict), (REPAIRED,))
+    return (
+        JsonReading(found, notes)
+        if isinstance(found.get("items"), list)
+        else JsonReading(_patiently(data, strict), (REPAIRED,))
+    )
 
 
 def _to_the_damage(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
@@ -153,7 +157,7 @@ def _to_the_damage(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
         yield rest, len(data)
 
 
-def _members(data: bytes | bytearray, *, salvage: bool = False) -> Read:
+def _members(data: bytes | bytearray, *, salvage: bool = False) -> JsonReading:
     read: list[object] = []
     rest = _inside(data)
     try:
@@ -171,10 +175,10 @@ def _members(data: bytes | bytearray, *, salvage: bool = False) -> Read:
         read.append(Unreadable(str(error)))
     bad = [(place, value.reason) for place, value in enumerate(read) if isinstance(value, Unreadable)]
     if not bad:
-        return Read(read, (REPAIRED,))
+        return JsonReading(read, (REPAIRED,))
     if len(bad) == len(read):
         raise JsonError(f"none of {len(read)} members can be read, the first is {bad[0][1]}")
-    return Read(read, (f"{len(bad)} of {len(read)} members cannot be read, the first is number {bad[0][0]}",))
+    return JsonReading(read, (f"{len(bad)} of {len(read)} members cannot be read, the first is number {bad[0][0]}",))
 
 
 def _member(data: bytes | bytearray) -> object:

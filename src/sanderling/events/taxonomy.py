@@ -22,7 +22,7 @@ from typing import NamedTuple
 from sanderling.outcome import Category, Code, Retry, code_of
 
 
-class Action(StrEnum):
+class ErrorAction(StrEnum):
     """What is to be done about a failed item."""
 
     RETRY = "retry"
@@ -33,23 +33,23 @@ class Action(StrEnum):
     INVESTIGATE = "investigate"
 
 
-class Rule(NamedTuple):
+class ErrorRule(NamedTuple):
     """What follows from a code."""
 
     category: Category
     retry: Retry
-    action: Action
+    action: ErrorAction
 
 
 ACTIONS = MappingProxyType(
     {
-        Category.RATE_LIMITING: Action.RETRY,
-        Category.CONTENT: Action.SKIP,
-        Category.NETWORK: Action.RETRY,
-        Category.PARSING: Action.ALERT,
-        Category.MEDIA: Action.METADATA_ONLY,
-        Category.STORAGE: Action.RETRY_THEN_ALERT,
-        Category.GENERIC: Action.INVESTIGATE,
+        Category.RATE_LIMITING: ErrorAction.RETRY,
+        Category.CONTENT: ErrorAction.SKIP,
+        Category.NETWORK: ErrorAction.RETRY,
+        Category.PARSING: ErrorAction.ALERT,
+        Category.MEDIA: ErrorAction.METADATA_ONLY,
+        Category.STORAGE: ErrorAction.RETRY_THEN_ALERT,
+        Category.GENERIC: ErrorAction.INVESTIGATE,
     }
 )
 
@@ -64,14 +64,14 @@ ALIASES = MappingProxyType(
 )
 
 # A limit that time does not lift: the account is spent, and asking again makes it worse.
-PERMANENT = MappingProxyType({"RATE_LIMITED_PERMANENT": Rule(Category.RATE_LIMITING, Retry.NO, Action.ALERT)})
+PERMANENT = MappingProxyType({"RATE_LIMITED_PERMANENT": ErrorRule(Category.RATE_LIMITING, Retry.NO, ErrorAction.ALERT)})
 
 
-def rule_of(code: Code) -> Rule:
+def rule_of(code: Code) -> ErrorRule:
     """What follows from one of our codes. One that is no failure, said of a failed item, means nothing to us."""
     known = code if code.category else Code.UNKNOWN_ERROR
     category = known.category or Category.GENERIC
-    return Rule(category, known.retry, ACTIONS[category])
+    return ErrorRule(category, known.retry, ACTIONS[category])
 
 
 RULES = MappingProxyType(
@@ -82,7 +82,7 @@ RULES = MappingProxyType(
 UNKNOWN = rule_of(code_of(""))
 
 
-def classify(code: str) -> Rule:
+def classify(code: str) -> ErrorRule:
     """What follows from a code, however it is spelled: `rate-limited` is RATE_LIMITED. Generic, if nobody knows it."""
     known = RULES.get(code)
     return known or RULES.get(code.strip().upper().replace("-", "_").replace(" ", "_"), UNKNOWN)

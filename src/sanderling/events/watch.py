@@ -77,7 +77,7 @@ class EventsWatch:
         wanted, facts = system.wanted, self._facts()
         at = Standing(
             process=this_process(wall - self._started, wall, running=running, paused=wanted.paused),
-            hosts=tuple(map(self._station, system.source.stations.values())),
+            hosts=tuple(map(self._station, system.hosts.values())),
             classes=system.engine.given_by_name(),
             disk_trouble=wanted.disk_trouble,
         )

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from sanderling.clock import Clock
 from sanderling.fetch.attempts import Sends
+from sanderling.fetch.cache import Cache
 from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.limit import Limiter
@@ -21,6 +22,7 @@ class Transport(Generic[H]):
     http: H
     limiter: Limiter
     memory: Memory
+    cache: Cache | None = None  # of answers, for development
 
 
 def make_transport(

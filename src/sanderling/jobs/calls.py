@@ -25,7 +25,7 @@ class LocatedMistake(Mistake):
     """The message ends with the place."""
 
 
-class Watches(Protocol):
+class CallWatch(Protocol):
     """Notices when one call holds the loop for too long (`jobs/watchdog.py`)."""
 
     def begin(self, key: str) -> None:
@@ -48,7 +48,7 @@ class Unwatched:
 class UserFunction:
     """A function of the user's, sync or async, that returns or yields."""
 
-    def __init__(self, function: Callable[..., Any], watch: Watches) -> None:
+    def __init__(self, function: Callable[..., Any], watch: CallWatch) -> None:
         self.name = getattr(function, "__name__", type(function).__name__)
         self._function = function
         self._watch = watch
@@ -166,7 +166,7 @@ class Stepped(Generator[Any, Any, Any]):
     Cancelled once, it may say goodbye. Cancelled a second time, it is `left` where it is if it waits on.
     """
 
-    def __init__(self, awaitable: Awaitable[Any], key: str, watch: Watches) -> None:
+    def __init__(self, awaitable: Awaitable[Any], key: str, watch: CallWatch) -> None:
         self.left = False
         self._steps = awaitable.__await__()
         self._key = key

@@ -1,28 +1,28 @@
 """The folder of a job: whose it is, what it holds, and how a run begins and ends in it."""
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 
+from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
 from sanderling.jobs.job import Job
 from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError, Lock, check_empty, plainly, sync_folder, write_new
 from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_requests import EndedRequest, FoundRequest, JobProgress, RequestFrontier, Waiting
-from sanderling.stores.frontier_rows import Failed, HostNote, RetryUrl
+from sanderling.stores.frontier_rows import RetryUrl
 from sanderling.stores.rows_file import RowsFile, reaches
 
-RECORDS, FAILED, FRONTIER, JOB = "records.jsonl", "failed.jsonl", "frontier.db", "job.json"
+RECORDS, FRONTIER, JOB = "records.jsonl", "frontier.db", "job.json"
 FORMAT = 1  # of job.json
 
 
 class JobFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What job.json says, for people and other programs: the frontier has what counts."""
+    """What job.json says, for people and other programs: the ledger has what counts."""
 
     name: str
     arguments: dict[str, Any]
@@ -31,95 +31,76 @@ class JobFile(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT
 
 
-class Plan(msgspec.Struct, frozen=True):
+class JobPlan(msgspec.Struct, frozen=True):
     """Whose folder it is."""
 
     name: str
     arguments: dict[str, Any]
 
 
-class JobFolder:
+class JobFolder(LedgerFolder[RequestFrontier]):
     """A folder that one run holds alone, from `open` to the end of its `with` block."""
 
-    def __init__(self, path: Path, lock: Lock, frontier: RequestFrontier) -> None:
-        self.path = path
-        self.frontier = frontier
-        self.arguments = _plan_of(path, frontier.meta).arguments
-        self._lock = lock
-        meta = frontier.meta
-        if not reaches(path / RECORDS, meta.watermark):
+    def __init__(self, path: Path, lock: Lock, ledger: RequestFrontier, job: Job) -> None:
+        super().__init__(path, lock, ledger)
+        self.job = job
+        self.arguments = plan_of(ledger.meta, path / FRONTIER, JobPlan).arguments
+        watermark = ledger.meta.watermark
+        if not reaches(path / RECORDS, watermark):
             size = (path / RECORDS).stat().st_size if (path / RECORDS).exists() else 0
             raise FolderError(
-                f"{path / RECORDS} has {size} bytes, expected {meta.watermark} that end with a line: it was cut short"
+                f"{path / RECORDS} has {size} bytes, expected {watermark} that end with a line: it was cut short"
                 " or changed. Restore it from a copy, or begin anew in another folder."
             )
-        self._rows = RowsFile(path / RECORDS, meta.watermark)
-        if meta.closed:
-            frontier.note(closed=False, finished=False)
+        self.rows = RowsFile(path / RECORDS, watermark)
 
     @classmethod
     def open(cls, path: Path, job: Job, arguments: Mapping[str, Any], hosts: Sequence[str], wall: float) -> Self:
         """Begin a run of `job`, or go on with it. FolderError says why not."""
-        plan = Plan(job.name, dict(arguments))
-        with plainly(path), ExitStack() as undo:
+        plan = JobPlan(job.name, dict(arguments))
+
+        def open_ledger() -> RequestFrontier:
+            _make(path, plan, wall)
+            ledger = RequestFrontier(path / FRONTIER, job.readers)
+            try:
+                _check_plan(path, plan_of(ledger.meta, path / FRONTIER, JobPlan), plan)
+                said = JobFile(name=job.name, arguments=plan.arguments, readers=tuple(job.readers), hosts=tuple(hosts))
+                write_new(path / JOB, [msgspec.json.encode(said), b"\n"])
+            except BaseException:
+                ledger.close()
+                raise
+            return ledger
+
+        with plainly(path):
             check_empty(path, FRONTIER)
             path.mkdir(parents=True, exist_ok=True)
-            lock = Lock(path / "lock")
-            undo.callback(lock.release)
-            _make(path, plan, wall)
-            frontier = RequestFrontier(path / FRONTIER, job.readers)
-            undo.callback(frontier.close)
-            _check_plan(path, frontier.meta, plan)
-            said = JobFile(name=job.name, arguments=plan.arguments, readers=tuple(job.readers), hosts=tuple(hosts))
-            write_new(path / JOB, [msgspec.json.encode(said), b"\n"])
-            folder = cls(path, lock, frontier)
-            undo.pop_all()
-        return folder
+            return cls.hold(path, open_ledger, job)
 
-    def begin(self, found: Iterable[FoundRequest]) -> None:
-        """Add what the job starts with."""
-        with plainly(self.path):
-            self.frontier.commit_requests([], found, self._progress(self.frontier.meta.requests))
-
-    def commit(
-        self, ended: Sequence[EndedRequest], again: Sequence[RetryUrl], notes: Sequence[HostNote], requests: int
+    def write(
+        self,
+        ended: Sequence[EndedRequest],
+        found: Sequence[FoundRequest],
+        again: Sequence[RetryUrl],
+        requests: int | None,
     ) -> Waiting:
-        """Keep what became of some requests, with their records, all or nothing; how many new ones wait."""
-        with plainly(self.path):
-            records = [record for each in ended for record in each.records]
-            self._rows.append(records)
-            try:
-                new = self.frontier.commit_requests(ended, (), self._progress(requests, records), again)
-            except BaseException:
-                self._rows.cut(self.frontier.meta.watermark)
-                raise
-            self.frontier.note_hosts(notes)
-        return new
-
-    def _progress(self, requests: int, records: Sequence[bytes] = ()) -> JobProgress:
-        checksum = self.frontier.meta.checksum
+        """Write records, then the ledger with their number and checksum."""
+        meta = self.ledger.meta
+        records, checksum = [record for each in ended for record in each.records], meta.checksum
         for piece in chain.from_iterable((record, b"\n") for record in records):
             checksum = zlib.crc32(piece, checksum)
-        return JobProgress(self._rows.length, self.frontier.meta.records + len(records), checksum, requests)
+        sent = meta.requests if requests is None else requests
+        progress = JobProgress(self.rows.append(records), meta.records + len(records), checksum, sent)
+        return self.ledger.commit_requests(ended, found, progress, again)
 
     # By position, since that is how a thread is handed its work.
     def finish(self, wall: float, complete: bool) -> None:  # noqa: FBT001
         """End the run: list what failed, and if all is decided call the job finished."""
         with plainly(self.path):
-            write_new(self.path / FAILED, map(failed_line, self.frontier.failed_requests()))
-            sync_folder(self.path)
-            self.frontier.note(closed=True, finished=complete, ended=wall)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._rows.close()
-        self.frontier.close()
-        self._lock.release()
+            self.list_failures(failed_line(each, read=reader) for each, reader in self.ledger.failed_requests())
+            self.ledger.note(closed=True, finished=complete, ended=wall)
 
 
-def _make(path: Path, plan: Plan, wall: float) -> None:
+def _make(path: Path, plan: JobPlan, wall: float) -> None:
     """Make the frontier, unless it is there: under another name first, so that it is there whole or not at all."""
     if (path / FRONTIER).exists():
         return
@@ -131,9 +112,8 @@ def _make(path: Path, plan: Plan, wall: float) -> None:
     sync_folder(path)
 
 
-def _check_plan(path: Path, meta: FrontierMeta, plan: Plan) -> None:
+def _check_plan(path: Path, found: JobPlan, plan: JobPlan) -> None:
     """Raise FolderError if the folder is another job's, or that of the same job with other arguments."""
-    found = _plan_of(path, meta)
     if found.name != plan.name:
         raise FolderError(f"{path} holds the job {found.name}, not {plan.name}. Choose another folder.")
     if found.arguments != plan.arguments:
@@ -147,19 +127,3 @@ def _check_plan(path: Path, meta: FrontierMeta, plan: Plan) -> None:
             f"{path} holds {plan.name} with other arguments: {'; '.join(changed)}."
             " Go on with those that it began with, or choose another folder."
         )
-
-
-def _plan_of(path: Path, meta: FrontierMeta) -> Plan:
-    try:
-        return msgspec.json.decode(meta.plan, type=Plan)
-    except msgspec.MsgspecError as error:
-        raise FolderError(f"{path / FRONTIER} is damaged: plan: {error}. Restore it from a copy.") from None
-
-
-def failed_line(found: tuple[Failed, str]) -> bytes:
-    """A line of failed.jsonl."""
-    failed, reader = found
-    row = failed._asdict()
-    row["outcome"] = row.pop("code")
-    row["end"] = failed.end.name.lower()
-    return msgspec.json.encode(row | {"read": reader}) + b"\n"

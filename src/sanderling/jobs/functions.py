@@ -1,6 +1,6 @@
 """The functions and declarations of a job, ready to be used: before a request, after a reply, and for the next page."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,12 +8,11 @@ import msgspec
 
 from sanderling.apis.credentials import Credentials
 from sanderling.apis.paging import NextPage
-from sanderling.ids import host_of
 from sanderling.jobs import json_values
-from sanderling.jobs.calls import Mistake, UserFunction, Watches
+from sanderling.jobs.calls import CallWatch, Mistake, UserFunction
 from sanderling.jobs.job import Job
 from sanderling.jobs.reply import JobReply
-from sanderling.jobs.request import Request, Stored, key_of, own_key, pack, resolve
+from sanderling.jobs.request import Request, StoredRequest, key_of, own_key, pack, resolve
 from sanderling.outcome import Code, Outcome
 from sanderling.redact import HIDDEN
 from sanderling.stores.frontier_requests import FoundRequest, QueuedRequest
@@ -32,7 +31,7 @@ class JobFunctions:
         job: Job,
         arguments: Mapping[str, Any],
         credentials: Credentials | None,
-        watch: Watches,
+        watch: CallWatch,
     ) -> None:
         self.arguments = arguments
         self.credentials = credentials
@@ -80,7 +79,7 @@ class JobFunctions:
             task = task if paging is None else paging.begin(task)
             json_values.encode(request.data)  # raises for what would be changed
             walks = request.paging or (starts and self._paging is not None)
-            data = pack(Stored(task.method, task.headers, task.body, request.data, walks))
+            data = pack(StoredRequest(task.method, task.headers, task.body, request.data, walks))
         except (ValueError, TypeError, RecursionError) as error:
             raise Mistake(f"{request!r}: {error}") from None
         own = request.key
@@ -89,7 +88,7 @@ class JobFunctions:
         known = key_of(task.method, task.url, task.body) if own is None else own_key(str(own))
         return FoundRequest(task.url, task.host, depth, known, name, request.priority, data)
 
-    def next_page(self, work: QueuedRequest, stored: Stored, reply: JobReply) -> FoundRequest | Outcome | None:
+    def next_page(self, work: QueuedRequest, stored: StoredRequest, reply: JobReply) -> FoundRequest | Outcome | None:
         """The request for the page behind this one; an Outcome if this page does not say what follows it."""
         paging = self._paging if stored.paging is True else stored.paging
         if not paging:
@@ -105,7 +104,7 @@ class JobFunctions:
         known = key_of(page.method, page.url, page.body)
         if (page.url, page.body) == (task.url, task.body):  # what tells it from this page is in a header
             known = key_of(page.method, page.url, msgspec.json.encode((page.headers, page.body)))
-        data = pack(Stored(page.method, page.headers, page.body, stored.data, stored.paging, following.chain))
+        data = pack(StoredRequest(page.method, page.headers, page.body, stored.data, stored.paging, following.chain))
         return FoundRequest(page.url, page.host, work.depth + 1, known, work.reader, work.priority, data)
 
     def mask(self, text: str) -> str:
@@ -156,8 +155,3 @@ class Collected:
                 kind = getattr(self._check.type, "__name__", self._check.type)
                 raise Mistake(f"record {number} is no {kind}: {error}: {record[:100]!r}") from None
         return record
-
-
-def start_hosts(urls: Collection[str]) -> tuple[str, ...]:
-    """The hosts of addresses, each once. Raises ValueError."""
-    return tuple(dict.fromkeys(host_of(url) for url in urls))

@@ -12,7 +12,7 @@ from sanderling.fetch.guard import Refused
 from sanderling.jobs.calls import Mistake
 from sanderling.jobs.functions import Collected, JobFunctions
 from sanderling.jobs.reply import JobReply
-from sanderling.jobs.request import MOST_PRIORITY, Request, Stored, unpack
+from sanderling.jobs.request import MOST_PRIORITY, Request, StoredRequest, unpack
 from sanderling.jobs.source import Spent, Understood, out_of_scope
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
@@ -141,7 +141,7 @@ class JobHandler:
             return Outcome(Code.PARSE_ERROR, outcome.status, str(mistake))
 
     async def _understand(
-        self, key: str, work: QueuedRequest, request: Request, stored: Stored, raw: Reply
+        self, key: str, work: QueuedRequest, request: Request, stored: StoredRequest, raw: Reply
     ) -> Understood | Outcome:
         reply = JobReply(raw, request, self._functions.arguments)
         collected = Collected(self._functions, work, raw.url)

@@ -2,31 +2,21 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 
+from sanderling.crawls.records import explain_end, nearest_urls, open_ledger, rows_behind
 from sanderling.ids import HostError, host_of
 from sanderling.jobs.folder import FRONTIER, RECORDS
 from sanderling.jobs.request import key_of, own_key
 from sanderling.stores import frontier_reading
-from sanderling.stores.durable import FolderError
-from sanderling.stores.frontier_file import FrontierMeta, connect_to_read, read_meta
+from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_reading import KnownUrl
 from sanderling.stores.frontier_rows import KEPT
-from sanderling.stores.record_source import (
-    MOST_HISTORY,
-    Record,
-    RecordLookup,
-    RecordsError,
-    SourceDescription,
-    nearest,
-    read_position,
-)
-from sanderling.stores.rows_file import read_rows
+from sanderling.stores.record_source import MOST_HISTORY, Record, RecordLookup, SourceDescription, read_position
 
-COMPARED = 20_000  # URLs that are looked at for the nearest
 MOST_HOSTS = 1000  # that are looked at for a key
 
 
@@ -41,40 +31,34 @@ class JobRecords:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        with self._frontier() as (_, meta):
+        with self._ledger() as (_, meta):
             self.about = SourceDescription("jobs", f"job {meta.plan} {meta.started}")
 
     def read(self, after: str | None = None) -> Iterator[Record]:
         """The records behind a position, in the order in which they were kept."""
         start = 0 if after is None else read_position(after, JobPosition, self._folder).byte
-        with self._frontier() as (_, meta):
+        with self._ledger() as (_, meta):
             end = meta.watermark
-        path = self._folder / RECORDS
-        if start > end or (end and not path.exists()):
-            raise RecordsError(
-                f"{path} counts {end} bytes, and {start} were read before: it was cut short or replaced."
-                " Export to another target, from the beginning."
-            )
-        for line, at in read_rows(path, start, end):
+        for line, at in rows_behind(self._folder / RECORDS, start, end):
             # A record may be a list, too.
             json = line if line.startswith(b"{") else b'{"value":%b}' % line
             yield Record(json, f'{{"byte":{at}}}')
 
     def show(self, key: str) -> RecordLookup:
         """The records of which a field is the key; or what became of the request of that key or URL."""
-        with self._frontier() as (db, _):
+        with self._ledger() as (db, _):
             known = self._request(db, key)
             rows = [record.json for record in self.read() if _may_have(record.json, key) and _has(record.json, key)]
             if rows:
                 return RecordLookup(rows[-1], rows[:-1][-MOST_HISTORY:])
-            near = self._near(db, key)
+            near = nearest_urls(db, key)
         if known is None:
             return RecordLookup(why="no record has it in a field, and no request has that key or URL", nearest=near)
         if known.end in KEPT:
             return RecordLookup(
                 why="the request was answered, and no record has its key or URL in a field", nearest=near
             )
-        return RecordLookup(why=f"{known.end.name.lower().replace('_', ' ')}: {known.why}", nearest=near)
+        return RecordLookup(why=explain_end(known), nearest=near)
 
     def _request(self, db: sqlite3.Connection, key: str) -> KnownUrl | None:
         try:
@@ -84,20 +68,8 @@ class JobRecords:
         found = (frontier_reading.known_url(db, host, own_key(key)) for host in hosts)
         return next((each for each in found if each is not None), None)
 
-    def _near(self, db: sqlite3.Connection, key: str) -> list[str]:
-        try:
-            return nearest(key, frontier_reading.urls_of(db, host_of(key), COMPARED))
-        except HostError:
-            return []
-
-    @contextmanager
-    def _frontier(self) -> Iterator[tuple[sqlite3.Connection, FrontierMeta]]:
-        path = self._folder / FRONTIER
-        try:
-            with closing(connect_to_read(path)) as db:
-                yield db, read_meta(db, path)
-        except FolderError as error:
-            raise RecordsError(str(error)) from None
+    def _ledger(self) -> AbstractContextManager[tuple[sqlite3.Connection, FrontierMeta]]:
+        return open_ledger(self._folder / FRONTIER)
 
     def close(self) -> None:
         """Nothing is held open."""

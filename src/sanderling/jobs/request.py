@@ -94,7 +94,7 @@ class Request:
         return f"<Request {self.method} {redact_url(self.url)} read={self.read}>"
 
 
-class Stored(msgspec.Struct, frozen=True, omit_defaults=True):
+class StoredRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is stored of a request beside its URL, reader and priority."""
 
     method: str = "GET"
@@ -105,16 +105,16 @@ class Stored(msgspec.Struct, frozen=True, omit_defaults=True):
     chain: Chain = Chain()  # what the walk through the pages remembers
 
 
-PLAIN = Stored()
-_decoder = msgspec.json.Decoder(Stored)
+PLAIN = StoredRequest()
+_decoder = msgspec.json.Decoder(StoredRequest)
 
 
-def pack(stored: Stored) -> bytes | None:
+def pack(stored: StoredRequest) -> bytes | None:
     """The bytes to store; nothing for a plain GET. Raises TypeError or ValueError for data that is no JSON."""
     return None if stored == PLAIN else msgspec.json.encode(stored)
 
 
-def unpack(data: bytes | None) -> Stored:
+def unpack(data: bytes | None) -> StoredRequest:
     """What was stored."""
     return PLAIN if data is None else _decoder.decode(data)
 

@@ -1,34 +1,32 @@
 """One run of one job in one folder: the engine, with what is special about jobs."""
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-
 from sanderling.apis.auth import Login, OAuth2
 from sanderling.apis.credentials import Credentials
 from sanderling.clock import Clock
+from sanderling.crawls.run import FrontierRun
+from sanderling.crawls.sink import LedgerSink
+from sanderling.crawls.source import LedgerWriter
 from sanderling.engine.backlog import Loader
 from sanderling.engine.loop import Engine
 from sanderling.engine.rules import EngineRules
 from sanderling.engine.writer import Writer
 from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher, Sends
-from sanderling.fetch.cache import Cache, CachingFetcher
-from sanderling.jobs.calls import Mistake, Unwatched, UserFunction, Watches
+from sanderling.fetch.cache import CachingFetcher
+from sanderling.fetch.transport import Transport
+from sanderling.ids import host_of
+from sanderling.jobs.calls import CallWatch, Mistake, Unwatched, UserFunction
 from sanderling.jobs.folder import JobFolder
-from sanderling.jobs.functions import JobFunctions, start_hosts
+from sanderling.jobs.functions import JobFunctions
 from sanderling.jobs.handler import JobHandler, ScopedSender
 from sanderling.jobs.hosts import JobHost
 from sanderling.jobs.job import Job, JobError
 from sanderling.jobs.request import Request
-from sanderling.jobs.sink import JobSink
-from sanderling.jobs.source import Bounds, JobSource, JobWriter, Spent
+from sanderling.jobs.source import JobSource, Spent, ended
 from sanderling.jobs.watchdog import read_stuck, write_stuck
-from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
-from sanderling.stores.control_file import Control
-from sanderling.stores.frontier_requests import EndedRequest, FoundRequest
+from sanderling.stores.frontier_requests import FoundRequest
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.token_file import FILE as TOKENS
 from sanderling.stores.token_file import TokenFile
@@ -37,74 +35,55 @@ START = "start"  # what the watchdog knows the function by that says where to be
 BATCH = 5000  # requests that a job starts with, written at once
 
 
-@dataclass(frozen=True, slots=True)
-class JobTools:
-    """What a job is run with."""
-
-    http: Sends
-    limiter: Limiter
-    clock: Clock
-    desk: Executor
-    memory: Memory
-    watch: Watches = field(default_factory=Unwatched)
-    cache: Cache | None = None  # of answers, for development
-
-    def make_fetcher(self, http: Sends, job: str) -> Fetcher:
-        """What asks. Each try is one request: when the next is due, the engine says."""
-        if self.cache is None:
-            return Fetcher(http, self.limiter, clock=self.clock, job=job, retry=False)
-        return CachingFetcher(http, self.limiter, clock=self.clock, job=job, retry=False, cache=self.cache)
-
-
-class JobRun:
+class JobRun(FrontierRun[JobFolder, JobSource]):
     """One run of one job. `run` it once; `stop` lets it finish what is in flight."""
 
-    def __init__(self, job: Job, folder: JobFolder, hosts: Iterable[str], tools: JobTools, rules: EngineRules) -> None:
-        self.job = job
-        self.folder = folder
-        self.limiter = tools.limiter
-        self.clock = tools.clock
-        self._watch = tools.watch
+    def __init__(
+        self,
+        folder: JobFolder,
+        transport: Transport[Sends],
+        executor: Executor,
+        *,
+        rules: EngineRules,
+        clock: Clock,
+        watch: CallWatch | None = None,
+    ) -> None:
+        """The executor does blocking work in order and one at a time."""
+        self.job = job = folder.job
+        self._watch = watch or Unwatched()
         self._first_reader = job.first_reader
-        meta = folder.frontier.meta
-        self._spent = Spent(meta.requests, meta.records)
-        self._scope = scope = frozenset(hosts)
-        self._credentials = make_credentials(job, folder, scope, tools)
-        self._functions = JobFunctions(job, folder.arguments, self._credentials, tools.watch)
-        self._start = start_function(job, tools.watch)
-        writer: JobWriter = Writer(JobSink(folder, tools.desk), lambda: self._spent.requests, tools.clock)
-        self._loader: Loader[JobHost] = Loader(folder.frontier.take_requests, tools.desk, tools.clock, rules.again[-1])
-        bounds = Bounds(frozenset(job.readers), scope, job.max_requests, job.max_records, rules.patience)
-        self.source = JobSource(writer, self._loader, bounds, self._spent)
-        self.source.counts.update(folder.frontier.counts())
+        ledger, limiter, memory = folder.ledger, transport.limiter, transport.memory
+        self._spent = Spent(ledger.meta.requests, ledger.meta.records)
+        self._scope = scope = frozenset(hosts_of(job))
+        self._credentials = make_credentials(job, folder, scope, clock, memory)
+        self._functions = JobFunctions(job, folder.arguments, self._credentials, self._watch)
+        writer: LedgerWriter = Writer(LedgerSink(folder, executor), lambda: self._spent.requests, clock)
+        loader: Loader[JobHost] = Loader(ledger.take_requests, executor, clock, rules.again[-1])
+        source = JobSource(writer, loader, job, scope, self._spent, rules.patience)
         tokens = {job.auth.host} if isinstance(job.auth, OAuth2 | Login) else set()
-        within = ScopedSender(tools.http, scope | tokens, self._spent)
-        handler = JobHandler(
-            tools.make_fetcher(within, job.name),
-            within.strays,
-            self._functions,
-            tools.memory,
-            tools.clock,
-            self.stop,
-        )
-        self.engine = Engine(self.source, handler, writer, tools.limiter, tools.clock, rules)
+        within = ScopedSender(transport.http, scope | tokens, self._spent)
+        # Each try is one request: when the next is due, the engine says.
+        if transport.cache is None:
+            fetcher = Fetcher(within, limiter, clock=clock, job=job.name, retry=False)
+        else:
+            fetcher = CachingFetcher(within, limiter, clock=clock, job=job.name, retry=False, cache=transport.cache)
+        handler = JobHandler(fetcher, within.strays, self._functions, memory, clock, self.stop)
+        engine = Engine(source, handler, writer, limiter, clock, rules)
+        super().__init__(folder, source, engine, loader, limiter, clock)
 
     async def run(self) -> bool:
         """Ask until nothing waits, the budget is spent, or it was stopped; whether all is decided.
 
         Raises JobError if the job cannot say where to begin, or is not let in.
         """
-        frontier = self.folder.frontier
+        ledger = self.folder.ledger
         self._heed_stuck()
-        if not frontier.meta.begun:
+        if not ledger.meta.begun:
             await self._begin()
-        if self.source.counts[End.LEFT_OUT]:  # the scope may be another
-            self.source.counts[End.LEFT_OUT] -= frontier.reopen_at(self._scope)
-        frontier.clear_aside()
-        for where, number in frontier.waiting_by_priority().items():
-            self.source.add_waiting(where, number)
+        if self.counts[End.LEFT_OUT]:  # the scope may be another
+            self.counts[End.LEFT_OUT] -= ledger.reopen_at(self._scope)
         try:
-            await self.engine.run(self._loader.run(self._loaded))
+            await self.ask_for(ledger.waiting_by_priority())
         finally:
             if self._credentials is not None:
                 await self._credentials.close()
@@ -121,22 +100,13 @@ class JobRun:
             write_stuck(self.folder.path, stuck)
             raise JobError(f"start of {self.job.name}: {start.reason}")
         for key, found in list(stuck.items()):
-            queued = self.folder.frontier.waiting_request(int(key.partition(" ")[0]))
+            queued = self.folder.ledger.waiting_request(int(key.partition(" ")[0]))
             if queued is not None and not found.ends:
-                self.folder.frontier.put_last(queued)
+                self.folder.ledger.put_last(queued)
                 continue
             if queued is not None:
                 outcome = Outcome(Code.PARSE_ERROR, detail=found.reason)
-                ended = EndedRequest(
-                    id=queued.id,
-                    url=queued.url,
-                    end=End.FAILED,
-                    outcome=outcome,
-                    depth=queued.depth,
-                    priority=queued.priority,
-                    requests=found.times,
-                )
-                self.folder.commit([ended], [], [], self._spent.requests)
+                self.folder.commit([ended(queued, outcome, End.FAILED, requests=found.times)], [])
                 self.counts[End.FAILED] += 1
             del stuck[key]
         write_stuck(self.folder.path, stuck)
@@ -148,16 +118,16 @@ class JobRun:
         def take(given: object) -> None:
             found.append(self._first(given))
             if len(found) >= BATCH:
-                self.folder.begin(found)
+                self.folder.commit([], found)
                 found.clear()
                 self._watch.begin(START)  # a long list is no call that hangs
 
         try:
-            await self._start.each(START, take, self.folder.arguments)
+            await start_function(self.job, self._watch).each(START, take, self.folder.arguments)
         except Mistake as mistake:
             raise JobError(self._functions.mask(f"start of {self.job.name}: {mistake}")) from None
-        self.folder.begin(found)
-        self.folder.frontier.note(begun=True)
+        self.folder.commit([], found)
+        self.folder.ledger.note(begun=True)
 
     def _first(self, given: object) -> FoundRequest:
         if isinstance(given, str):
@@ -165,28 +135,6 @@ class JobRun:
         if not isinstance(given, Request):
             raise Mistake(f"start brought {given!r:.60}, expected an address or a Request")
         return self._functions.to_found(given, None, self._first_reader, 0, starts=True)
-
-    def _loaded(self, hosts: list[JobHost]) -> None:
-        self.engine.wake(hosts)
-        self._loader.sharing = self.engine.asking
-
-    def stop(self) -> None:
-        """Ask for nothing more; what is in flight comes to its end, and is kept."""
-        self.engine.stop()
-
-    def control(self, wanted: Control) -> None:
-        """Pause, or go on; leave some hosts alone, and only those. What is in flight comes to its end."""
-        self.engine.control(wanted)
-
-    @property
-    def inflight(self) -> int:
-        """Requests in flight."""
-        return self.engine.inflight
-
-    @property
-    def counts(self) -> Counter[End]:
-        """How many requests came to which end."""
-        return self.source.counts
 
     @property
     def requests(self) -> int:
@@ -199,17 +147,19 @@ class JobRun:
         return self._spent.records
 
 
-def make_credentials(job: Job, folder: JobFolder, hosts: frozenset[str], tools: JobTools) -> Credentials | None:
+def make_credentials(
+    job: Job, folder: JobFolder, hosts: frozenset[str], clock: Clock, memory: Memory
+) -> Credentials | None:
     """What lets the job in. Raises JobError for a secret that is not there."""
     if job.auth is None:
         return None
     try:
-        return Credentials(job.auth, hosts, tools.clock, TokenFile(folder.path / TOKENS), tools.memory)
+        return Credentials(job.auth, hosts, clock, TokenFile(folder.path / TOKENS), memory)
     except ValueError as error:
         raise JobError(f"auth of {job.name}: {error}") from None
 
 
-def start_function(job: Job, watch: Watches) -> UserFunction:
+def start_function(job: Job, watch: CallWatch) -> UserFunction:
     """What the job starts with, as a function of its arguments."""
     start = job.start
     if callable(start):
@@ -224,10 +174,10 @@ def hosts_of(job: Job) -> tuple[str, ...]:
         return job.hosts
     if callable(job.start):
         raise JobError(f"{job.name} has a function as start, and no hosts; expected hosts=(…) that may be asked")
-    start = [job.start] if isinstance(job.start, str | Request) else list(job.start)
-    urls = [each.url if isinstance(each, Request) else each for each in start]
+    start = [job.start] if isinstance(job.start, str | Request) else job.start
     try:
-        hosts = start_hosts(urls)
+        urls = [each.url if isinstance(each, Request) else each for each in start]
+        hosts = tuple(dict.fromkeys(map(host_of, urls)))
     except (ValueError, TypeError, AttributeError) as error:
         raise JobError(f"start of {job.name}: {error}") from None
     if not hosts:

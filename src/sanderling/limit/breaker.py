@@ -1,7 +1,7 @@
 """Stop calling a host that fails, and find out with a single request whether it is well again."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from math import inf, isfinite, log
 from random import Random
@@ -70,47 +70,32 @@ class BreakerRules:
             raise ValueError(f"jitter is {self.jitter}; it must lie between 0 and 1")
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Breaker:
     """One host's breaker. It decides; the gate hands out the probe and knows which answers are too old to count."""
 
-    __slots__ = (
-        "_answers",
-        "_cut",
-        "_drained",
-        "_drained_since",
-        "_items",
-        "_rules",
-        "_seen",
-        "_short",
-        "_unreached",
-        "_usual",
-        "error_rate",
-        "failures",
-        "good",
-        "openings",
-        "since",
-        "state",
-        "until",
-    )
+    _rules: BreakerRules
+    until: float  # when an open breaker may be probed
+    _answers: int = 0  # that the error rate is made of
+    good: bool = False  # whether it has ever answered
+    since: float = inf  # when its outage began
+    state: State = State.CLOSED
+    failures: int = 0  # in a row
+    openings: int = 0  # in a row, without a good probe between
+    error_rate: float = 0.0  # of the last answers, about
+    _items: set[Hashable] = field(default_factory=set)  # that failed, with nothing good since
+    _unreached: int = 0  # failures of the host itself, with nothing good since
+    _drained: int = 0  # failures of requests that were let through alone, with nothing good since
+    _drained_since: float = inf  # and when the first of them was
+    _cut: bool = False  # whether the first pause in a row was cut short
+    _short: int = 0  # pauses in a row that were not to grow: one that was cut short, and those at an even pace
+    _seen: int = field(init=False)  # answers that the usual share of failures is made of
+    _usual: float = field(init=False)
 
-    def __init__(self, rules: BreakerRules, now: float, answers: int = 0, *, good: bool = False) -> None:
-        self._rules = rules
-        self.good = good  # whether it has ever answered
-        self.since = inf  # when its outage began
-        self.state = State.CLOSED
-        self.until = now  # when an open breaker may be probed
-        self.failures = 0  # in a row
-        self.openings = 0  # in a row, without a good probe between
-        self.error_rate = 0.0  # of the last answers, about
-        self._answers = min(answers, SHOWN)  # that the error rate is made of
-        self._items: set[Hashable] = set()  # that failed, with nothing good since
-        self._unreached = 0  # failures of the host itself, with nothing good since
-        self._drained = 0  # failures of requests that were let through alone, with nothing good since
-        self._drained_since = inf  # and when the first of them was
-        self._cut = False  # whether the first pause in a row was cut short
-        self._short = 0  # pauses in a row that were not to grow: one that was cut short, and those at an even pace
-        self._seen = min(RECENT, 20 + answers)  # answers that the usual share of failures is made of
+    def __post_init__(self) -> None:
+        self._seen = min(RECENT, 20 + self._answers)
         self._usual = 20 * USUAL_FAILURES / self._seen
+        self._answers = min(self._answers, SHOWN)
 
     @property
     def enough(self) -> int:

@@ -13,6 +13,7 @@ before it:
   seems to count over: a second, or as long as it stayed closed.
 """
 
+from dataclasses import InitVar, dataclass, field
 from math import inf
 
 from sanderling.limit.lane import Lane
@@ -30,44 +31,34 @@ DRAINING = "refused, and probed until it opens"  # as people are told
 LONGEST_WAIT = 10  # times as long as the host counts over, before more is tried
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Contract:
     """One host's rate under a contract. `rate`, `hold` and `single` are its orders; the gate obeys them."""
 
-    __slots__ = (
-        "_drained",
-        "_next",
-        "_probes",
-        "_refused",
-        "_remembered",
-        "_rules",
-        "_served",
-        "_since",
-        "_wait",
-        "_window",
-        "ceiling",
-        "hold",
-        "rate",
-        "single",
-    )
+    _rules: PaceRules
+    lane: InitVar[Lane]
+    _since: float  # the end of the last drain, or the start
+    rate: float
+    ceiling: float | None = None  # what held last, while the rate is stretched
+    hold: float = field(init=False)
+    single: bool = False  # while it drains
+    _next: float = field(init=False)  # when more is tried
+    _refused: float = field(init=False)  # when this drain began
+    _served: int = field(init=False)  # by the end of the last one
+    _drained: float = -inf  # when the last drain ended
+    _probes: int = 0
+    _wait: float = 0.0
+    _window: float = SECOND  # what the host seems to count over
+    _remembered: bool = False
 
     counts_refusals = False  # they are how it learns
     trusts_503 = False  # one that names no time is an outage, and no quota
     usual = None  # latency is not looked at
 
-    def __init__(self, rules: PaceRules, lane: Lane, now: float, rate: float) -> None:
-        self._rules = rules
-        self.rate = rate
-        self.ceiling: float | None = None  # what held last, while the rate is stretched
-        self.hold = self._next = now  # when more is tried
-        self.single = False  # while it drains
-        self._drained = -inf  # when the last drain ended
-        self._refused = now  # when this one began
-        self._probes = 0
-        self._wait = 0.0
-        self._window = SECOND  # what the host seems to count over
-        self._remembered = False
-        self._since, self._served = now, lane.delivered  # the end of the last drain, or the start
-        lane.open_window(now, WINDOW)
+    def __post_init__(self, lane: Lane) -> None:
+        self.hold = self._next = self._refused = self._since
+        self._served = lane.delivered
+        lane.open_window(self._since, WINDOW)
 
     @property
     def doing(self) -> str:

@@ -297,7 +297,7 @@ class Gate(Lane):
         if self.breaker is None:
             # It is made at the first failure; what went well before must count too.
             good = self.vouched or self.delivered > 0
-            self.breaker = Breaker(self._rules.breaker, now, answers=self.ended - 1, good=good)
+            self.breaker = Breaker(self._rules.breaker, now, self.ended - 1, good=good)
         item = object() if feedback.blame is None else feedback.blame.item
         if not self.breaker.failed(now, self._rules.rng, item, of_host=feedback.blames_host, single=self._single):
             return False

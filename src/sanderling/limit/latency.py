@@ -1,5 +1,6 @@
 """Whether a host is slower now than its own best, and whether that is our doing."""
 
+from dataclasses import dataclass
 from enum import Enum
 from math import inf, sqrt
 
@@ -35,42 +36,27 @@ class Verdict(Enum):
     BLAMELESS = "blameless"  # still as slow after we asked less, twice: it is not us, and this is its pace now
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Latency:
     """The base that windows of latencies are judged by: the lowest median of the last minutes.
 
     Of successes only: a refusal comes back fast and would make the host look fast, a failure says nothing of the queue.
     """
 
-    __slots__ = (
-        "_doubtful",
-        "_futile",
-        "_low",
-        "_lower",
-        "_met",
-        "_settled",
-        "_spread",
-        "_suspicions",
-        "_trouble",
-        "_turned",
-        "base",
-        "cuts",
-        "first",
-        "share",
-    )
-
-    def __init__(self, share: float) -> None:
-        self.share = share  # how far above the base, as a share of it, counts as slow
-        self.base: float | None = None
-        self.cuts = 0  # times we were told to ask less since the host was last fine
-        self._futile = self._suspicions = 0
-        self._trouble = inf  # the median that last made us ask less
-        self._settled = 0.0
-        self.first = 0.0  # the quickest of the first few answers: they waited for none of ours
-        self._doubtful = True
-        self._low = self._lower = inf  # lowest settled median: of this period, of the one before
-        self._turned = 0.0
-        self._met = 0  # answers that the base rests on, while the host is being met
-        self._spread = 0.0  # of those
+    share: float  # how far above the base, as a share of it, counts as slow
+    base: float | None = None
+    cuts: int = 0  # times we were told to ask less since the host was last fine
+    first: float = 0.0  # the quickest of the first few answers: they waited for none of ours
+    _futile: int = 0
+    _suspicions: int = 0
+    _trouble: float = inf  # the median that last made us ask less
+    _settled: float = 0.0
+    _doubtful: bool = True
+    _low: float = inf  # lowest settled median of this period,
+    _lower: float = inf  # and of the one before
+    _turned: float = 0.0
+    _met: int = 0  # answers that the base rests on, while the host is being met
+    _spread: float = 0.0  # of those
 
     @property
     def is_slow(self) -> bool:

@@ -2,6 +2,7 @@
 
 from asyncio import Future
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,19 +10,17 @@ if TYPE_CHECKING:
     from sanderling.limit.lane import Permit
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Waiter:
     """Someone who waits for leave from one or several gates, which are passed in order."""
 
-    __slots__ = ("at", "costs", "future", "gates", "gone", "job", "since")
-
-    def __init__(self, gates: "tuple[Gate, ...]", costs: tuple[float, ...], job: str, since: float) -> None:
-        self.gates = gates
-        self.costs = costs
-        self.job = job
-        self.since = since
-        self.at = 0  # the gate whose line it has come to; it keeps its place at the head of those before
-        self.gone = False
-        self.future: Future[Permit] | None = None
+    gates: "tuple[Gate, ...]"
+    costs: tuple[float, ...]
+    job: str
+    since: float
+    at: int = 0  # the gate whose line it has come to; it keeps its place at the head of those before
+    gone: bool = False
+    future: "Future[Permit] | None" = None
 
 
 class Line:

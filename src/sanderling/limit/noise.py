@@ -6,6 +6,7 @@ and then Page's. Until noise is shown: do refusals at rates that the ceiling all
 explains? From then on: do they come more often than the noise does?
 """
 
+from dataclasses import dataclass
 from math import log
 
 BY_QUOTA = 0.002  # of the answers at a rate that is allowed: the share a quota refuses all the same, by jitter
@@ -19,18 +20,17 @@ LEAST = 0.003  # a smaller share of noise is none
 KEPT = 0.98  # of the counts, at each refusal: what noise there was an hour ago is forgotten
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Noise:
     """One host's."""
 
-    __slots__ = ("_certain", "_refused", "_score", "_seen", "_served", "_shown", "share")
-
-    def __init__(self) -> None:
-        self.share = 0.0  # of all answers that are refusals whatever we ask; 0 while nothing shows that there are any
-        self._shown = 0.0  # as it was when it was shown
-        self._certain = CERTAIN
-        self._seen = 0  # served at the last refusal
-        self._refused = self._served = 0.0  # at rates that the ceiling allows
-        self._score = 0.0
+    share: float = 0.0  # of all answers that are refusals whatever we ask; 0 while nothing shows that there are any
+    _shown: float = 0.0  # as it was when it was shown
+    _certain: float = CERTAIN
+    _seen: int = 0  # served at the last refusal
+    _refused: float = 0.0  # at rates that the ceiling allows,
+    _served: float = 0.0  # and served there
+    _score: float = 0.0
 
     @property
     def suspected(self) -> bool:

@@ -59,5 +59,5 @@ class Strategy(Protocol):
 class MakeStrategy(Protocol):
     """A strategy's constructor."""
 
-    def __call__(self, rules: PaceRules, lane: Lane, now: float, rate: float) -> Strategy:
+    def __call__(self, rules: PaceRules, lane: Lane, now: float, rate: float, /) -> Strategy:
         """A strategy for a host whose first request left at `now`."""

@@ -9,6 +9,7 @@ Tricky bits. What a refusal proves depends on what came before it:
   deep bucket, learned by being fooled once): then short tests pass that should not, and the ceiling from before stands.
 """
 
+from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
 from typing import NamedTuple
@@ -61,83 +62,53 @@ class Finding(NamedTuple):
     evidence: Evidence
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Trials:
     """One host's record. Made when it first objects; the governor acts on what this says."""
 
-    __slots__ = (
-        "_again",
-        "_anchor_at",
-        "_anchor_served",
-        "_busy",
-        "_deep",
-        "_doubts",
-        "_failed_at",
-        "_giving_until",
-        "_honest",
-        "_landed",
-        "_level",
-        "_over",
-        "_phase",
-        "_refine",
-        "_refused_at",
-        "_refused_last",
-        "_served",
-        "_step",
-        "_tempo",
-        "_thin",
-        "_trust",
-        "_unproved",
-        "bare",
-        "began",
-        "closures",
-        "directed",
-        "evidence",
-        "expected",
-        "next_test",
-        "noise",
-        "passed",
-        "probes",
-        "queues",
-        "risen",
-        "saturated",
-        "suspicious",
-        "test_ends",
-    )
+    began: float  # when this stretch began: with the first request, and after each drain
+    passed: float  # the last rate that held for a window, while growing or testing
+    evidence: Evidence = Evidence.NOTHING
+    next_test: float = inf
+    test_ends: float = inf
+    risen: bool = False  # whether tests have passed so far above the ceiling that there is another one
+    suspicious: bool = False  # whether refusals may be noise: then cruise and see
+    noise: float = 0.0  # the share of refusals that say nothing
+    queues: bool = False  # whether latency rose with our rate
+    saturated: bool = False  # whether the host was kept busy since the allowance was last used up
+    probes: int = 0
+    directed: bool = False  # whether a Retry-After told us to wait
+    bare: bool = False  # whether it was a 503 that did not, or a failure
+    expected: bool = False  # whether it came after as many requests, or as long, as the one before
+    closures: Closures = field(init=False)
+    _step: float = STEP
+    _thin: bool = True  # whether a refusal after a handful of requests is still to be taken for chance
+    _refine: bool = False  # whether the next test looks between what held and what was refused
+    _failed_at: float = inf  # the lowest rate known to be too much
+    _over: float = inf  # the lowest rate that was refused with nothing saved up
+    _deep: bool = False  # whether unused allowance piles up at the host, so that short tests pass which should not
+    _again: bool = False  # whether a full second passed at the level that was refused last, and yet it was refused
+    _doubts: int = 0  # tests with nothing saved up that gained nothing,
+    _unproved: int = 0  # and others since
+    _honest: bool = False  # whether a test began just after a refusal, with nothing saved up that could fool it
+    _anchor_served: int = 0  # how much had been served when the allowance was last used up,
+    _anchor_at: float = field(init=False)  # and when that was
+    _giving_until: float = field(init=False)  # while a sliding window may still give back what was used up at once
+    _phase: Phase = Phase.GROWING
+    _refused_at: float = field(init=False)
+    _refused_last: float = field(init=False)
+    _served: int = 0
+    _trust: float = TRUST  # how far what was asked in the last second before a refusal proved right
+    _busy: float = field(init=False)  # requests of the second before the refusal
+    _level: float = field(init=False)  # the ceiling a test started from
+    _landed: float = field(init=False)  # the ceiling that the last refusal left
+    _tempo: Tempo = field(init=False)
 
-    def __init__(self, began: float, passed: float) -> None:
-        self.began = began  # when this stretch began: with the first request, and after each drain
-        self.closures = Closures(began)
-        self.passed = passed  # the last rate that held for a window, while growing or testing
-        self.evidence = Evidence.NOTHING
-        self._step = STEP
-        self.next_test = self.test_ends = inf
-        self.risen = False  # whether tests have passed so far above the ceiling that there is another one
-        self.suspicious = False  # whether refusals may be noise: then cruise and see
-        self.noise = 0.0  # the share of refusals that say nothing
-        self.queues = False  # whether latency rose with our rate
-        self._thin = True  # whether a refusal after a handful of requests is still to be taken for chance
-        self._refine = False  # whether the next test looks between what held and what was refused
-        self._failed_at = inf  # the lowest rate known to be too much
-        self._over = inf  # the lowest rate that was refused with nothing saved up
-        self._level = passed  # the ceiling a test started from
-        self._deep = False  # whether unused allowance piles up at the host, so that short tests pass which should not
-        self._again = False  # whether a full second passed at the level that was refused last, and yet it was refused
-        self._doubts = self._unproved = 0  # tests with nothing saved up that gained nothing, and others since
-        self._honest = False  # whether a test began just after a refusal, with nothing saved up that could fool it
-        self.saturated = False  # whether the host was kept busy since the allowance was last used up
-        self._anchor_at, self._anchor_served = began, 0  # when that was, and how much had been served by then
-        self._giving_until = began  # while a sliding window may still be giving back what was used up at once
-        self._phase = Phase.GROWING
-        self._refused_at = self._refused_last = began
-        self._served = 0
-        self._trust = TRUST  # how far what was asked in the last second before a refusal proved right
-        self._busy = passed  # requests of the second before the refusal
-        self.probes = 0
-        self.directed = False  # whether a Retry-After told us to wait
-        self.bare = False  # whether it was a 503 that did not, or a failure
-        self.expected = False  # whether it came after as many requests, or as long, as the one before
-        self._landed = passed  # the ceiling that the last refusal left
-        self._tempo = Tempo(began, passed)
+    def __post_init__(self) -> None:
+        self.closures = Closures(self.began)
+        self._anchor_at = self._giving_until = self._refused_at = self._refused_last = self.began
+        self._level = self._busy = self._landed = self.passed
+        self._tempo = Tempo(self.began, self.passed)
 
     # Tests above the ceiling.
 

@@ -10,7 +10,7 @@ from sanderling.ids import host_of
 from sanderling.outcome import Code, Outcome
 from sanderling.pages.folder import CrawlFolder
 from sanderling.pages.sitemaps import Sitemap
-from sanderling.pages.urls import Scope, UrlError, normalise, trap
+from sanderling.pages.urls import CrawlScope, UrlError, normalise, trap
 from sanderling.stores.frontier_rows import FoundUrl, QueuedUrl
 from sanderling.task import Reply
 
@@ -24,7 +24,7 @@ SEEN = 20_000  # found URLs that are not offered again soon; the frontier knows 
 MOST_NESTED = 4
 
 
-class Moved(NamedTuple):
+class MovedUrl(NamedTuple):
     """Where a URL has moved, and what there is to say of it."""
 
     target: str
@@ -32,14 +32,14 @@ class Moved(NamedTuple):
     detail: str
 
 
-class Discovery:
+class LinkDiscovery:
     """Knows which URLs belong to the crawl."""
 
-    def __init__(self, folder: CrawlFolder, desk: Executor, find: Callable[[FoundUrl], object]) -> None:
+    def __init__(self, folder: CrawlFolder, executor: Executor, find: Callable[[FoundUrl], object]) -> None:
         plan = folder.plan
-        self.scope = Scope.of(plan.seeds, (*plan.allow, *folder.moved_hosts), plan.depth)
+        self.scope = CrawlScope.of(plan.seeds, (*plan.allow, *folder.moved_hosts), plan.depth)
         self._folder = folder
-        self._desk = desk
+        self._executor = executor
         self._find = find
         self._recent: set[str] = set()
         self._older: set[str] = set()
@@ -88,7 +88,7 @@ class Discovery:
             self.announce(listed.sitemaps, url, above, nested)
         self.follow(listed.pages, url, above)
 
-    async def resolve(self, queued: QueuedUrl, reply: Reply) -> Moved | Outcome:
+    async def resolve(self, queued: QueuedUrl, reply: Reply) -> MovedUrl | Outcome:
         """Where a redirect leads, or why it leads nowhere: to what is no URL, back here, or on and on."""
         try:
             target = normalise(reply.header("Location") or "", queued.url)
@@ -102,10 +102,10 @@ class Discovery:
         if queued.depth == 0 and not self.scope.allows(host):
             # Who asks for example.org means www.example.org too, if that is where it lives.
             self.scope = self.scope.with_host(host)
-            await self._desk(self._folder.allow_moved, host)
-        return Moved(target, reply, "moved" if self.scope.allows(host) else "moved out of the crawl")
+            await self._executor(self._folder.allow_moved, host)
+        return MovedUrl(target, reply, "moved" if self.scope.allows(host) else "moved out of the crawl")
 
-    def move(self, queued: QueuedUrl, moved: Moved) -> None:
+    def move(self, queued: QueuedUrl, moved: MovedUrl) -> None:
         """Offer the target of a redirect, a URL of its own, unless it leads out of the crawl."""
         _count(self._moves, queued.url, moved.target)
         host = host_of(moved.target)
@@ -126,7 +126,7 @@ class Discovery:
         for _ in range(MOST_HOPS):
             if at == goal:
                 return True
-            following = self._moves.get(at) or await self._desk(self._folder.ledger.moved_to, at)
+            following = self._moves.get(at) or await self._executor(self._folder.ledger.moved_to, at)
             if following is None:
                 return False
             at = following

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from sanderling.crawls.folder import FAILED
 from sanderling.pages import parquet
-from sanderling.pages.output import FAILED, PAGES
+from sanderling.pages.output import PAGES
 from sanderling.stores import frontier_file
 from sanderling.stores.durable import FolderError, plainly, sync_folder
 from sanderling.stores.frontier_file import FrontierMeta

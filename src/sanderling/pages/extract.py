@@ -8,12 +8,10 @@ from itertools import islice
 from sanderling.pages import language as languages
 from sanderling.pages.charset import decode, named
 from sanderling.pages.content import readable
-from sanderling.pages.kinds import Kind, kind_of
+from sanderling.pages.kinds import ContentKind, kind_of
 from sanderling.pages.links import Links, found_links
 from sanderling.pages.markdown import render
 from sanderling.pages.markup import Markup, names, parse
-
-__all__ = ["Document", "Kind", "decode", "extract", "kind_of"]
 
 # Of HTML no more than this is read; text and JSON, which are kept as they are, are not cut.
 LONGEST_HTML = 4 * 2**20
@@ -24,7 +22,7 @@ MOST_METADATA = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ExtractedPage:
     """What a page says, and where it leads."""
 
     title: str | None
@@ -48,21 +46,21 @@ _LAST_CHARACTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,3}\Z")
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]{1,40})", re.IGNORECASE)
 
 
-def extract(body: bytes, *, content_type: str, url: str, language: str | None = None) -> Document:
+def extract(body: bytes, *, content_type: str, url: str, language: str | None = None) -> ExtractedPage:
     """Read a page that was fetched from `url`; `language` is what Content-Language says."""
     hint = _CHARSET.search(content_type)
     charset = hint[1] if hint else None
     kind = kind_of(content_type, body)
-    if kind is Kind.HTML:
+    if kind is ContentKind.HTML:
         return _extract_html(body, charset, url, language)
-    if kind is Kind.OTHER:
-        return Document(None, None, {}, languages.tag(language), "", (), named(charset) or "binary")
+    if kind is ContentKind.OTHER:
+        return ExtractedPage(None, None, {}, languages.tag(language), "", (), named(charset) or "binary")
     text, charset = decode(body, charset)
-    spoken = languages.tag(language) or (languages.detect(text) if kind is Kind.TEXT else None)
-    return Document(None, None, {}, spoken, text, (), charset)
+    spoken = languages.tag(language) or (languages.detect(text) if kind is ContentKind.TEXT else None)
+    return ExtractedPage(None, None, {}, spoken, text, (), charset)
 
 
-def _extract_html(body: bytes, charset: str | None, url: str, language: str | None) -> Document:
+def _extract_html(body: bytes, charset: str | None, url: str, language: str | None) -> ExtractedPage:
     if len(body) > LONGEST_HTML:
         body = _LAST_CHARACTER.sub(b"", body[:LONGEST_HTML])
     html, charset = decode(body, charset)
@@ -71,7 +69,7 @@ def _extract_html(body: bytes, charset: str | None, url: str, language: str | No
     metadata = _metadata(markup, links)
     text = render(readable(markup), links.absolute)
     nofollow = "robots" in metadata and _NOFOLLOW.search(metadata["robots"])
-    return Document(
+    return ExtractedPage(
         title=_title(markup) or metadata.get("og:title", "")[:LONGEST_TITLE] or None,
         description=metadata.get("description") or metadata.get("og:description"),
         metadata=metadata,

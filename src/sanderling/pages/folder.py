@@ -5,27 +5,25 @@ What would mix two crawls is refused, with what to do instead.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
+from sanderling.crawls.folder import LedgerFolder, failed_line, plan_of
+from sanderling.ids import host_of
 from sanderling.pages import earlier, parquet
 from sanderling.pages.earlier import LEDGER, NEXT
-from sanderling.pages.output import FAILED, PAGES, Output, whole_rows
-from sanderling.stores.durable import FolderError, Lock, check_empty, plainly, sync_folder, write_new
+from sanderling.pages.output import PAGES, PageRows, whole_rows
+from sanderling.stores.durable import FolderError, Lock, check_empty, plainly
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_file import FrontierMeta
 from sanderling.stores.frontier_rows import KEPT, End, Ended, FoundUrl, RetryUrl
-from sanderling.stores.frontier_rows import Failed as FailedUrl
 from sanderling.stores.rows_file import reaches
 
-__all__ = ["CrawlFolder", "FolderError", "Plan", "State"]
 
-
-class Plan(msgspec.Struct, frozen=True):
+class CrawlPlan(msgspec.Struct, frozen=True):
     """What to crawl: where to begin, which hosts to follow links to, and how far."""
 
     seeds: tuple[str, ...]
@@ -33,7 +31,7 @@ class Plan(msgspec.Struct, frozen=True):
     depth: int
 
 
-class State(Enum):
+class FolderState(Enum):
     """How a run finds its folder."""
 
     NEW = "new"
@@ -41,25 +39,21 @@ class State(Enum):
     AGAIN = "again"  # crawled before, to the end
 
 
-class CrawlFolder:
+class CrawlFolder(LedgerFolder[Frontier]):
     """A folder that one run holds alone, from `open` to the end of its `with` block."""
 
     def __init__(self, path: Path, lock: Lock, ledger: Frontier) -> None:
-        self.path = path
-        self.ledger = ledger
-        self.plan = _plan_of(ledger.meta, path)
+        super().__init__(path, lock, ledger)
+        self.plan = plan_of(ledger.meta, path / LEDGER, CrawlPlan)
         if ledger.known:
-            self.state = State.RESUMED
+            self.state = FolderState.RESUMED
         else:
-            self.state = State.NEW if ledger.meta.crawl == 1 else State.AGAIN
-        if ledger.meta.closed:
-            ledger.note(closed=False, finished=False)
+            self.state = FolderState.NEW if ledger.meta.crawl == 1 else FolderState.AGAIN
         self.put_back = 0  # URLs to be asked for once more, because their rows were lost
-        self._lock = lock
-        self._output = self._reconciled()
+        self.rows: PageRows = self._reconciled()
 
     @classmethod
-    def open(cls, path: Path, plan: Plan | None, *, resume: bool, wall: float) -> Self:
+    def open(cls, path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float) -> Self:
         """Begin a run of `plan`, or with `resume` of whatever the folder holds. FolderError says why not."""
         if plan is None and not resume:
             raise ValueError("neither a plan nor anything to resume")
@@ -67,14 +61,7 @@ class CrawlFolder:
             _check_place(path, resume=resume)
             if plan is not None:
                 path.mkdir(parents=True, exist_ok=True)
-            with ExitStack() as undo:
-                lock = Lock(path / "lock")
-                undo.callback(lock.release)
-                ledger = _open_ledger(path, plan, resume=resume, wall=wall)
-                undo.callback(ledger.close)
-                folder = cls(path, lock, ledger)
-                undo.pop_all()
-        return folder
+            return cls.hold(path, lambda: _open_ledger(path, plan, resume=resume, wall=wall))
 
     @property
     def crawl(self) -> int:
@@ -91,49 +78,40 @@ class CrawlFolder:
         hosts = dict.fromkeys((*self.moved_hosts, host))
         self.ledger.note(moved_hosts=msgspec.json.encode(list(hosts)).decode())
 
-    def commit(
-        self, ended: Sequence[Ended], found: Sequence[FoundUrl], again: Sequence[RetryUrl] = ()
+    def write(
+        self, ended: Sequence[Ended], found: Sequence[FoundUrl], again: Sequence[RetryUrl], requests: int | None
     ) -> dict[str, int]:
-        """Keep what became of some URLs and which were found, all or nothing; how many new ones wait, by host."""
-        with plainly(self.path):
-            watermark = self._output.write(ended)
-            try:
-                return self.ledger.commit(ended, found, watermark, again)
-            except BaseException:
-                self._output.cut(self.ledger.meta.watermark)
-                raise
+        """Write bodies and rows, then the ledger. A page that has not changed leads where it led before."""
+        del requests  # nobody counts them
+        follow = list(found)
+        for each in ended:
+            if each.end is End.UNCHANGED and each.depth < self.plan.depth:
+                links = self.ledger.remembered_links(each.url)
+                follow.extend(FoundUrl(link, host_of(link), each.depth + 1) for link in links)
+        return self.ledger.commit(ended, follow, self.rows.write(ended), again)
 
     # By position, since that is how a thread is handed its work.
     def finish(self, wall: float, complete: bool, parquet_too: bool = False) -> None:  # noqa: FBT001, FBT002
         """End the run: write what is made from rows and ledger, and if all is decided call the crawl finished."""
         with plainly(self.path):
-            write_new(self.path / FAILED, map(failed_row, self.ledger.failed()))
-            sync_folder(self.path)
+            self.list_failures(map(failed_line, self.ledger.failed()))
             if parquet_too:
                 parquet.write_in_child(self.path)
             else:
                 parquet.remove(self.path)  # those of an earlier run have fewer rows
             self.ledger.note(closed=True, finished=complete, ended=wall)
 
-    def _reconciled(self) -> Output:
-        """The output, as long as the ledger says; or if it is not, what of it is whole, and the ledger knows."""
+    def _reconciled(self) -> PageRows:
+        """The rows, as long as the ledger says; or if they are not, what of them is whole, and the ledger knows."""
         path, watermark = self.path / PAGES, self.ledger.meta.watermark
         if reaches(path, watermark):
-            return Output(self.path, watermark)
+            return PageRows(self.path, watermark)
         ends = self.ledger.ends()
         length = whole_rows(path, ends)
-        output = Output(self.path, length)
-        lost = (number for number, end in enumerate(ends) if end in KEPT)  # those that were found are marked
+        rows = PageRows(self.path, length)
+        lost = (number for number, end in enumerate(ends) if end in KEPT)  # those that were found are cleared
         self.put_back = self.ledger.put_back(lost, length)
-        return output
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._output.close()
-        self.ledger.close()
-        self._lock.release()
+        return rows
 
     def __repr__(self) -> str:
         return f"<CrawlFolder {self.path} crawl={self.crawl} {self.state.value}>"
@@ -147,7 +125,7 @@ def _check_place(path: Path, *, resume: bool) -> None:
     check_empty(path, LEDGER, NEXT)
 
 
-def _open_ledger(path: Path, plan: Plan | None, *, resume: bool, wall: float) -> Frontier:
+def _open_ledger(path: Path, plan: CrawlPlan | None, *, resume: bool, wall: float) -> Frontier:
     """The ledger of this run: the one that is there, if it is to be gone on with, or a new one."""
     _take(earlier.go_on(path))
     if not (path / LEDGER).exists():
@@ -168,9 +146,9 @@ def _open_ledger(path: Path, plan: Plan | None, *, resume: bool, wall: float) ->
     return Frontier(path / LEDGER)
 
 
-def _goes_on(ledger: Frontier, path: Path, plan: Plan | None, *, resume: bool) -> bool:
+def _goes_on(ledger: Frontier, path: Path, plan: CrawlPlan | None, *, resume: bool) -> bool:
     """Whether the crawl that is there is gone on with; False if it is finished and a new one is due."""
-    found = _plan_of(ledger.meta, path)
+    found = plan_of(ledger.meta, path / LEDGER, CrawlPlan)
     if plan is not None and (differences := _differences(plan, found)):
         which = "a finished" if ledger.meta.finished else "an unfinished"
         advice = "" if ledger.meta.finished else ", or resume without a plan"
@@ -185,7 +163,7 @@ def _goes_on(ledger: Frontier, path: Path, plan: Plan | None, *, resume: bool) -
     return resume
 
 
-def _differences(asked: Plan, found: Plan) -> str:
+def _differences(asked: CrawlPlan, found: CrawlPlan) -> str:
     said = []
     for name in ("seeds", "allow"):
         ours, theirs = set(getattr(asked, name)), set(getattr(found, name))
@@ -194,21 +172,6 @@ def _differences(asked: Plan, found: Plan) -> str:
     if asked.depth != found.depth:
         said.append(f"depth was {found.depth}, not {asked.depth}")
     return "; ".join(said)
-
-
-def _plan_of(meta: FrontierMeta, path: Path) -> Plan:
-    try:
-        return msgspec.json.decode(meta.plan, type=Plan)
-    except msgspec.MsgspecError as error:
-        raise FolderError(f"{path / LEDGER} is damaged: plan: {error}. Restore it from a copy.") from None
-
-
-def failed_row(failed: FailedUrl) -> bytes:
-    """A line of failed.jsonl."""
-    row = failed._asdict()
-    row["outcome"] = row.pop("code")
-    row["end"] = failed.end.name.lower()
-    return msgspec.json.encode(row) + b"\n"
 
 
 def _take(steps: Iterator[str]) -> None:

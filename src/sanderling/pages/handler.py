@@ -8,10 +8,10 @@ from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
-from sanderling.pages.discovery import Discovery, Moved
-from sanderling.pages.hosts import Ask
+from sanderling.pages.discovery import LinkDiscovery, MovedUrl
+from sanderling.pages.hosts import RobotsWork
 from sanderling.pages.permissions import Learned, Permissions
-from sanderling.pages.record import Read
+from sanderling.pages.record import ReadPage
 from sanderling.pages.urls import origin_of
 from sanderling.stores.frontier_rows import Ended, QueuedUrl
 from sanderling.task import Blame, Reply, Task
@@ -19,7 +19,7 @@ from sanderling.task import Blame, Reply, Task
 BIG = 2**20  # bytes of a body that is read in a thread
 
 # What a reply is understood as: rules of robots.txt, a page, one that is unchanged, a redirect, or a reason why not.
-Understood = Learned | Read | Ended | Moved | Outcome
+Understood = Learned | ReadPage | Ended | MovedUrl | Outcome
 
 
 class PageHandler:
@@ -29,33 +29,33 @@ class PageHandler:
         self,
         fetcher: Fetcher,
         permissions: Permissions,
-        discovery: Discovery,
+        discovery: LinkDiscovery,
         memory: Memory,
-        desk: Executor,
+        executor: Executor,
         clock: Clock,
     ) -> None:
         self._fetcher = fetcher
         self._permissions = permissions
         self._discovery = discovery
         self._memory = memory
-        self._desk = desk
+        self._executor = executor
         self._clock = clock
 
-    async def __call__(self, work: Ask, permit: Permit, blame: Blame) -> Settled[Understood]:
+    async def __call__(self, work: QueuedUrl | RobotsWork, permit: Permit, blame: Blame) -> Settled[Understood]:
         """What came of it."""
-        if work.queued is None:
-            learned = await self._permissions.learn(str(work.key), permit)
+        if isinstance(work, RobotsWork):
+            learned = await self._permissions.learn(work.key, permit)
             return Settled(learned.outcome, learned, decided=True, of_host=True)
-        fetched = await self._fetch(work.queued, permit, blame)
+        fetched = await self._fetch(work, permit, blame)
         if fetched.reply is None:
             return Settled(fetched.outcome)
         try:
-            understood = await self._understand(work.queued, fetched.outcome, fetched.reply)
+            understood = await self._understand(work, fetched.outcome, fetched.reply)
         finally:
             self._memory.release(fetched.reply.url)
         return Settled(fetched.outcome, understood, size=len(fetched.reply.body))
 
-    def received(self, work: Ask) -> int:
+    def received(self, work: QueuedUrl | RobotsWork) -> int:
         """Bytes of the answer so far."""
         return self._memory.held(work.url)
 
@@ -69,7 +69,7 @@ class PageHandler:
             return None
         # A page takes a moment to read, what a stranger makes of 30 MB may take seconds: not on the loop.
         given = queued, outcome, reply, wall, self._discovery.announced(queued.url)
-        return await self._desk(record.read, *given) if len(reply.body) > BIG else record.read(*given)
+        return await self._executor(record.read, *given) if len(reply.body) > BIG else record.read(*given)
 
     async def _fetch(self, queued: QueuedUrl, permit: Permit, blame: Blame) -> Fetched:
         fetched = await self._fetcher.fetch(Task(queued.url, headers=record.conditions(queued), blame=blame), permit)

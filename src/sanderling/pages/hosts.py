@@ -9,12 +9,15 @@ from sanderling.pages.rules import CrawlRules
 from sanderling.stores.frontier_rows import QueuedUrl
 
 
-class Ask(NamedTuple):
-    """A request to make: for a URL that waits, or for the robots.txt of an origin."""
+class RobotsWork(NamedTuple):
+    """The robots.txt of an origin, to be asked for before anything else of it."""
 
-    key: int | str  # the URL's id in the frontier; the origin
-    url: str
-    queued: QueuedUrl | None  # None for robots.txt
+    key: str  # the origin
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"{self.key}/robots.txt"
 
 
 class Shut(NamedTuple):
@@ -57,13 +60,7 @@ class PageHost(BacklogHost[QueuedUrl]):
         if self.shut:
             self.shut.pop(origin, None)
 
-    def withholds(self, queued: QueuedUrl, origin: str, now: float) -> bool:
-        """Whether the URL must wait, here or in the frontier for good, since its origin is shut out."""
+    def shut_until(self, origin: str, now: float) -> Shut | None:
+        """How long the URLs of an origin must wait, if they must."""
         shut = None if self.shut is None else self.shut.get(origin)
-        if shut is None or (now >= shut.until and not shut.for_good):
-            return False
-        if shut.for_good:
-            self.withheld += 1
-        else:
-            self.put_off(queued, shut.until)
-        return True
+        return None if shut is None or (now >= shut.until and not shut.for_good) else shut

@@ -4,7 +4,7 @@ import re
 from enum import Enum
 
 
-class Kind(Enum):
+class ContentKind(Enum):
     """What a body is, as far as we are concerned."""
 
     HTML = "html"
@@ -38,7 +38,7 @@ _JSON_START = re.compile(
 _SNIFFED = 512
 
 
-def kind_of(content_type: str | None, body: bytes) -> Kind:
+def kind_of(content_type: str | None, body: bytes) -> ContentKind:
     """What `body` is: by its media type, unless there is none or the first bytes say that it is wrong."""
     found = _MEDIA_TYPE.match(content_type or "")
     media = found[1].lower() if found else ""
@@ -46,34 +46,34 @@ def kind_of(content_type: str | None, body: bytes) -> Kind:
     if not media or media in _UNKNOWN_TYPES:
         return _sniffed(start)
     declared = _kind_of_media(media)
-    if declared is Kind.OTHER or start.startswith(_BINARY):
-        return Kind.OTHER
+    if declared is ContentKind.OTHER or start.startswith(_BINARY):
+        return ContentKind.OTHER
     # Errors come as HTML from JSON endpoints, and JSON as text/html from servers nobody configured. Plain text stays
     # what it is: the source of a page may be shown on purpose.
-    if declared is Kind.JSON and _HTML_START.match(start):
-        return Kind.HTML
-    if declared is Kind.HTML and _JSON_START.match(start):
-        return Kind.JSON
+    if declared is ContentKind.JSON and _HTML_START.match(start):
+        return ContentKind.HTML
+    if declared is ContentKind.HTML and _JSON_START.match(start):
+        return ContentKind.JSON
     return declared
 
 
-def _kind_of_media(media: str) -> Kind:
+def _kind_of_media(media: str) -> ContentKind:
     if media in _HTML_TYPES:
-        return Kind.HTML
+        return ContentKind.HTML
     if media.startswith(("image/", "audio/", "video/", "font/")):
-        return Kind.OTHER
+        return ContentKind.OTHER
     if media.endswith(("/json", "+json", "/x-ndjson", "/json-seq")):
-        return Kind.JSON
+        return ContentKind.JSON
     if media.startswith("text/") or media in _TEXT_TYPES or media.endswith("+xml"):
-        return Kind.TEXT
-    return Kind.OTHER
+        return ContentKind.TEXT
+    return ContentKind.OTHER
 
 
-def _sniffed(start: bytes) -> Kind:
+def _sniffed(start: bytes) -> ContentKind:
     if start.startswith(_BINARY):
-        return Kind.OTHER
+        return ContentKind.OTHER
     if _HTML_START.match(start) or _TAG_START.match(start):
-        return Kind.HTML
+        return ContentKind.HTML
     if _JSON_START.match(start):
-        return Kind.JSON
-    return Kind.TEXT if start.startswith(_UTF16_MARKS) or b"\0" not in start else Kind.OTHER
+        return ContentKind.JSON
+    return ContentKind.TEXT if start.startswith(_UTF16_MARKS) or b"\0" not in start else ContentKind.OTHER

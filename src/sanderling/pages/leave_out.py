@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from sanderling.fetch.attempts import LeavingOut, Sends
 from sanderling.formats.list_file import read_list
-from sanderling.pages.urls import Scope, UrlError, normalise
+from sanderling.pages.urls import CrawlScope, UrlError, normalise
 
 EXPECTED = (
     "a URL like https://example.org/page, the beginning of URLs like https://example.org/people/*, "
@@ -26,7 +26,7 @@ class LeaveOut:
     """
 
     def __init__(self, things: Sequence[Thing]) -> None:
-        self._hosts = Scope.of((), [thing for kind, thing in things if kind == "host"], 0)
+        self._hosts = CrawlScope.of((), [thing for kind, thing in things if kind == "host"], 0)
         self._urls = frozenset(thing for kind, thing in things if kind == "url")
         self._beginnings = _shortest(thing for kind, thing in things if kind == "beginning")
 
@@ -61,7 +61,7 @@ def _read(line: str) -> Thing:
     kind: Kind = "host" if "://" not in line else "beginning" if line.endswith("*") else "url"
     try:
         if kind == "host":
-            Scope.of((), [line], 0)
+            CrawlScope.of((), [line], 0)
             return kind, line
         thing = line.removesuffix("*") if kind == "beginning" else line
         spelled = _behind_scheme(normalise(thing))

@@ -1,16 +1,15 @@
 """The rows of a crawl, pages.jsonl, and the documents that are kept as files beside them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from sanderling.stores.durable import sync_folder, write_new
-from sanderling.stores.frontier_rows import KEPT, BodyFile, Ended
+from sanderling.stores.frontier_rows import KEPT, BodyFile, End, Ended
 from sanderling.stores.rows_file import RowsFile
 
-PAGES, FAILED = "pages.jsonl", "failed.jsonl"
-SEEN = 0x80  # set in the end of a URL whose row was seen; no end is as large
+PAGES = "pages.jsonl"
 
 
 class RowId(msgspec.Struct):
@@ -20,7 +19,7 @@ class RowId(msgspec.Struct):
     url: str
 
 
-class Output(RowsFile):
+class PageRows(RowsFile):
     """The rows of a crawl, with the bodies beside them."""
 
     def __init__(self, folder: Path, watermark: int) -> None:
@@ -48,21 +47,18 @@ class Output(RowsFile):
 
 
 def whole_rows(path: Path, ends: bytearray) -> int:
-    """The length of the rows up to the first line that is none; the ends of the URLs they are of are marked as SEEN."""
+    """The length of the rows up to the first line that is none; the ends of the URLs they are of are cleared."""
     length = 0
-    for line in _lines(path):
-        try:
-            row = msgspec.json.decode(line, type=RowId)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return length
-        if not (line.endswith(b"\n") and 0 < row.id < len(ends) and ends[row.id] in KEPT):
-            return length
-        ends[row.id] |= SEEN
-        length += len(line)
+    if not path.exists():
+        return length
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                row = msgspec.json.decode(line, type=RowId)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                return length
+            if not (line.endswith(b"\n") and 0 < row.id < len(ends) and ends[row.id] in KEPT):
+                return length
+            ends[row.id] = End.WAITING
+            length += len(line)
     return length
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    if path.exists():
-        with path.open("rb") as file:
-            yield from file

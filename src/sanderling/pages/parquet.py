@@ -15,9 +15,10 @@ from typing import Any
 
 import msgspec
 
+from sanderling.crawls.folder import FAILED
 from sanderling.extras import have, load, missing
 from sanderling.ids import HostError, host_of
-from sanderling.pages.output import FAILED, PAGES
+from sanderling.pages.output import PAGES
 from sanderling.stores.durable import FolderError, plainly, sync_folder
 
 # A batch is what is in memory at once, and a row group: as many rows, or as many bytes of JSON, whichever comes first.
@@ -26,7 +27,7 @@ TEMPORARY = ".parquet.tmp"
 NULL = msgspec.Raw(b"null")
 
 
-class Row(msgspec.Struct):
+class ParquetRow(msgspec.Struct):
     """The columns, in their order; what a row does not have is null."""
 
     id: int
@@ -57,7 +58,7 @@ class Row(msgspec.Struct):
     fault: str | None = None  # the same: whose it is
 
 
-_decode = msgspec.json.Decoder(Row).decode
+_decode = msgspec.json.Decoder(ParquetRow).decode
 
 
 def have_parquet() -> bool:
@@ -76,7 +77,7 @@ def schema() -> Any:  # noqa: ANN401 - pyarrow has no types
     }
     numbers = dict.fromkeys(("id", "status", "depth", "bytes", "requests"), pa.int64()) | {"seconds": pa.float64()}
     kinds = special | numbers
-    return pa.schema([pa.field(name, kinds.get(name, pa.string())) for name in Row.__struct_fields__])
+    return pa.schema([pa.field(name, kinds.get(name, pa.string())) for name in ParquetRow.__struct_fields__])
 
 
 def write_parquet(folder: Path, rows_per_file: int = 100_000) -> list[Path]:
@@ -135,8 +136,8 @@ def _lines(source: Path) -> Iterator[bytes]:
         yield from (line for line in file if line.endswith(b"\n"))
 
 
-def _batches(source: Path, lines: Iterable[tuple[int, bytes]]) -> Iterator[list[Row]]:
-    batch: list[Row] = []
+def _batches(source: Path, lines: Iterable[tuple[int, bytes]]) -> Iterator[list[ParquetRow]]:
+    batch: list[ParquetRow] = []
     size = 0
     for number, line in lines:
         try:
@@ -151,7 +152,7 @@ def _batches(source: Path, lines: Iterable[tuple[int, bytes]]) -> Iterator[list[
         yield batch
 
 
-def _write(path: Path, batches: Iterable[list[Row]]) -> None:
+def _write(path: Path, batches: Iterable[list[ParquetRow]]) -> None:
     pa, pq = load("pyarrow", "Parquet"), load("pyarrow.parquet", "Parquet")
     columns = schema()
     with path.open("wb") as file:
@@ -163,7 +164,7 @@ def _write(path: Path, batches: Iterable[list[Row]]) -> None:
         os.fsync(file.fileno())
 
 
-def _column(batch: list[Row], name: str) -> list[Any]:
+def _column(batch: list[ParquetRow], name: str) -> list[Any]:
     match name:
         case "host":
             return [row.host or _host(row.url) for row in batch]

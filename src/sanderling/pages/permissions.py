@@ -29,12 +29,12 @@ class Permissions:
     """The rules of many origins. Those that were asked for last are held in memory, up to `most` bytes."""
 
     def __init__(
-        self, fetcher: Fetcher, frontier: Frontier, desk: Executor, memory: Memory, clock: Clock, most: int
+        self, fetcher: Fetcher, frontier: Frontier, executor: Executor, memory: Memory, clock: Clock, most: int
     ) -> None:
         self.held = 0  # bytes, more or less
         self._fetcher = fetcher
         self._frontier = frontier
-        self._desk = desk
+        self._executor = executor
         self._memory = memory
         self._clock = clock
         self._most = most
@@ -54,7 +54,7 @@ class Permissions:
 
     async def learn(self, origin: str, permit: Permit) -> Learned:
         """Find out the rules of an origin. A permit that was not needed is given back."""
-        kept = await self._desk(self._frontier.robots, origin)
+        kept = await self._executor(self._frontier.robots, origin)
         age = KEPT if kept is None else abs(self._clock.wall() - kept.fetched_at)  # the clock may have been set back
         if kept is not None and age < KEPT:
             permit.release()
@@ -74,11 +74,11 @@ class Permissions:
         if known is UNREACHABLE:
             said = f"robots.txt: {outcome.detail or outcome.status or outcome.code}"
             return Learned(None, Outcome(outcome.code, outcome.status, said[:200], outcome.retry_after))
-        await self._desk(self._frontier.keep_robots, origin, status, body, self._clock.wall())
+        await self._executor(self._frontier.keep_robots, origin, status, body, self._clock.wall())
         return Learned(self._hold(origin, known, KEPT), outcome)
 
     async def _read(self, status: int, body: bytes) -> Robots:
-        return await self._desk(read, status, body) if len(body) > BIG else read(status, body)
+        return await self._executor(read, status, body) if len(body) > BIG else read(status, body)
 
     def _hold(self, origin: str, known: Robots, fresh: float) -> Robots:
         self._known[origin] = (known, self._clock.now() + fresh)

@@ -13,14 +13,14 @@ from sanderling.fetch.attempts import moves
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import sitemaps
 from sanderling.pages.extract import extract
-from sanderling.pages.kinds import Kind, kind_of
+from sanderling.pages.kinds import ContentKind, kind_of
 from sanderling.pages.sitemaps import Sitemap
 from sanderling.pages.urls import normalise
 from sanderling.stores.frontier_rows import BodyFile, End, Ended, QueuedUrl
 from sanderling.task import Headers, Reply
 
 
-class Row(msgspec.Struct, omit_defaults=True):
+class PageRow(msgspec.Struct, omit_defaults=True):
     """One line of pages.jsonl or failed.jsonl; what is not there is null. `docs/pages.md` explains each."""
 
     id: int
@@ -55,7 +55,7 @@ ROOM = 300
 _SITEMAP = re.compile(rb"<(?:[\w-]+:)?(?:urlset|sitemapindex)[\s>]")
 
 
-class Read(NamedTuple):
+class ReadPage(NamedTuple):
     """What became of a URL, and where it leads; if it is a sitemap, what that lists."""
 
     ended: Ended
@@ -86,19 +86,19 @@ def conditions(queued: QueuedUrl) -> Headers:
 
 
 # By position, since that is how a thread is handed its work.
-def read(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, announced: bool = False) -> Read:  # noqa: FBT001, FBT002
+def read(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float, announced: bool = False) -> ReadPage:  # noqa: FBT001, FBT002
     """A reply that is good: what to keep of it. What is `announced` as a sitemap may be a plain list or a feed."""
     row = _row(queued, outcome, reply, wall)
     row.etag, row.last_modified = reply.header("ETag"), reply.header("Last-Modified")
     kind = kind_of(row.content_type, reply.body)
-    if kind is not Kind.HTML and (announced or _is_sitemap(reply.body)):
+    if kind is not ContentKind.HTML and (announced or _is_sitemap(reply.body)):
         listed = sitemaps.read(reply.body, reply.url)
         row.links, row.detail = (*listed.sitemaps, *listed.pages), listed.problem
         # It comes whole each time: of one that has not changed nobody would know what on its list is a sitemap.
         ended = msgspec.structs.replace(_ended(queued, outcome, End.FETCHED, row), etag=None, modified=None)
-        return Read(ended, row.links, listed)
+        return ReadPage(ended, row.links, listed)
     body, links = _fill(row, reply, kind)
-    return Read(_ended(queued, outcome, End.FETCHED, row, body), links, None)
+    return ReadPage(_ended(queued, outcome, End.FETCHED, row, body), links, None)
 
 
 def unchanged(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float) -> Ended:
@@ -121,8 +121,8 @@ def unfetched(queued: QueuedUrl, outcome: Outcome, end: End, requests: int) -> E
     return Ended(id=queued.id, url=queued.url, end=end, outcome=outcome, depth=queued.depth, requests=requests)
 
 
-def _row(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float) -> Row:
-    return Row(
+def _row(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float) -> PageRow:
+    return PageRow(
         id=queued.id,
         url=queued.url,
         outcome=outcome.code,
@@ -136,7 +136,7 @@ def _row(queued: QueuedUrl, outcome: Outcome, reply: Reply, wall: float) -> Row:
     )
 
 
-def _ended(queued: QueuedUrl, outcome: Outcome, end: End, row: Row, body: BodyFile | None = None) -> Ended:
+def _ended(queued: QueuedUrl, outcome: Outcome, end: End, row: PageRow, body: BodyFile | None = None) -> Ended:
     validators = end is End.FETCHED and (row.etag or row.last_modified)
     return Ended(
         id=queued.id,
@@ -152,17 +152,17 @@ def _ended(queued: QueuedUrl, outcome: Outcome, end: End, row: Row, body: BodyFi
     )
 
 
-def _fill(row: Row, reply: Reply, kind: Kind) -> tuple[BodyFile | None, tuple[str, ...]]:
+def _fill(row: PageRow, reply: Reply, kind: ContentKind) -> tuple[BodyFile | None, tuple[str, ...]]:
     """Read the body into the row by its kind; the file to keep beside it, if it is one, and where it leads."""
-    if kind is Kind.JSON and _is_json(row, reply.body):
+    if kind is ContentKind.JSON and _is_json(row, reply.body):
         return None, ()
-    if kind is Kind.OTHER:
+    if kind is ContentKind.OTHER:
         return _file(row, reply.body), ()
     _read_document(row, reply)
     return None, row.links
 
 
-def _read_document(row: Row, reply: Reply) -> None:
+def _read_document(row: PageRow, reply: Reply) -> None:
     language = reply.header("Content-Language")
     document = extract(reply.body, content_type=row.content_type or "", url=reply.url, language=language)
     row.title, row.description, row.language = document.title, document.description, document.language
@@ -180,7 +180,7 @@ def _is_sitemap(body: bytes) -> bool:
     return _SITEMAP.search(head) is not None
 
 
-def _is_json(row: Row, body: bytes) -> bool:
+def _is_json(row: PageRow, body: bytes) -> bool:
     """Keep JSON as it is, on one line; False if it is none."""
     try:
         plain = body.decode("utf-8-sig").encode()
@@ -196,7 +196,7 @@ def _on_one_line(json: bytes, calls: int) -> bytes:
     return _on_one_line(json, calls - 1) if calls else msgspec.json.format(json, indent=-1)
 
 
-def _file(row: Row, data: bytes) -> BodyFile:
+def _file(row: PageRow, data: bytes) -> BodyFile:
     media = (row.content_type or "").partition(";")[0].strip().lower()
     body = BodyFile.of(data, mimetypes.guess_extension(media) or ".bin")
     row.sha256, row.body_path = body.sha256, body.path

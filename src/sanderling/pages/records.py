@@ -2,19 +2,19 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 
+from sanderling.crawls.records import explain_end, nearest_urls, open_ledger, rows_behind
 from sanderling.ids import HostError, host_of
 from sanderling.pages.earlier import LEDGER, NEXT, place
 from sanderling.pages.output import PAGES
-from sanderling.pages.record import Row
+from sanderling.pages.record import PageRow
 from sanderling.pages.urls import UrlError, normalise
 from sanderling.stores import frontier_reading
-from sanderling.stores.durable import FolderError
-from sanderling.stores.frontier_file import FrontierMeta, connect_to_read, key_of, read_meta
+from sanderling.stores.frontier_file import FrontierMeta, key_of
 from sanderling.stores.frontier_rows import KEPT
 from sanderling.stores.record_source import (
     MOST_HISTORY,
@@ -22,12 +22,8 @@ from sanderling.stores.record_source import (
     RecordLookup,
     RecordsError,
     SourceDescription,
-    nearest,
     read_position,
 )
-from sanderling.stores.rows_file import read_rows
-
-COMPARED = 20_000  # URLs that are looked at for the nearest
 
 
 class PagePosition(msgspec.Struct, frozen=True):
@@ -42,9 +38,9 @@ class PageRecords:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        with self._ledger(folder) as (_, meta):
+        with self._ledger() as (_, meta):
             first = self._first(meta.crawl)
-            self.about = SourceDescription("pages", f"pages {meta.plan}", ("crawl", *Row.__struct_fields__))
+            self.about = SourceDescription("pages", f"pages {meta.plan}", ("crawl", *PageRow.__struct_fields__))
         if first > 1:
             self.about.notes.append(f"crawls 1 to {first - 1} were removed from {folder / 'earlier'} and are left out")
 
@@ -53,7 +49,7 @@ class PageRecords:
         start = PagePosition(0, 0) if after is None else read_position(after, PagePosition, self._folder)
         crawl, byte = max(start.crawl, 1), start.byte
         while True:
-            with self._ledger(self._folder) as (_, meta):
+            with self._ledger() as (_, meta):
                 last, end = meta.crawl, meta.watermark
             if crawl > last:
                 raise RecordsError(
@@ -64,7 +60,7 @@ class PageRecords:
                 crawl, byte = crawl + 1, 0
                 continue
             yield from self._rows(self._folder, crawl, byte, end)
-            with self._ledger(self._folder) as (_, meta):
+            with self._ledger() as (_, meta):
                 if meta.crawl == crawl:
                     return
             byte = end  # it was finished and crawled again while we read
@@ -75,16 +71,8 @@ class PageRecords:
             if not path.exists():
                 return
             end = path.stat().st_size
-        if start > end:
-            raise RecordsError(
-                f"{path} has {end} bytes, and {start} were read before: it was replaced. Export to another target."
-            )
-        if end and not path.exists():
-            raise RecordsError(
-                f"{path} is missing, and {folder / LEDGER} counts {end} bytes in it. Restore it from a copy."
-            )
         head = b'{"crawl":%d,' % crawl
-        for line, at in read_rows(path, start, end):
+        for line, at in rows_behind(path, start, end):
             yield Record(head + line[1:], f'{{"crawl":{crawl},"byte":{at}}}')
 
     def show(self, key: str) -> RecordLookup:
@@ -95,31 +83,25 @@ class PageRecords:
         except (UrlError, HostError) as error:
             return RecordLookup(why=f"it is no URL: {error}", nearest=self._some_hosts())
         rows = [record.json for record in self.read() if url.encode() in record.json and _url_of(record.json) == url]
-        with self._ledger(self._folder) as (db, _):
+        with self._ledger() as (db, _):
             known = frontier_reading.known_url(db, host, key_of(url))
             if rows and (known is None or known.end in KEPT):
                 return RecordLookup(rows[-1], rows[:-1][-MOST_HISTORY:])
-            near = nearest(url, frontier_reading.urls_of(db, host, COMPARED)) or self._some_hosts()
+            near = nearest_urls(db, url) or self._some_hosts()
         if known is None:
             return RecordLookup(
                 None, rows, "no page linked to it, or the limits of the crawl (hosts, depth) leave it out", near
             )
-        return RecordLookup(None, rows, f"{known.end.name.lower().replace('_', ' ')}: {known.why}", near)
+        return RecordLookup(None, rows, explain_end(known), near)
 
     def _some_hosts(self) -> list[str]:
-        with self._ledger(self._folder) as (db, _):
+        with self._ledger() as (db, _):
             return [f"https://{name}/" for name in frontier_reading.host_names(db, 5)]
 
-    @contextmanager
-    def _ledger(self, folder: Path) -> Iterator[tuple[sqlite3.Connection, FrontierMeta]]:
-        path = folder / LEDGER
+    def _ledger(self) -> AbstractContextManager[tuple[sqlite3.Connection, FrontierMeta]]:
         # While a folder is crawled again there is a moment in which the new ledger has not its name yet.
-        path = path if path.exists() else folder / NEXT
-        try:
-            with closing(connect_to_read(path)) as db:
-                yield db, read_meta(db, path)
-        except FolderError as error:
-            raise RecordsError(str(error)) from None
+        path = self._folder / LEDGER
+        return open_ledger(path if path.exists() else self._folder / NEXT)
 
     def _first(self, last: int) -> int:
         """The first crawl whose rows are there."""

@@ -103,7 +103,7 @@ def trap(url: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CrawlScope:
     """Which hosts a crawl may ask, and how many links from its beginning it may go.
 
     Hosts are spelled as in `sanderling.ids`, with the port if that is not the scheme's own. `*.example.org` stands for

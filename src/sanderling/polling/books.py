@@ -21,7 +21,8 @@ from sanderling.observe import logs
 from sanderling.polling.cadence import next_point, phase
 from sanderling.polling.entries import Entry
 from sanderling.polling.schedule import Schedule
-from sanderling.stores.polling import LONGEST_PAUSE, PollingStore, PollingStoreError, PollingTarget, TargetRun
+from sanderling.stores.polling import LONGEST_PAUSE, PollingStoreError, PollingTarget, TargetRun
+from sanderling.stores.polling_store import PollingStore
 
 EVERY = 0.2  # seconds between turns
 SLOW = 5.0  # that a turn may take before people are told

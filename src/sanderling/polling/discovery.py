@@ -16,7 +16,8 @@ from sanderling.polling.reconcile import reconcile
 from sanderling.polling.settings import OFF
 from sanderling.polling.sink import DocumentWriter
 from sanderling.stores.documents import SourceError, source_error
-from sanderling.stores.polling import KnownTarget, PolledDocument, PollingStore, PollingStoreError
+from sanderling.stores.polling import KnownTarget, PolledDocument, PollingStoreError
+from sanderling.stores.polling_store import PollingStore
 from sanderling.task import Reply, Task
 
 MOST_QUESTIONS = 10_000  # that one discovery may ask

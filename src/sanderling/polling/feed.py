@@ -19,7 +19,7 @@ from contextlib import suppress
 
 from sanderling.clock import Clock
 from sanderling.observe import logs
-from sanderling.stores.polling import Changes, ChangeSpan, PollingStoreError, RowChange
+from sanderling.stores.polling import ChangeLog, ChangeSpan, PollingStoreError, RowChange
 
 log = logs.get(__name__)
 
@@ -44,7 +44,7 @@ class Trimmed(Exception):  # noqa: N818 - nothing went wrong
 class Feed:
     """`open`, `note` what was committed, `tend` until `close`; anyone may `follow`."""
 
-    def __init__(self, changes: Changes, clock: Clock, *, keep: int = 100_000) -> None:
+    def __init__(self, changes: ChangeLog, clock: Clock, *, keep: int = 100_000) -> None:
         if keep < 1:
             raise ValueError(f"{keep} changes to keep, expected at least 1")
         self.newest = 0

@@ -15,7 +15,8 @@ from sanderling.polling.measures import Measures
 from sanderling.polling.runs import Result, Run
 from sanderling.polling.schedule import Schedule
 from sanderling.stores.documents import Document, Parent, SourceError, WaitingForParent
-from sanderling.stores.polling import Documents, Op, PolledDocument, PollingStoreError, RowChange
+from sanderling.stores.polling import Op, PolledDocument, PollingStoreError, RowChange
+from sanderling.stores.polling_store import PollingStore
 
 MOST_WAITING = 10_000  # targets whose parents are remembered; others ask again in their time
 LONGEST_STATUS = 255
@@ -30,7 +31,13 @@ class Keeper:
     """Keeps documents. `watched` is called when what is active may have changed."""
 
     def __init__(
-        self, source: PolledSource, store: Documents, feed: Feed, schedule: Schedule, clock: Clock, measures: Measures
+        self,
+        source: PolledSource,
+        store: PollingStore,
+        feed: Feed,
+        schedule: Schedule,
+        clock: Clock,
+        measures: Measures,
     ) -> None:
         self.watched: Callable[[], object] = lambda: None
         self.arrived: Callable[[Entry], object] = lambda _: None  # a parent of this one is there

@@ -13,7 +13,8 @@ from sanderling.observe import logs
 from sanderling.polling.settings import ENABLED, Keys, PollingSettings, Setting, SettingError
 from sanderling.stores.control_file import change_control, read_control
 from sanderling.stores.durable import FolderError
-from sanderling.stores.polling import PollingStoreError, Settings
+from sanderling.stores.polling import PollingStoreError
+from sanderling.stores.polling_store import PollingStore
 
 EVERY = 1.0  # seconds between looks
 
@@ -23,7 +24,7 @@ log = logs.get(__name__)
 class LiveSettings:
     """The settings of a database, and of the folder of whoever polls. `changed` is called with those that are new."""
 
-    def __init__(self, store: Settings, kinds: Sequence[Kind], clock: Clock, folder: Path | None = None) -> None:
+    def __init__(self, store: PollingStore, kinds: Sequence[Kind], clock: Clock, folder: Path | None = None) -> None:
         self.keys = Keys(kinds)
         self.now: PollingSettings | None = None
         self.problems: tuple[str, ...] = ()

@@ -34,7 +34,8 @@ from sanderling.polling.sink import DocumentWriter
 from sanderling.polling.source import ENGINE, PollingSource
 from sanderling.polling.subscribers import Subscriber
 from sanderling.stores.control_file import NOTHING, Control
-from sanderling.stores.polling import PollingStore, PollingStoreError
+from sanderling.stores.polling import PollingStoreError
+from sanderling.stores.polling_store import PollingStore
 
 # A kind that is never active by itself is run so many times as often while somebody has it accelerated.
 HASTE, FASTEST = 10, 0.2

@@ -12,8 +12,8 @@ from sanderling.observe.metric import Metric, counter, gauge
 from sanderling.observe.report import HostReport, Progress, Report, WorkCounts, largest, paced_by
 from sanderling.repos.crawl import RepoCrawl
 from sanderling.repos.handler import category_of
-from sanderling.repos.segments import Segments
 from sanderling.repos.measures import ARCHIVED
+from sanderling.repos.segments import Segments
 from sanderling.stores.ports import ProgressView
 from sanderling.words import count, duration, size
 

@@ -24,7 +24,7 @@ class Position:
         return self.open[0] if self.open else self.next
 
 
-class Cursor:
+class IdCursor:
     """Hands out ids in their order; an id is open from then until it is settled."""
 
     def __init__(self, position: Position, *, stride: int = 1) -> None:

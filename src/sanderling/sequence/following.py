@@ -25,10 +25,9 @@ from sanderling.fetch.transport import make_transport
 from sanderling.formats.instance import Instance, Message, decode, encode
 from sanderling.limit import Limiter, PaceRules
 from sanderling.outcome import Code, Outcome
-from sanderling.sequence.asking import limits
-from sanderling.sequence.start import begin_at
-from sanderling.sequence.state import SequenceState
-from sanderling.sequence.system import SequenceRules, SequenceSystem, Tools
+from sanderling.sequence.inquiries import limits
+from sanderling.sequence.state import SequenceState, begin_at
+from sanderling.sequence.system import SequenceRules, SequenceServices, SequenceSystem
 from sanderling.stores.durable import Lock, plainly
 from sanderling.stores.queue import WholeQueue, open_queue
 from sanderling.task import Reply, Task
@@ -41,7 +40,7 @@ GONE = (404, 410)
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, msgspec.MsgspecError)
 
 
-class Record(NamedTuple):
+class SequenceRecord(NamedTuple):
     """What is under an id."""
 
     id: int
@@ -99,7 +98,7 @@ async def following(  # noqa: PLR0913 - the flags of the command
     contact: str | None = None,
     private: bool = False,
     hand_over: HandOver[Message] | None = None,
-) -> AsyncIterator[AsyncIterator[Record]]:
+) -> AsyncIterator[AsyncIterator[SequenceRecord]]:
     """All records from the id `first` on, and from then on every new one; up to `until`, if that is given.
 
     `task` says how to ask for an id. `read` makes of a reply whatever JSON can hold, None if there is nothing under
@@ -124,8 +123,9 @@ async def following(  # noqa: PLR0913 - the flags of the command
         stack.push_async_callback(queue.close)
         http, limiter = await stack.enter_async_context(transport.http), transport.limiter
         position = begin_at(api.name, state.load(), None, begin=first)
-        tools = Tools(api, Fetcher(http, limiter, follow=False), limiter, transport.memory, state, queue, executor)
-        system = SequenceSystem(tools, position, SequenceRules(), say=lambda _: None, clock=clock, rng=Random())
+        fetcher = Fetcher(http, limiter, follow=False)
+        services = SequenceServices(api, fetcher, limiter, transport.memory, state, queue, executor)
+        system = SequenceSystem(services, position, SequenceRules(), say=lambda _: None, clock=clock, rng=Random())
         system.end_at(until)
         group = asyncio.TaskGroup()
         await group.__aenter__()
@@ -147,7 +147,7 @@ def _claim(path: Path) -> Lock:
 
 async def _records(
     system: SequenceSystem, queue: WholeQueue, until: int | None, hand_over: HandOver[Message] | None
-) -> AsyncGenerator[Record, None]:
+) -> AsyncGenerator[SequenceRecord, None]:
     while True:
         over = until is not None and system.durable.low > until  # before the look: what it had queued is there
         letters = await queue.take(AT_ONCE, LOOK)
@@ -157,7 +157,7 @@ async def _records(
         if hand_over is not None and wanted and not await hand_over.hand([message for _, message in wanted]):
             return
         for letter, message in wanted:
-            yield Record(int(message.id), msgspec.json.decode(message.raw))
+            yield SequenceRecord(int(message.id), msgspec.json.decode(message.raw))
             await queue.done([letter])
         if over and not letters:
             return

@@ -17,7 +17,7 @@ from enum import Enum
 from math import isfinite
 
 from sanderling.apis.numbered import LARGEST_ID
-from sanderling.sequence.scaling import Readings
+from sanderling.sequence.readings import PeriodReadings
 
 # In a row, not a share: with one id in fifty missing for good, fifteen in a row would be a wonder.
 CONSECUTIVE = 150
@@ -29,42 +29,16 @@ SCAN = 256  # ids at even steps
 REACH = 5_000_000  # how far ahead anything is looked for
 BELIEVED = 4  # neighbours that must be missing, where one alone may be a hole in what is alive
 
-Search = Generator[Sequence[int], Sequence[bool], "Found | Nothing"]
+Search = Generator[Sequence[int], Sequence[bool], "LifeAhead | NothingAhead"]
 
 
-class Suspicion:
-    """Raised by too many ids in a row that were not found in the main lane; anything found clears it."""
-
-    def __init__(self, consecutive: int = CONSECUTIVE) -> None:
-        if consecutive < 1:
-            raise ValueError(f"suspicion after {consecutive} misses in a row; expected 1 or more")
-        self._consecutive = consecutive
-        self.misses = 0  # in a row
-
-    def __repr__(self) -> str:
-        return f"<Suspicion after {self.misses} of {self._consecutive} misses>"
-
-    @property
-    def raised(self) -> bool:
-        """Whether it is time to look ahead."""
-        return self.misses >= self._consecutive
-
-    def note(self, exists: bool) -> None:  # noqa: FBT001  an answer has two values, and this is it
-        """What an answer said of its id. One that says neither, such as an error, should not be noted."""
-        self.misses = 0 if exists else self.misses + 1
-
-    def clear(self) -> None:
-        """Someone has looked."""
-        self.misses = 0
-
-
-def suspects(readings: Readings) -> bool:
+def suspects(readings: PeriodReadings) -> bool:
     """Whether a period's readings look like a gap, or like running past the head."""
     return readings.missing > SUSPECT_SHARE and readings.missing_count > SUSPECT_COUNT
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LifeAhead:
     """There is life ahead. `first` exists and is still to be crawled; `low` up to, but not including, it is missed."""
 
     first: int
@@ -72,7 +46,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class NothingAhead:
     """None of the ids that were asked about exists; `reach` is the furthest of them. Wait where you are."""
 
     reach: int
@@ -91,8 +65,8 @@ def look_ahead(last: int, rate: float, silent: float, reach: int = REACH) -> Sea
         live = _lowest(batch, (yield batch))
         if live is not None:
             missing = rungs[: start + batch.index(live)]
-            return Found((yield from _edge(last, missing, live)), last + 1)
-    return Nothing(rungs[-1] if rungs else last)
+            return LifeAhead((yield from _edge(last, missing, live)), last + 1)
+    return NothingAhead(rungs[-1] if rungs else last)
 
 
 def _step(rate: float, silent: float, reach: int) -> int:
@@ -162,39 +136,39 @@ class WaitRules:
             raise ValueError(f"runaway is {self.runaway}; expected seconds above 0")
 
 
-class Look(Enum):
+class LookKind(Enum):
     """Where to look."""
 
     NEAR = "near"  # at the next few ids
     FAR = "far"  # ahead, for the end of a gap
 
 
-class Waiting:
+class HeadWait:
     """One wait at the head, which begins when a look ahead has found nothing, and ends when anything is found."""
 
     def __init__(self, now: float, rules: WaitRules | None = None) -> None:
         self._rules = rules or WaitRules()
         self._began = now
         self._told = False
-        self._pauses = {Look.NEAR: self._rules.near, Look.FAR: self._rules.far}
+        self._pauses = {LookKind.NEAR: self._rules.near, LookKind.FAR: self._rules.far}
         self._due = {look: now + pause for look, pause in self._pauses.items()}
 
     def __repr__(self) -> str:
-        near, far = self._due[Look.NEAR], self._due[Look.FAR]
+        near, far = self._due[LookKind.NEAR], self._due[LookKind.FAR]
         return f"<Waiting since {self._began:.0f}, next looks at {near:.0f} and {far:.0f}>"
 
-    def next_look(self) -> tuple[float, Look]:
+    def next_look(self) -> tuple[float, LookKind]:
         """When to look again, and where. A look far ahead begins with the next ids, so it does for both."""
-        look = min((Look.FAR, Look.NEAR), key=self._due.__getitem__)
+        look = min((LookKind.FAR, LookKind.NEAR), key=self._due.__getitem__)
         return self._due[look], look
 
-    def looked(self, look: Look, now: float) -> None:
+    def looked(self, look: LookKind, now: float) -> None:
         """Nothing was there."""
-        most = {Look.NEAR: self._rules.rarest_near, Look.FAR: self._rules.rarest_far}
-        self._pauses[look] = min(most[look], self._pauses[look] * (2.0 if look is Look.FAR else 1.5))
+        most = {LookKind.NEAR: self._rules.rarest_near, LookKind.FAR: self._rules.rarest_far}
+        self._pauses[look] = min(most[look], self._pauses[look] * (2.0 if look is LookKind.FAR else 1.5))
         self._due[look] = now + self._pauses[look]
-        if look is Look.FAR:
-            self._due[Look.NEAR] = now + self._pauses[Look.NEAR]
+        if look is LookKind.FAR:
+            self._due[LookKind.NEAR] = now + self._pauses[LookKind.NEAR]
 
     def runaway(self, now: float) -> bool:
         """Whether it has lasted too long. True once, so that someone is told once."""

@@ -17,26 +17,25 @@ What the limiter, the breaker and the retries do is theirs. Workers are requests
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from sanderling.sequence.knee import Knee
+from sanderling.sequence.readings import PeriodReadings, ReadingsWindow
 from sanderling.sequence.scaling import (
     AT_HEAD,
     FAR_BEHIND,
     MOSTLY_MISSING,
     NEVER_MISSING,
     AtlasPolicy,
-    Plan,
-    Readings,
+    Knee,
+    ScalePlan,
     ScaleRules,
-    Strategy,
+    ScalingStrategy,
     change,
 )
-from sanderling.sequence.window import Window
 
 USED = 0.8  # of the permits: whoever uses as many is held up by the limiter
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class UpstreamFacts:
     """What is known of the upstream apart from the readings; None where it is not."""
 
     head_rate: float | None = None  # ids a second that it makes
@@ -52,7 +51,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardRules:
+class ScalingGuardRules:
     """Which rules hold, and their numbers. Times are in seconds."""
 
     one_window: bool = True
@@ -99,8 +98,8 @@ class GuardRules:
 class Decision:
     """The plan for the next period, what the policy wanted, and what was held against that, in words."""
 
-    plan: Plan
-    wanted: Plan
+    plan: ScalePlan
+    wanted: ScalePlan
     held: tuple[str, ...] = ()
 
 
@@ -108,9 +107,9 @@ class Decision:
 class _Case:
     """What is to be decided on, and what was held so far."""
 
-    readings: Readings
-    facts: Facts
-    plan: Plan
+    readings: PeriodReadings
+    facts: UpstreamFacts
+    plan: ScalePlan
     at_head: bool  # what the upstream makes is all there is to ask for
     held: list[str] = field(default_factory=list)
 
@@ -124,7 +123,7 @@ class Guard:
     than what the limiter allows in the second of the decision.
     """
 
-    def __init__(self, policy: AtlasPolicy, rules: GuardRules, scale: ScaleRules) -> None:
+    def __init__(self, policy: AtlasPolicy, rules: ScalingGuardRules, scale: ScaleRules) -> None:
         self._policy = policy
         self._rules = rules
         self._scale = scale
@@ -135,7 +134,7 @@ class Guard:
     def __repr__(self) -> str:
         return f"<Guard, {'rising' if self._rising else 'steady'}, {self._knee!r}>"
 
-    def over(self, plan: Plan, window: Window, now: float) -> bool:
+    def over(self, plan: ScalePlan, window: ReadingsWindow, now: float) -> bool:
         """Whether it is time to close the period and decide."""
         seconds = window.seconds(now)
         if window.ids >= plan.period or seconds >= self._rules.longest:
@@ -143,7 +142,7 @@ class Guard:
         # Four times what a decision needs: a short period must not be a noisy one.
         return self._rising and seconds >= self._rules.quick and window.asked >= 4 * self._rules.fewest
 
-    def decide(self, readings: Readings, facts: Facts, plan: Plan, *, gap: bool = False) -> Decision:
+    def decide(self, readings: PeriodReadings, facts: UpstreamFacts, plan: ScalePlan, *, gap: bool = False) -> Decision:
         """The plan that follows; `gap` if there was a gap, or a wait at the head, in the period."""
         wanted = self._policy.decide(readings, plan)
         case = _Case(readings, facts, plan, self._at_head(readings, facts))
@@ -162,7 +161,7 @@ class Guard:
             self._rising = True
         return _decided(replace(proposal, workers=workers), wanted, case)
 
-    def _at_head(self, readings: Readings, facts: Facts) -> bool:
+    def _at_head(self, readings: PeriodReadings, facts: UpstreamFacts) -> bool:
         if readings.lag is None or readings.missing > MOSTLY_MISSING:
             return False
         if facts.backlog is None or facts.head_rate is None:
@@ -184,7 +183,7 @@ class Guard:
 
     # Dead zone, and pacing.
 
-    def _by_strategy(self, wanted: Plan, case: _Case) -> Plan:
+    def _by_strategy(self, wanted: ScalePlan, case: _Case) -> ScalePlan:
         """The policy's plan, by the strategy that holds."""
         strategy, why = self._strategy(wanted.strategy, case)
         if strategy is wanted.strategy:
@@ -192,26 +191,26 @@ class Guard:
         case.held.append(why)
         return self._policy.follow(strategy, case.readings, case.plan)
 
-    def _strategy(self, wanted: Strategy, case: _Case) -> tuple[Strategy, str]:
+    def _strategy(self, wanted: ScalingStrategy, case: _Case) -> tuple[ScalingStrategy, str]:
         """The strategy to follow, and why that, if it is not what the policy wants."""
         rules, lag, missing, before = self._rules, case.readings.lag, case.readings.missing, case.plan.strategy
-        if rules.dead_zone and before is Strategy.GAP and missing >= rules.leave_gap:
+        if rules.dead_zone and before is ScalingStrategy.GAP and missing >= rules.leave_gap:
             return before, f"dead zone: still in a gap, until less than {rules.leave_gap:.0%} are not found"
-        if lag is None or wanted is Strategy.GAP:
+        if lag is None or wanted is ScalingStrategy.GAP:
             return wanted, ""
         if rules.pacing and case.at_head:
-            return Strategy.NORMAL, "pacing: at the head there is nothing to catch up with"
+            return ScalingStrategy.NORMAL, "pacing: at the head there is nothing to catch up with"
         if not rules.dead_zone:
             return wanted, ""
-        behind = rules.leave_catch_up if before is Strategy.CATCH_UP else FAR_BEHIND
+        behind = rules.leave_catch_up if before is ScalingStrategy.CATCH_UP else FAR_BEHIND
         if lag >= behind or (missing < NEVER_MISSING and lag > rules.enter_catch_up):
-            return Strategy.CATCH_UP, f"dead zone: still catching up, until less than {behind:.0f} s behind"
-        return Strategy.NORMAL, f"dead zone: {lag:.0f} s behind is no reason to catch up"
+            return ScalingStrategy.CATCH_UP, f"dead zone: still catching up, until less than {behind:.0f} s behind"
+        return ScalingStrategy.NORMAL, f"dead zone: {lag:.0f} s behind is no reason to catch up"
 
-    def _close_enough(self, proposal: Plan, case: _Case) -> int:
+    def _close_enough(self, proposal: ScalePlan, case: _Case) -> int:
         """The workers of the proposal, unless those that there are will do."""
         rules, facts, missing = self._rules, case.facts, case.readings.missing
-        if proposal.strategy is not Strategy.NORMAL or not case.at_head:
+        if proposal.strategy is not ScalingStrategy.NORMAL or not case.at_head:
             return proposal.workers
         if rules.pacing and facts.head_rate is not None and facts.latency is not None:
             return self._keep_up(facts.head_rate * facts.latency * rules.spare, proposal, case)
@@ -222,7 +221,7 @@ class Guard:
         case.held.append(f"dead zone: {missing:.1%} not found is close enough to {AT_HEAD:.1%}")
         return case.plan.workers
 
-    def _keep_up(self, need: float, proposal: Plan, case: _Case) -> int:
+    def _keep_up(self, need: float, proposal: ScalePlan, case: _Case) -> int:
         """At the head: those that keep up, and enough to spare that the next few periods need not change them."""
         least, most = self._scale.clamp_workers(need), self._scale.clamp_workers(need * self._rules.band)
         enough = case.plan.workers
@@ -234,11 +233,11 @@ class Guard:
 
     # Little's law.
 
-    def _by_littles_law(self, workers: int, strategy: Strategy, case: _Case) -> int:
+    def _by_littles_law(self, workers: int, strategy: ScalingStrategy, case: _Case) -> int:
         """What the upstream and the limiter make of it."""
         if not self._rules.little or case.facts.latency is None:
             return workers
-        if case.facts.head_rate is not None and strategy is not Strategy.GAP:
+        if case.facts.head_rate is not None and strategy is not ScalingStrategy.GAP:
             workers = self._needed(workers, case.facts.head_rate, case.facts.latency, case)
         if case.facts.permits is not None:
             workers = self._permitted(workers, case.facts.permits * case.facts.latency, case)
@@ -317,7 +316,7 @@ class Guard:
         return ceiling
 
 
-def _decided(proposal: Plan, wanted: Plan, case: _Case) -> Decision:
+def _decided(proposal: ScalePlan, wanted: ScalePlan, case: _Case) -> Decision:
     why = proposal.why
     if case.held:
         why = f"{change(case.plan.workers, proposal.workers)}: {'; '.join(case.held)}. Without that: {wanted.why}"

@@ -10,7 +10,7 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import Permit
 from sanderling.limit.memory import Memory
 from sanderling.outcome import Outcome
-from sanderling.sequence.asking import Inquiry, Said
+from sanderling.sequence.inquiries import Inquiry, InquiryAnswer
 from sanderling.sequence.measures import Measures
 from sanderling.sequence.recheck import Check
 from sanderling.sequence.retries import NewId
@@ -30,7 +30,7 @@ class SequenceHandler:
     measures: Measures
     disabled: Callable[[int], object]
 
-    async def __call__(self, work: SequenceWork, permit: Permit, blame: Blame) -> Settled[Said]:
+    async def __call__(self, work: SequenceWork, permit: Permit, blame: Blame) -> Settled[InquiryAnswer]:
         """What came of it."""
         if work.number is None:
             return await self._ask_api(permit, blame)
@@ -65,7 +65,7 @@ class SequenceHandler:
         self.measures.request(answer, reply.latency if reply else self.clock.now() - started)
         return answer, len(reply.body) if reply else 0
 
-    async def _ask_api(self, permit: Permit, blame: Blame) -> Settled[Said]:
+    async def _ask_api(self, permit: Permit, blame: Blame) -> Settled[InquiryAnswer]:
         """Whether the API says that it is switched on; None if it does not say."""
         task = self.api.availability()
         assert task is not None  # noqa: S101 - nobody asks it otherwise

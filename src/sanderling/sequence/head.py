@@ -16,8 +16,6 @@ from itertools import pairwise
 from math import inf, isfinite
 from statistics import median
 
-from sanderling.sequence.margin import Margin, MarginRules
-
 # The line rests on at most so many points, over so many seconds of completion times, or up to twice as many; on older
 # ones only where there are fewer than so many of these. A point is the median of its records, of which about so many
 # are evenly chosen.
@@ -42,7 +40,7 @@ LONGEST_WAIT = 60.0  # seconds that an id can be held back while it is the next
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class HeadLine:
     """`seconds` pass from one id to the next; `number` is due to be completed at `time`."""
 
     number: int
@@ -54,14 +52,91 @@ class Line:
         return self.time + (number - self.number) * self.seconds
 
 
-class Head:
+# So many ids in a row that were not there are no holes: the upstream has become slower to show what it has, or shows
+# nothing more.
+IN_A_ROW = 8
+
+
+@dataclass(frozen=True, slots=True)
+class MarginRules:
+    """Seconds, and shares."""
+
+    first: float = 8.0
+    least: float = 2.0
+    most: float = 120.0
+    early: float = 0.003  # the share of first answers that may come too early
+    # Of the margin, added by an id that was; the others take off what keeps that share. Above ten ids a second it is
+    # less, so that a second's worth of ids never does more: what was early is known only seconds later.
+    step: float = 0.015
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.least <= self.first <= self.most < inf:
+            found = f"least {self.least}, first {self.first}, most {self.most}"
+            raise ValueError(f"{found}: expected seconds that do not decrease in this order")
+        if not (0 < self.early < 1 and 0 < self.step < 1):
+            raise ValueError(f"early {self.early}, step {self.step}: expected shares between 0 and 1")
+
+
+class Margin:
+    """Grows by what came later than it was asked for, shrinks by what was there.
+
+    An id that is not there may be a hole, which no margin would fill, so it counts only once its record is seen after
+    all. But if the records come so late that all tries are in vain, none ever is: then a row of misses must do, and is
+    taken back if it turns out to have been a hole.
+    """
+
+    def __init__(self, rules: MarginRules) -> None:
+        self._rules = rules
+        self.seconds = rules.first
+        self._missed = 0  # in a row
+        self._proved = False  # whether any of those was seen later
+        self._before = rules.first  # that row
+
+    def step(self, apart: float) -> float:
+        """Seconds that one id counts for, where ids are `apart` seconds apart."""
+        return self._rules.step * self.seconds * min(1.0, 10.0 * apart)
+
+    def there(self, apart: float) -> None:
+        """An id was there when it was due."""
+        if self._missed >= IN_A_ROW and not self._proved:
+            self.seconds = self._before
+        self._missed = 0
+        share = self._rules.early / (1 - self._rules.early)
+        self.seconds = max(self._rules.least, self.seconds - self.step(apart) * share)
+
+    def missed(self, apart: float) -> None:
+        """An id was not there when it was due."""
+        if self._missed == 0:
+            self._before, self._proved = self.seconds, False
+        self._missed += 1
+        if self._missed > IN_A_ROW:
+            self.seconds = min(self._rules.most, self.seconds + self.step(apart))
+
+    def late(self, enough: float, apart: float) -> None:
+        """The record of such an id was seen after all; a margin of `enough` would have done."""
+        self._proved = True
+        self.seconds = max(self.seconds, min(self.seconds + self.step(apart), enough, self._rules.most))
+
+    def forget_misses(self) -> None:
+        """They were a gap, and say nothing."""
+        if self._missed:
+            self.seconds = self._before
+        self._missed = 0
+
+    def is_enough(self, lag: float) -> None:
+        """A record was seen so many seconds after its completion by someone who had been waiting for it."""
+        self._missed = 0
+        self.seconds = max(self._rules.least, min(self.seconds, lag))
+
+
+class SequenceHead:
     """Learns from records where the head is, and says when an id should be asked for."""
 
     def __init__(self, rules: MarginRules | None = None) -> None:
         self.newest: int | None = None  # the highest id that is known to exist
         self._margin = Margin(rules or MarginRules())
-        self._trail = Trail()
-        self._line: Line | None = None
+        self._trail = HeadTrail()
+        self._line: HeadLine | None = None
         self._apart: float | None = None  # seconds from one id to the next, as far as it was ever known
         # Ids that were not there yet, and the margin they were asked with.
         self._doubted: OrderedDict[int, float] = OrderedDict()
@@ -146,16 +221,16 @@ class Head:
             self._waited = True
         self._now = now
         self.newest = number if self.newest is None else max(self.newest, number)
-        self._trail = Trail()
+        self._trail = HeadTrail()
         self._doubted.clear()
         self._shift = 0.0
         self._next = None
-        self._line = Line(number, now - self.margin, self._apart) if self._apart else None
+        self._line = HeadLine(number, now - self.margin, self._apart) if self._apart else None
 
-    def _due(self, line: Line, number: int) -> float:
+    def _due(self, line: HeadLine, number: int) -> float:
         return line.completed(number) + self.margin - self._shift
 
-    def _late(self, line: Line, number: int) -> float:
+    def _late(self, line: HeadLine, number: int) -> float:
         """Seconds since the id was due."""
         return -inf if self._now is None else self._now - self._due(line, number)
 
@@ -173,7 +248,7 @@ class Head:
             self._margin.late(enough, self._line.seconds)
 
 
-class Trail:
+class HeadTrail:
     """A bounded number of points, each for some records in a row: where the line comes from."""
 
     def __init__(self) -> None:
@@ -228,8 +303,8 @@ class Trail:
         scatter = median(abs(seconds - slope * ids) for ids, seconds in steps)
         return slope if FASTEST <= slope <= SLOWEST and rise >= CLEAR * scatter else None
 
-    def line(self, seconds: float) -> Line:
+    def line(self, seconds: float) -> HeadLine:
         """Through the last few points."""
         number = self._points[-1][0]
         time = median(time + (number - earlier) * seconds for earlier, time in self._points[-LATEST:])
-        return Line(number, time, seconds)
+        return HeadLine(number, time, seconds)

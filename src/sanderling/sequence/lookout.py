@@ -13,12 +13,22 @@ from typing import Protocol
 from sanderling.apis.numbered import LARGEST_ID, Answer, Status
 from sanderling.clock import Clock
 from sanderling.observe.alerts import Alert
-from sanderling.sequence import messages
-from sanderling.sequence.asking import Asks
-from sanderling.sequence.gaps import NEAR, Found, Look, Nothing, Search, Suspicion, Waiting, WaitRules, look_ahead
-from sanderling.sequence.head import Head
+from sanderling.sequence import alerts
+from sanderling.sequence.gaps import (
+    CONSECUTIVE,
+    NEAR,
+    HeadWait,
+    LifeAhead,
+    LookKind,
+    NothingAhead,
+    Search,
+    WaitRules,
+    look_ahead,
+)
+from sanderling.sequence.head import SequenceHead
+from sanderling.sequence.inquiries import Asks
 from sanderling.sequence.measures import Measures
-from sanderling.sequence.window import Window
+from sanderling.sequence.readings import ReadingsWindow
 
 CLOSE_BY = 4  # ids that are asked in each near look
 USUAL_RATE = 10.0  # ids a second, where none is known yet
@@ -56,18 +66,18 @@ class Lookout:
     """Window, head and gaps in one: told of every answer, asked before every new id."""
 
     def __init__(self, asks: Asks, measures: Measures, say: Say, clock: Clock, rules: LookRules) -> None:
-        self.window = Window(clock.now())
-        self.head = Head()
+        self.window = ReadingsWindow(clock.now())
+        self.head = SequenceHead()
         self.holding = False  # whether no new ids should be taken
         self.waiting = False  # at the head
         self.disturbed = False  # whether a look fell into this period
         self.rules = rules
         self._asks = asks
-        self._measures = measures
-        self._say = say
+        self.measures = measures
+        self.say = say
         self._clock = clock
         self._failing: set[int] = set()  # ids whose probes have failed, since this look began
-        self._suspicion = Suspicion()
+        self._misses = 0  # ids in a row that were not found in the main lane
         self._suspected = asyncio.Event()
         self._last = -1  # the highest id that is known to exist, or that was settled when we began
         self._completed: float | None = None  # when the record of `_last` was, by the wall
@@ -77,7 +87,7 @@ class Lookout:
     @property
     def in_doubt(self) -> bool:
         """Whether the newest answers were that nothing is there: only ids further on can tell why."""
-        return self._suspicion.misses > 0
+        return self._misses > 0
 
     def begin(self, below: int) -> None:
         """Say where the crawl begins: ids below are none of its concern."""
@@ -114,8 +124,8 @@ class Lookout:
             if first:
                 self.head.early(number)
             if ahead and first:
-                self._suspicion.note(exists=False)
-        if self._suspicion.raised:
+                self._misses += 1
+        if self._misses >= CONSECUTIVE:
             self._suspected.set()
 
     def _exists(self, number: int, answer: Answer) -> None:
@@ -124,7 +134,7 @@ class Lookout:
             self._slow = max(self._slow, -lag) if lag < 0 else 0.0
             self.head.seen(number, wall - lag, self._wall())
         if number > self._last:
-            self._suspicion.note(exists=True)
+            self._misses = 0
             self._last = number
             self._completed = wall if lag is None else wall - lag
             self._seen = self._clock.now()
@@ -147,47 +157,47 @@ class Lookout:
             crawl.hurry(last + 1 if found is None else found.first)
             self.holding = self.waiting = False
             self.disturbed = True
-            self._suspicion.clear()
+            self._misses = 0
             self._suspected.clear()
             crawl.wake()
 
-    async def _look(self, crawl: Skips) -> Found | None:
+    async def _look(self, crawl: Skips) -> LifeAhead | None:
         """Where there is life ahead; None if ids that were asked for anyway have turned up."""
         last = self._last
         self._failing.clear()
         found = await self._drive(last)
         if found is not None:
             crawl.withdraw(last)
-        while isinstance(found, Nothing):
+        while isinstance(found, NothingAhead):
             self.waiting = True
             found = await self._wait(last)
         return found
 
-    async def _wait(self, last: int) -> Found | None:
+    async def _wait(self, last: int) -> LifeAhead | None:
         """Wait at the head until something is there."""
-        waiting = Waiting(self._clock.now(), self.rules.wait)
+        waiting = HeadWait(self._clock.now(), self.rules.wait)
         began = self._clock.now()
         while self._last == last:
             at, look = waiting.next_look()
             await self._clock.sleep(max(0.0, at - self._clock.now()))
-            near = await self._near(last) if look is Look.NEAR else await self._drive(last)
-            if not isinstance(near, Nothing):
+            near = await self._near(last) if look is LookKind.NEAR else await self._drive(last)
+            if not isinstance(near, NothingAhead):
                 return near
             now = self._clock.now()
             waiting.looked(look, now)
             if waiting.runaway(now):
-                self._say(messages.runaway(last, now - began))
+                self.say(alerts.runaway(last, now - began))
         return None
 
-    async def _near(self, last: int) -> Found | Nothing:
+    async def _near(self, last: int) -> LifeAhead | NothingAhead:
         # Not those that fail: asked again and again, they would have the limiter shut the host, for everyone.
         ahead = (number for number in range(last + 1, LARGEST_ID + 1) if number not in self._failing)
         numbers = list(islice(ahead, CLOSE_BY))
         exist = await self._probe(numbers)
         live = [number for number, exists in zip(numbers, exist, strict=True) if exists]
-        return Found(live[0], last + 1) if live else Nothing(max(numbers, default=last))
+        return LifeAhead(live[0], last + 1) if live else NothingAhead(max(numbers, default=last))
 
-    async def _drive(self, last: int) -> Found | Nothing | None:
+    async def _drive(self, last: int) -> LifeAhead | NothingAhead | None:
         """Ask what the search wants asked, until it knows; None if the newest id moved meanwhile."""
         search: Search = look_ahead(last, self.head.rate or USUAL_RATE, self._silent())
         try:
@@ -195,7 +205,7 @@ class Lookout:
             while self._last == last:
                 wanted = search.send(await self._probe(wanted))
         except StopIteration as end:
-            found: Found | Nothing = end.value
+            found: LifeAhead | NothingAhead = end.value
             return found
         return None
 
@@ -219,17 +229,17 @@ class Lookout:
         status = (await self._asks.ask(number)).status
         if status is Status.ERROR:
             self._failing.add(number)
-        self._measures.probes["exists" if status.exists else "missing"] += 1
+        self.measures.probes["exists" if status.exists else "missing"] += 1
         return status.exists
 
-    def _go_on(self, crawl: Skips, found: Found) -> None:
+    def _go_on(self, crawl: Skips, found: LifeAhead) -> None:
         """There is life ahead: skip the gap before it, if it is one."""
         wall = self._wall()
         if found.first > self._last + NEAR:
             previous, skipped = self._last, crawl.skip_to(found.first)
-            self._measures.gaps += 1
-            self._measures.skipped += skipped
-            self._say(messages.gap_skipped(previous, found.first, skipped))
+            self.measures.gaps += 1
+            self.measures.skipped += skipped
+            self.say(alerts.gap_skipped(previous, found.first, skipped))
         # The first live id has not been crawled: its record is seen when it is.
         self.head.resume(found.first, wall)
         self._last = max(self._last, found.first - 1)

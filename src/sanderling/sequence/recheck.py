@@ -13,11 +13,9 @@ from random import Random
 
 from sanderling.apis.numbered import LARGEST_ID, Answer, Status
 from sanderling.sequence.measures import Measures
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import OFFLOAD, WARN_AT, Reason, check_in
-from sanderling.sequence.sink import SequenceSink
+from sanderling.sequence.retries import OFFLOAD, WARN_AT, Missed, Reason, check_in
+from sanderling.sequence.sink import SequenceSink, SequenceWriter
 from sanderling.sequence.state import Fates, Hurry
-from sanderling.sequence.writer import SequenceWriter
 
 AT_ONCE = 200  # ids, or ranges, that are read at a time: all others wait on disk
 FEW = 50  # of them; with fewer left, more are read
@@ -87,7 +85,7 @@ class Recheck:
         self.failed = failed
         self.unresolved: Callable[[Missed, float, bool], object] | None = None  # told of ids that stay missing
         self._writer = writer
-        self._state, self._desk, self._clock = sink.state, sink.desk, writer.clock
+        self._state, self._executor, self._clock = sink.state, sink.executor, writer.clock
         self._rng = rng
         self._measures = measures
         self._due: deque[Missed] = deque()
@@ -134,11 +132,11 @@ class Recheck:
         await self._writer.settled()
         limit, until = AT_ONCE + len(held), self._until
         wall = self._clock.wall() if until is None else until
-        due = await self._desk(partial(self._state.due, wall, limit, failed=self.failed))
+        due = await self._executor(partial(self._state.due, wall, limit, failed=self.failed))
         new = [each for each in due if not _overlaps(each, held)]
         whole = [each for each in new if not _is_to_be_taken_apart(each)]
         if parts := _taken_apart(filter(_is_to_be_taken_apart, new)):
-            await self._desk(self._state.change, Fates(missed=parts))
+            await self._executor(self._state.change, Fates(missed=parts))
         self._due.extend(whole)
         self._held.update((each.low, each) for each in whole)
         if not due and until is not None:
@@ -149,7 +147,7 @@ class Recheck:
             await self._clock.sleep(SHORT_NAP)
 
     async def _nap(self) -> None:
-        due = await self._desk(partial(self._state.next_due, failed=self.failed))
+        due = await self._executor(partial(self._state.next_due, failed=self.failed))
         wait = LONGEST_NAP if due is None else due - self._clock.wall()
         await self._clock.sleep(min(LONGEST_NAP, max(0.1, wait)))
 
@@ -260,7 +258,7 @@ class Recheck:
         for each in self._held.values():
             if each.low <= hurry.high and hurry.low <= each.high and reason in (None, each.reason):
                 self._hastened[each.low] = hurry.due(each.low)
-        await self._desk(self._state.hasten, hurry, reason)
+        await self._executor(self._state.hasten, hurry, reason)
 
     def _at_once(self, missed: Missed) -> Missed:
         """What is still missed; due soon if somebody wanted that while it was being asked."""

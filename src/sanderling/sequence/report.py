@@ -24,7 +24,7 @@ from sanderling.observe.report import (
     shorten,
 )
 from sanderling.sequence.measures import FIRST
-from sanderling.sequence.scaler import Made
+from sanderling.sequence.scaler import ScalingDecision
 from sanderling.sequence.store import StoreTally
 from sanderling.sequence.system import SequenceSystem
 from sanderling.stores.queue import Depth
@@ -205,7 +205,7 @@ class SequenceWatch:
         return (last.lag - first.lag) / records if records else None
 
 
-def _decision(before: int, made: Made) -> WorkerDecision:
+def _decision(before: int, made: ScalingDecision) -> WorkerDecision:
     plan, readings = made.decision.plan, made.readings
     return WorkerDecision(
         wall=made.wall,

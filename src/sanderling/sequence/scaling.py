@@ -5,11 +5,15 @@ Three strategies. *Gap*: most of what is asked for is not there, so a few worker
 percent not found is what being at the head looks like; fewer means that we are behind it, more that we run ahead.
 
 The policy judges one period and remembers nothing. `guard` stands around it and keeps it from overreacting.
+
+The knee: whether a rise in workers has paid. Beyond the knee of a host's curve, more workers only wait longer.
 """
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import ceil, copysign, floor, isfinite
+from math import ceil, copysign, floor
+
+from sanderling.sequence.readings import PeriodReadings
 
 MOSTLY_MISSING = 0.5  # above this share of requests that said not found, we are in a gap
 NEVER_MISSING = 0.001  # below it, there is more ahead than we ask for
@@ -30,10 +34,8 @@ PERIOD_SECONDS = 300  # a normal period should last about so long
 AHEAD_SECONDS = 100
 IDLE_PERIOD = 600  # ids per worker, where no rate is known to go by
 
-ROUNDING = 1e-9  # a share that was averaged from others may be a hair above 1
 
-
-class Strategy(StrEnum):
+class ScalingStrategy(StrEnum):
     """What a period is for."""
 
     GAP = "gap"
@@ -42,34 +44,12 @@ class Strategy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Readings:
-    """What one closed period saw of the main lane. Times are in seconds, shares are of requests."""
-
-    lag: float | None  # a fifth of the records were younger; None if there was no record
-    missing: float  # share that said not found
-    errors: float  # share that was malformed, failed, or refused
-    rate: float  # records a second, kept or skipped
-    missing_count: float
-    samples: int  # requests
-    seconds: float
-
-    def __post_init__(self) -> None:
-        for name in ("lag", "missing", "errors", "rate", "missing_count", "samples", "seconds"):
-            value = getattr(self, name)
-            if value is not None and not (isfinite(value) and value >= 0):
-                raise ValueError(f"{name} is {value}; expected a number from 0 up")
-        for name in ("missing", "errors"):
-            if getattr(self, name) > 1 + ROUNDING:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected a share between 0 and 1")
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
+class ScalePlan:
     """What a period is run with. `why` is for people."""
 
     workers: int  # requests in flight, at most
     period: int  # ids until the next decision
-    strategy: Strategy
+    strategy: ScalingStrategy
     why: str
 
 
@@ -93,9 +73,9 @@ class ScaleRules:
                 found = f"{low} {bounds[0]}, {first} {bounds[1]}, {high} {bounds[2]}"
                 raise ValueError(f"{found}: they must be 1 or more, and not decrease in this order")
 
-    def first_plan(self) -> Plan:
+    def first_plan(self) -> ScalePlan:
         """What to begin with, when nothing is known."""
-        return Plan(self.workers, self.period, Strategy.NORMAL, f"The start: {self.workers} workers.")
+        return ScalePlan(self.workers, self.period, ScalingStrategy.NORMAL, f"The start: {self.workers} workers.")
 
     def clamp_workers(self, workers: float) -> int:
         """The allowed number nearest to it; a part of a worker is a whole one."""
@@ -112,41 +92,41 @@ class AtlasPolicy:
     def __init__(self, rules: ScaleRules) -> None:
         self.rules = rules
 
-    def decide(self, readings: Readings, plan: Plan) -> Plan:
+    def decide(self, readings: PeriodReadings, plan: ScalePlan) -> ScalePlan:
         """The plan for the next period."""
         return self.follow(self.choose(readings, plan), readings, plan)
 
-    def choose(self, readings: Readings, plan: Plan) -> Strategy:
+    def choose(self, readings: PeriodReadings, plan: ScalePlan) -> ScalingStrategy:
         """The strategy that fits. Without any record there is no lag to go by, and it stays what it was."""
         if readings.missing > MOSTLY_MISSING:
-            return Strategy.GAP
+            return ScalingStrategy.GAP
         if readings.lag is None:
             return plan.strategy
         if readings.missing < NEVER_MISSING or readings.lag >= FAR_BEHIND:
-            return Strategy.CATCH_UP
-        return Strategy.NORMAL
+            return ScalingStrategy.CATCH_UP
+        return ScalingStrategy.NORMAL
 
-    def follow(self, strategy: Strategy, readings: Readings, plan: Plan) -> Plan:
+    def follow(self, strategy: ScalingStrategy, readings: PeriodReadings, plan: ScalePlan) -> ScalePlan:
         """The plan by that strategy.
 
         In a period without any record, be it that everything failed or that the API was switched off, only a gap can
         be acted on; otherwise the plan is kept. To take no news for a long lag would drive the workers to their
         maximum in every outage.
         """
-        if strategy is Strategy.GAP:
+        if strategy is ScalingStrategy.GAP:
             return self._look_around(readings)
         if readings.lag is None:
             return replace(plan, why=f"No record in {readings.seconds:.0f} s, so {plan.workers} workers stay.")
-        if strategy is Strategy.CATCH_UP:
+        if strategy is ScalingStrategy.CATCH_UP:
             return self._catch_up(readings, readings.lag, plan)
         return self._fine_tune(readings, plan)
 
-    def _look_around(self, readings: Readings) -> Plan:
+    def _look_around(self, readings: PeriodReadings) -> ScalePlan:
         workers, period = self.rules.clamp_workers(GAP_WORKERS), self.rules.clamp_period(GAP_PERIOD)
         why = f"{_percent(readings.missing)} not found: {workers} workers look around for {period} ids."
-        return Plan(workers, period, Strategy.GAP, why)
+        return ScalePlan(workers, period, ScalingStrategy.GAP, why)
 
-    def _catch_up(self, readings: Readings, lag: float, plan: Plan) -> Plan:
+    def _catch_up(self, readings: PeriodReadings, lag: float, plan: ScalePlan) -> ScalePlan:
         behind = min(max(lag, CLOSE), LONGEST_LAG)
         wanted = plan.workers * (1 + (behind - CLOSE) / GROWTH)
         effective = max(plan.workers, self.rules.min_workers)
@@ -154,19 +134,21 @@ class AtlasPolicy:
         workers = self.rules.clamp_workers(wanted)
         seen = f"{lag:.0f} s behind with {_percent(readings.missing)} not found"
         why = f"{seen}: {change(plan.workers, workers)}."
-        return Plan(workers, self.rules.clamp_period(ids), Strategy.CATCH_UP, why)
+        return ScalePlan(workers, self.rules.clamp_period(ids), ScalingStrategy.CATCH_UP, why)
 
-    def _fine_tune(self, readings: Readings, plan: Plan) -> Plan:
+    def _fine_tune(self, readings: PeriodReadings, plan: ScalePlan) -> ScalePlan:
         excess = readings.missing - AT_HEAD
         share = min((STEEPNESS * abs(excess)) ** STEEPNESS_POWER / 100, STRONGEST_CUT)
         # At exactly the right share nothing changes; to divide it by its size, for its sign, would be 0 / 0.
         wanted = rounded(plan.workers - copysign(share, excess) * plan.workers)
         workers = self.rules.clamp_workers(wanted)
         why = f"{_percent(readings.missing)} not found, {_percent(AT_HEAD)} is right: {change(plan.workers, workers)}."
-        return Plan(workers, self.rules.clamp_period(_normal_period(readings, wanted)), Strategy.NORMAL, why)
+        return ScalePlan(
+            workers, self.rules.clamp_period(_normal_period(readings, wanted)), ScalingStrategy.NORMAL, why
+        )
 
 
-def _normal_period(readings: Readings, workers: int) -> int:
+def _normal_period(readings: PeriodReadings, workers: int) -> int:
     if readings.rate == 0:
         return IDLE_PERIOD * workers
     seconds = AHEAD_SECONDS if readings.missing >= RUNNING_AHEAD else PERIOD_SECONDS
@@ -185,3 +167,91 @@ def _percent(share: float) -> str:
 def change(before: int, after: int) -> str:
     """In words what becomes of so many workers."""
     return f"{before} workers stay" if before == after else f"{before} workers become {after}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A rise, and what there was before it."""
+
+    before: int
+    after: int
+    rate: float
+    errors: float
+
+
+@dataclass(slots=True)
+class Ceiling:
+    """Workers that a rise has shown to be enough, and what more of them had brought."""
+
+    workers: int
+    tried: int
+    rate: float
+    errors: float
+    left: int  # periods
+
+
+class Knee:
+    """Remembers a rise until the next period has shown what it brought; then, if that was little, where to stay.
+
+    A rise must bring at least `gain` of what it would in proportion, and at most `errors`, a share of the requests.
+    Otherwise there are no more workers than before it, for `hold` periods.
+    """
+
+    def __init__(self, gain: float, errors: float, hold: int) -> None:
+        self._gain = gain
+        self._errors = errors
+        self._hold = hold
+        self._trial: Trial | None = None
+        self._ceiling: Ceiling | None = None
+
+    def __repr__(self) -> str:
+        return f"<Knee, trial {self._trial}, ceiling {self._ceiling}>"
+
+    @property
+    def ceiling(self) -> int | None:
+        """The most workers for now; None if there is no such bound."""
+        return None if self._ceiling is None else self._ceiling.workers
+
+    def rise(self, before: int, after: int, readings: PeriodReadings) -> None:
+        """There will be more workers from now on; the readings are those of the time before."""
+        self._trial = Trial(before, after, readings.rate, readings.errors)
+
+    def forget(self) -> None:
+        """The period was none to judge by."""
+        self._trial = None
+
+    def judge(self, readings: PeriodReadings, workers: int, *, at_head: bool, throttled: bool) -> str:
+        """See whether the last rise has paid, and whether a ceiling is still right. What was found, if it was not.
+
+        At the head a rise cannot show in the rate: there is no more to be had than the upstream makes. And where the
+        limiter set the pace, neither a rate that did not grow nor refusals are the doing of the workers.
+        """
+        trial, self._trial = self._trial, None
+        if self._ceiling is not None:
+            self._ceiling.left -= 1
+            if self._ceiling.left < 0 or self._was_wrong(self._ceiling, readings, at_head=at_head):
+                self._ceiling = None
+        if trial is None or trial.after != workers or throttled:
+            return ""
+        why = self._in_vain(trial, readings, at_head=at_head)
+        if not why:
+            return ""
+        self._ceiling = Ceiling(trial.before, trial.after, readings.rate, readings.errors, self._hold)
+        return f"{trial.after} workers instead of {trial.before} brought {why}"
+
+    def _in_vain(self, trial: Trial, readings: PeriodReadings, *, at_head: bool) -> str:
+        # Errors that were there before are not the doing of those who came later.
+        if readings.errors > max(self._errors, 2 * trial.errors):
+            return f"{readings.errors:.1%} errors"
+        if at_head or trial.rate == 0:
+            return ""
+        gain, in_proportion = readings.rate / trial.rate - 1, trial.after / trial.before - 1
+        return "" if gain >= self._gain * in_proportion else f"{gain:+.0%} records a second"
+
+    def _was_wrong(self, ceiling: Ceiling, readings: PeriodReadings, *, at_head: bool) -> bool:
+        """Whether stepping back did not help: the host had become slow, or failed, for reasons of its own."""
+        if ceiling.errors > self._errors:
+            return readings.errors > ceiling.errors / 2
+        if at_head or ceiling.rate == 0:
+            return False
+        return 1 - readings.rate / ceiling.rate > (1 - ceiling.workers / ceiling.tried) / 2

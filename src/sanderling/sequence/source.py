@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from math import inf
 from random import Random
 from types import MappingProxyType
-from typing import Protocol
 
 from sanderling.apis.numbered import Answer, Status, unanswered
 from sanderling.engine.classes import Class
@@ -19,14 +18,13 @@ from sanderling.engine.hosts import HostState
 from sanderling.engine.ports import Settled
 from sanderling.engine.rules import EngineRules
 from sanderling.outcome import Outcome
-from sanderling.sequence.asking import Inquiries, Inquiry, Said
-from sanderling.sequence.availability import Availability
 from sanderling.sequence.handler import SequenceWork
+from sanderling.sequence.inquiries import Availability, Inquiries, Inquiry, InquiryAnswer
+from sanderling.sequence.lookout import Lookout
 from sanderling.sequence.measures import Measures
-from sanderling.sequence.missed import Missed
 from sanderling.sequence.recheck import Check, Recheck
-from sanderling.sequence.retries import Again, NewId, Reason, RetryRules, after, check_in
-from sanderling.sequence.writer import SequenceWriter
+from sanderling.sequence.retries import Again, Missed, NewId, Reason, RetryRules, after, check_in
+from sanderling.sequence.sink import SequenceWriter
 
 # One host, so its slots are all there are, and the scaler's to set. It is never set aside: there is nobody else to ask.
 MOST_SLOTS = 10**6
@@ -41,25 +39,6 @@ LONGEST, OVERDUE = 45.0, 15.0
 MOST_WAITING = 20_000
 LONGEST_HURRY = 60.0  # seconds until the last of those is asked that were given up where there is life after all
 UNSURE = frozenset({Status.DISABLED, Status.ERROR, Status.RATE_LIMITED})
-
-
-class Watcher(Protocol):
-    """Who learns from the main lane: window, head and lookout in one."""
-
-    holding: bool  # whether no new ids should be taken
-
-    @property
-    def in_doubt(self) -> bool:
-        """Whether only ids further on can tell why nothing is found."""
-
-    def due(self, number: int) -> float:
-        """Seconds until an id should be asked for the first time; 0 or less for now."""
-
-    def answered(self, number: int, answer: Answer, *, first: bool) -> None:
-        """An answer of the main lane; `first` if the id was asked for the first time."""
-
-    def given_back(self, number: int) -> bool:
-        """Whether an id that was not found should wait at the head instead of using up its tries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +67,14 @@ class SequenceSource:
     """One host and its ids."""
 
     def __init__(
-        self, host: str, lanes: Lanes, watcher: Watcher, measures: Measures, rules: RetryRules, rng: Random
+        self, host: str, lanes: Lanes, lookout: Lookout, measures: Measures, rules: RetryRules, rng: Random
     ) -> None:
         self.host = OnlyHost(host)
         self.wake: Callable[[], object] = lambda: None  # something may be given out
         self.until: int | None = None  # ids above this one are not wanted
         self._lanes = lanes
         self._writer, self._cursor, self._clock = lanes.writer, lanes.writer.cursor, lanes.writer.clock
-        self._watcher = watcher
+        self._lookout = lookout
         self._measures = measures
         self._rules = rules
         self._rng = rng
@@ -147,11 +126,11 @@ class SequenceSource:
     def _new_in(self) -> float:
         """Seconds until a new id may be taken; inf if that is not a matter of time."""
         number = self._cursor.peek()
-        if number is None or self._draining or self._watcher.holding or self.waiting >= MOST_WAITING:
+        if number is None or self._draining or self._lookout.holding or self.waiting >= MOST_WAITING:
             return inf
-        if self.until is not None and number > self.until and not self._watcher.in_doubt:
+        if self.until is not None and number > self.until and not self._lookout.in_doubt:
             return inf
-        return max(0.0, self._watcher.due(number))
+        return max(0.0, self._lookout.due(number))
 
     def take(self, host: HostState, of: Class, now: float) -> SequenceWork | None:
         """The next one of a class."""
@@ -169,7 +148,7 @@ class SequenceSource:
         """The next of the main lane; what waits at the head while it is looked what is ahead waits for its turn."""
         while self._waiting and self._waiting[0].due <= now:
             work = heapq.heappop(self._waiting)
-            if not (work.tries.not_found and self._watcher.given_back(work.number)):
+            if not (work.tries.not_found and self._lookout.given_back(work.number)):
                 return work
             self._cursor.give_back(work.number)
         return NewId(now, self._cursor.take()) if self._new_in() <= 0 else None
@@ -211,7 +190,7 @@ class SequenceSource:
 
     # What the engine says.
 
-    def settled(self, host: HostState, work: SequenceWork, settled: Settled[Said], now: float) -> None:
+    def settled(self, host: HostState, work: SequenceWork, settled: Settled[InquiryAnswer], now: float) -> None:
         """There is an answer, or it is for us to decide what follows from there being none."""
         said = settled.result
         answer = said if isinstance(said, Answer) else unanswered(settled.outcome)
@@ -282,13 +261,13 @@ class SequenceSource:
     def _count(self, work: NewId, answer: Answer) -> None:
         tries = work.tries
         self._measures.answer(answer.status, tries.asked + 1, answer.outcome.lag)
-        self._watcher.answered(work.number, answer, first=not tries.answered)
+        self._lookout.answered(work.number, answer, first=not tries.answered)
         tries.answered = True
 
     def _settle(self, work: NewId, answer: Answer, now: float) -> None:
         number, status = work.number, answer.status
         self._count(work, answer)
-        if status is Status.NOT_FOUND and self._watcher.given_back(number):
+        if status is Status.NOT_FOUND and self._lookout.given_back(number):
             self._cursor.give_back(number)
             return
         match after(status, work.tries, self._rules, self._rng):
@@ -334,7 +313,7 @@ class SequenceSource:
     def hurry(self, first: int) -> None:
         """Ask for what was given up from `first` on, when it should be there: as if it were new."""
         last = self._cursor.next - 1
-        seconds = self._watcher.due(last) - max(0.0, self._watcher.due(first))
+        seconds = self._lookout.due(last) - max(0.0, self._lookout.due(first))
         self._lanes.missed.hurry(first, last, min(LONGEST_HURRY, max(0.0, seconds)))
 
     def withdraw(self, above: int) -> None:

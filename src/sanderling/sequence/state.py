@@ -1,4 +1,4 @@
-"""How far a crawl is and what it missed, in a SQLite file: one transaction moves both."""
+"""How far a crawl is and what it missed, in a SQLite file: one transaction moves both. And where a crawl begins."""
 
 import sqlite3
 import threading
@@ -11,9 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from sanderling.apis.numbered import LARGEST_ID
-from sanderling.sequence.cursor import Position
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import RAREST, Reason
+from sanderling.sequence.cursor import Position, ranges_of
+from sanderling.sequence.retries import RAREST, Missed, Reason
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.sqlite_file import FileKind, open_file, transaction
 from sanderling.stores.sqlite_tally import keep_tally, tally
@@ -47,7 +46,7 @@ class Fates:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedCrawl:
     """Where a crawl was."""
 
     api: str
@@ -89,7 +88,7 @@ class SequenceState:
                 with transaction(self._db, kind):
                     yield self._db
 
-    def load(self) -> Saved | None:
+    def load(self) -> SavedCrawl | None:
         """Where the crawl was; None before its first write."""
         with self._alone() as db:
             row = db.execute("SELECT api, next, open, newest FROM crawl").fetchone()
@@ -99,9 +98,9 @@ class SequenceState:
             opened = msgspec.msgpack.decode(row[2], type=tuple[int, ...])
         except msgspec.MsgspecError as error:
             raise FolderError(f"{self.path} is damaged: its open ids are none ({error})") from None
-        return Saved(row[0], Position(row[1], opened), row[3])
+        return SavedCrawl(row[0], Position(row[1], opened), row[3])
 
-    def record(self, saved: Saved, fates: Fates) -> None:
+    def record(self, saved: SavedCrawl, fates: Fates) -> None:
         """Keep all of it or nothing."""
         with self._alone("IMMEDIATE") as db:
             self._apply(db, fates)
@@ -256,3 +255,46 @@ def _new_in(db: sqlite3.Connection, wanted: Missed) -> list[Missed]:
             parts.append(replace(wanted, low=low, high=known.low - 1))
         low = known.high + 1
     return [*parts, replace(wanted, low=low)] if low <= wanted.high else parts
+
+
+BUFFER = 10_000  # ids before the latest that is stored: some of those may not have been there yet
+
+
+class StartError(Exception):
+    """There is nowhere to begin. The message says what to do."""
+
+
+def begin_at(
+    api: str,
+    saved: SavedCrawl | None,
+    latest: int | None,
+    *,
+    begin: int | None = None,
+    target: int | None = None,
+    buffer: int = BUFFER,
+) -> Position:
+    """The position to begin with: at `target` if there is one, else where the crawl was, else at the latest stored.
+
+    At `begin` if there is none of these. A crawl that goes on needs no buffer: it knows of every id before whether it
+    has a fate; and neither does one that has nothing yet.
+    """
+    if saved is not None and saved.api != api:
+        raise StartError(f"this folder follows {saved.api}, not {api}; choose another folder")
+    for number in (begin, target):
+        if number is not None and not 0 <= number <= LARGEST_ID:
+            raise StartError(f"the first id is {number}; expected one from 0 to {LARGEST_ID}")
+    if target is not None:
+        return Position(max(0, target - buffer))
+    if saved is not None:
+        return saved.position
+    if latest is not None:
+        return Position(max(0, latest - buffer))
+    if begin is not None:
+        return Position(begin)
+    raise StartError("nothing is stored yet, so there is no id to go on from: name the first with --begin")
+
+
+def left_open(saved: SavedCrawl, position: Position, wall: float) -> list[Missed]:
+    """Ids that were handed out before and have no fate, of a crawl that now begins behind them: they are missed."""
+    left = [number for number in saved.position.open if number < position.low]
+    return [Missed(low, high, Reason.IMPORTED, wall, wall, 0, wall) for low, high in ranges_of(left)]

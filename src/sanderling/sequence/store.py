@@ -9,6 +9,8 @@ What can go wrong with a letter, and what becomes of it:
 | others were at the same rows | back into the queue, for ever longer; after many tries buried |
 | the store is not to be had | kept in hand until it is, and nothing more is taken: that is no letter's fault |
 
+How many workers store depends on how many letters wait for them.
+
 Buried is not lost: an operator sees the reason, and may have it tried again.
 
 What the API said is stored first, where that is a store of its own, then the rows. Where somebody comes after us, it is
@@ -21,10 +23,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from sanderling.clock import Clock
+from sanderling.clock import Clock, Pauses
 from sanderling.engine.handover import HandOver
 from sanderling.formats.instance import Message, decode
-from sanderling.sequence.depth import DepthRules, Staff
 from sanderling.sequence.rows import RowsError, rows_in
 from sanderling.stores.instances import (
     InsertResult,
@@ -35,6 +36,82 @@ from sanderling.stores.instances import (
     RawInstances,
 )
 from sanderling.stores.queue import Delivery, Queue, QueueError
+
+
+@dataclass(frozen=True, slots=True)
+class DepthRules:
+    """When there are more workers or fewer. A check is one look at the queue."""
+
+    least: int = 1  # never none: a queue that nobody empties would look like one that nobody fills
+    most: int = 16
+    start: int = 4
+    above: int = 1_000  # letters that call for more workers, if seen at so many checks in a row
+    checks_up: int = 2
+    below: int = 100  # and those for which fewer will do
+    checks_down: int = 3
+    share_up: float = 0.2  # of the workers, by how many there are more; at least one
+    share_down: float = 0.1
+    largest_step: int = 10
+    every: float = 300.0  # seconds between checks
+    cooldown: float = 120.0  # seconds after a change without another: its effect must show first
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.least <= self.start <= self.most:
+            raise ValueError(
+                f"{self.least} to {self.most} workers, {self.start} at the start; expected 1 ≤ these in order"
+            )
+        if not 0 <= self.below <= self.above:
+            raise ValueError(
+                f"fewer workers below {self.below} letters, more above {self.above}; expected them in order"
+            )
+        if min(self.checks_up, self.checks_down, self.largest_step) < 1 or min(self.share_up, self.share_down) < 0:
+            raise ValueError(f"{self}, expected checks and steps from 1 up, and shares from 0 up")
+        if not (self.every > 0 and self.cooldown >= 0):
+            raise ValueError(f"a check every {self.every} s and a rest of {self.cooldown} s; expected more than none")
+
+
+class WorkerCount:
+    """How many `workers` there should be. Between the two depths nothing changes, and earlier checks are forgotten."""
+
+    def __init__(self, rules: DepthRules) -> None:
+        self._rules = rules
+        self.workers = rules.start
+        self._seen: tuple[int, float] | None = None  # the depth last read, and when
+        self._high = self._low = 0  # checks in a row
+        self._changed = float("-inf")
+
+    def __repr__(self) -> str:
+        return f"<Staff {self.workers} workers, {self._high} checks high, {self._low} low>"
+
+    def check(self, depth: int | None, now: float) -> int:
+        """Look at the queue, and say how many workers there should be; None if its depth could not be read."""
+        known = self._known(depth, now)
+        self._high = self._high + 1 if known is not None and known > self._rules.above else 0
+        self._low = self._low + 1 if known is not None and known < self._rules.below else 0
+        wanted = self._wanted()
+        if wanted != self.workers and now - self._changed >= self._rules.cooldown:
+            self.workers, self._changed = wanted, now
+            self._high = self._low = 0
+        return self.workers
+
+    def _known(self, depth: int | None, now: float) -> int | None:
+        """The depth, or for a while the one before; then nobody knows, and nothing changes."""
+        if depth is not None:
+            self._seen = depth, now
+        elif self._seen and now - self._seen[1] >= 2 * self._rules.every:
+            self._seen = None
+        return self._seen[0] if self._seen else None
+
+    def _wanted(self) -> int:
+        rules = self._rules
+        if self._high >= rules.checks_up:
+            return min(rules.most, self.workers + self._step(rules.share_up))
+        if self._low >= rules.checks_down:
+            return max(rules.least, self.workers - self._step(rules.share_down))
+        return self.workers
+
+    def _step(self, share: float) -> int:
+        return min(self._rules.largest_step, max(1, int(self.workers * share)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +177,10 @@ class StoreWorkers:
         self._clock = clock
         self._rules = rules or StoreRules()
         self._hand_over = hand_over
-        self._staff = Staff(self._rules.depth)
-        self._stopping = False
+        self._staff = WorkerCount(self._rules.depth)
+        self._pauses = Pauses(clock)
         self._up = asyncio.Event()  # cleared while the store is not to be had
         self._up.set()
-        self._pausing: set[asyncio.Event] = set()
         self._working: set[int] = set()
         self.tally = StoreTally()
 
@@ -113,22 +189,20 @@ class StoreWorkers:
 
     def stop(self) -> None:
         """Take nothing more. What cannot be stored now is left in the queue."""
-        self._stopping = True
+        self._pauses.stop()
         self._up.set()
-        for over in self._pausing:
-            over.set()
         if self._hand_over is not None:
             self._hand_over.stop()
 
     async def run(self) -> None:
         """Store what comes, with as many workers as the depth of the queue calls for."""
         async with asyncio.TaskGroup() as group:
-            while not self._stopping:
+            while not self._pauses.stopped:
                 for number in set(range(self._staff.workers)) - self._working:
                     self._working.add(number)
                     group.create_task(self._work(number))
                 self.tally.workers = self._staff.workers
-                await self._pause(self._rules.depth.every)
+                await self._pauses.sleep(self._rules.depth.every)
                 if self._up.is_set():  # more workers do not help against an outage
                     self._staff.check(await self._depth(), self._clock.now())
 
@@ -140,7 +214,7 @@ class StoreWorkers:
             return None
 
     async def _work(self, number: int) -> None:
-        while not self._stopping and number < self._staff.workers:
+        while not self._pauses.stopped and number < self._staff.workers:
             await self._up.wait()
             await self._store(await self._take())
         self._working.discard(number)
@@ -150,7 +224,9 @@ class StoreWorkers:
         batch: list[Delivery] = []
         until = self._clock.now() + self._rules.wait
         try:
-            while len(batch) < self._rules.batch and (left := until - self._clock.now()) > 0 and not self._stopping:
+            while (
+                len(batch) < self._rules.batch and (left := until - self._clock.now()) > 0 and not self._pauses.stopped
+            ):
                 some = await self._queue.take(self._rules.batch - len(batch), left)
                 if not some:
                     break
@@ -159,7 +235,7 @@ class StoreWorkers:
         except QueueError as error:
             self.tally.last_error = str(error)
             if not batch:
-                await self._pause(self._rules.first_pause)
+                await self._pauses.sleep(self._rules.first_pause)
         return batch
 
     async def _store(self, batch: Sequence[Delivery]) -> None:
@@ -187,11 +263,11 @@ class StoreWorkers:
                 kept = await self._insert([parcel.rows for parcel in part])
             except InstancesError as error:
                 self._notice(error)
-                if error.fault is not InstancesFault.DOWN or self._stopping:
+                if error.fault is not InstancesFault.DOWN or self._pauses.stopped:
                     return error
             else:
                 break
-            await self._pause(pause)
+            await self._pauses.sleep(pause)
             pause = min(self._rules.longest_pause, 2 * pause)
         self._notice(None)
         self.tally.stored += kept.new
@@ -215,7 +291,7 @@ class StoreWorkers:
         self.tally.trouble = str(error) if down else ""
         if not down:
             self._up.set()
-        elif self._up.is_set() and not self._stopping:
+        elif self._up.is_set() and not self._pauses.stopped:
             self._up.clear()
             self.tally.outages += 1
 
@@ -246,19 +322,7 @@ class StoreWorkers:
                 self.tally.last_error = str(error)
             else:
                 return True
-            if self._stopping:
+            if self._pauses.stopped:
                 return False
-            await self._pause(pause)
+            await self._pauses.sleep(pause)
             pause = min(self._rules.longest_pause, 2 * pause)
-
-    async def _pause(self, seconds: float) -> None:
-        """Return after so long, or when we are to stop."""
-        over = asyncio.Event()
-        timer = self._clock.call_later(seconds, over.set)
-        self._pausing.add(over)
-        try:
-            if not self._stopping:
-                await over.wait()
-        finally:
-            timer.cancel()
-            self._pausing.discard(over)

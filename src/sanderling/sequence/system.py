@@ -13,23 +13,20 @@ from sanderling.executor import Executor
 from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
-from sanderling.sequence import messages
-from sanderling.sequence.asking import Inquiries, Said
-from sanderling.sequence.availability import Availability
-from sanderling.sequence.cursor import Cursor, Position
-from sanderling.sequence.guard import Guard, GuardRules
+from sanderling.sequence import alerts
+from sanderling.sequence.cursor import IdCursor, Position
+from sanderling.sequence.guard import Guard, ScalingGuardRules
 from sanderling.sequence.handler import SequenceHandler, SequenceWork
+from sanderling.sequence.inquiries import Availability, Inquiries, InquiryAnswer
 from sanderling.sequence.lookout import Lookout, LookRules, Say
 from sanderling.sequence.measures import Measures
-from sanderling.sequence.missed import Missed
 from sanderling.sequence.recheck import Recheck
-from sanderling.sequence.retries import RetryRules
-from sanderling.sequence.scaler import Crawl, ReadingsSource, Scaler
+from sanderling.sequence.retries import Missed, RetryRules
+from sanderling.sequence.scaler import ReadingsSource, Scaler
 from sanderling.sequence.scaling import AtlasPolicy, ScaleRules
-from sanderling.sequence.sink import SequenceSink
+from sanderling.sequence.sink import SequenceSink, SequenceWriter
 from sanderling.sequence.source import ENGINE, Lanes, SequenceSource
 from sanderling.sequence.state import SequenceState
-from sanderling.sequence.writer import SequenceWriter
 from sanderling.stores.control_file import Control
 from sanderling.stores.queue import Queue
 
@@ -42,13 +39,13 @@ class SequenceRules:
 
     stride: int = 1
     scale: ScaleRules = field(default_factory=ScaleRules)
-    guard: GuardRules = field(default_factory=GuardRules)
+    guard: ScalingGuardRules = field(default_factory=ScalingGuardRules)
     retry: RetryRules = field(default_factory=RetryRules)
     look: LookRules = field(default_factory=LookRules)
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class SequenceServices:
     """What a crawl asks with and writes to."""
 
     api: NumberedApi
@@ -64,11 +61,11 @@ class SequenceSystem:
     """One crawl of ids. `run` it once; `stop` lets it finish what is in flight."""
 
     def __init__(
-        self, tools: Tools, position: Position, rules: SequenceRules, *, say: Say, clock: Clock, rng: Random
+        self, tools: SequenceServices, position: Position, rules: SequenceRules, *, say: Say, clock: Clock, rng: Random
     ) -> None:
         self.tools = tools
         self.measures = Measures()
-        self.cursor = Cursor(position, stride=rules.stride)
+        self.cursor = IdCursor(position, stride=rules.stride)
         self.sink = SequenceSink(tools.state, tools.queue, tools.desk, clock, position)
         self.writer = SequenceWriter(self.sink, self.cursor, tools.api.name, clock)
         self.host = str(tools.api.task(0, 1).host)
@@ -87,13 +84,12 @@ class SequenceSystem:
         handler = SequenceHandler(
             tools.api, tools.fetcher, tools.memory, clock, self.measures, disabled=self.availability.shut
         )
-        self.engine: Engine[HostState, SequenceWork, Said] = Engine(
+        self.engine: Engine[HostState, SequenceWork, InquiryAnswer] = Engine(
             self.source, handler, self.writer, tools.limiter, clock, ENGINE
         )
         self.source.wake = inquiries.wake = self._wake
         guard = Guard(AtlasPolicy(rules.scale), rules.guard, rules.scale)
-        crawl = Crawl(self.engine, tools.limiter, self.cursor, self.lookout, self.measures)
-        self.scaler = Scaler(guard, rules.scale.first_plan(), crawl, say)
+        self.scaler = Scaler(guard, rules.scale.first_plan(), self.engine, tools.limiter, self.cursor, self.lookout)
         self.missed: Mapping[str, int] = {}
         self._say = say
         self._clock = clock
@@ -110,13 +106,13 @@ class SequenceSystem:
 
     async def run(self, *others: Coroutine[Any, Any, object]) -> None:
         """Crawl until it is stopped or drained; `others` run beside it, and end with it."""
-        self._say(messages.starting_up())
+        self._say(alerts.starting_up())
         lanes = (self._lanes.missed, self._lanes.failed, self._lanes.availability)
         feeding = (lane.run(self._wake) for lane in lanes)
         deciding = (self.lookout.run(self.source), self.scaler.run(), self._refresh())
         self._wake()
         await self.engine.run(*feeding, *deciding, *others)
-        self._say(messages.workers_stopped(self.workers, self.durable.low))
+        self._say(alerts.workers_stopped(self.workers, self.durable.low))
 
     def _wake(self) -> None:
         self.engine.wake((self.source.host,))
@@ -166,7 +162,7 @@ class SequenceSystem:
         return self.engine.wanted.paused
 
     def _unresolved(self, missed: Missed, seconds: float, last: bool) -> None:  # noqa: FBT001 - the recheck's call
-        said = messages.unresolved if last else messages.unresolved_warning
+        said = alerts.unresolved if last else alerts.unresolved_warning
         self._say(said(missed.low, seconds))
 
     async def count_missed(self) -> None:

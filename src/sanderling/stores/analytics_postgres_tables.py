@@ -6,10 +6,17 @@ from typing import Any
 import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a marker
 
 from sanderling.stores.analytics import EXPECTED, AnalyticsError
-from sanderling.stores.analytics_migrate import OURS, VERSION_TABLE, check, known, steps
+from sanderling.stores.analytics_revisions import OURS, VERSION_TABLE, check, known, steps
 from sanderling.stores.analytics_rows import raised
-from sanderling.stores.postgres_database import PostgresDatabase, open_pools, plainly, pool_of
-from sanderling.stores.postgres_server import CONNECT_SECONDS, SETTINGS, PostgresAddress, read_url, relations
+from sanderling.stores.postgres_database import PostgresDatabase, begun, open_pools, plainly, pool_of
+from sanderling.stores.postgres_server import (
+    CONNECT_SECONDS,
+    SETTINGS,
+    PostgresAddress,
+    make_schema,
+    read_url,
+    relations,
+)
 
 # What is written finds rows by key. Left to itself the server decides to read all of a table while that is small, and
 # sticks to it when it has grown: a batch of 50 posts took 45 ms of the server's time instead of 11.
@@ -70,25 +77,25 @@ async def _revision(db: Any, at: PostgresAddress) -> str | None:  # noqa: ANN401
 
 async def migrate(url: str, target: str) -> None:
     """Bring the database at `url` to a revision, all of it or nothing. Raises AnalyticsError."""
-    await revision(url)
     await _migrate(address_of(url), target)
 
 
 async def _migrate(at: PostgresAddress, target: str) -> None:
-    run = steps()
     with plainly(at.place, raised):
-        async with run.over_server(await _connect(at)) as connection:
-            # Others wait, and then find it done.
-            await connection.exec_driver_sql(ALONE, (at.schema,))
-            await _make_schema(connection, at)
-            await connection.run_sync(run.run, at.place, target)
+        db = await _connect(at)
+        try:
+            await _take_steps(db, at, target)
+        finally:
+            await db.close(timeout=CONNECT_SECONDS)
 
 
-async def _make_schema(connection: Any, at: PostgresAddress) -> None:  # noqa: ANN401 - of a library that is not loaded yet
-    # Not "if not exists": that asks for the right to make one, also where there is one.
-    found = await connection.exec_driver_sql("SELECT 1 FROM pg_namespace WHERE nspname = $1", (at.schema,))
-    if not found.all():
-        await connection.exec_driver_sql(f"CREATE SCHEMA {at.schema}")
+async def _take_steps(db: Any, at: PostgresAddress, target: str) -> None:  # noqa: ANN401 - no types
+    async with begun(db):
+        await db.execute(ALONE, at.schema)  # others wait, and then find it done
+        found = await _revision(db, at)
+        await make_schema(db, at.schema)
+        for statement in filter(None, (each.postgres for each in steps(found, target, at.place))):
+            await db.execute(statement)
 
 
 async def _connect(at: PostgresAddress) -> Any:  # noqa: ANN401 - no types

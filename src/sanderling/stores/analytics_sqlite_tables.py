@@ -1,15 +1,16 @@
 """The SQLite file of `events`: made, known again, and brought from one revision to another."""
 
+import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 from sanderling.executor import Executor
 from sanderling.stores.analytics import VERSION, AnalyticsError
-from sanderling.stores.analytics_migrate import VERSION_TABLE, check, known, steps
+from sanderling.stores.analytics_revisions import VERSION_TABLE, check, known, steps
 from sanderling.stores.analytics_rows import raised
 from sanderling.stores.sqlite_database import SqliteDatabase, plainly
-from sanderling.stores.sqlite_file import BUSY_SECONDS, FileKind, open_file
+from sanderling.stores.sqlite_file import FileKind, open_file, transaction
 
 OLDEST = (3, 35, 0)  # the first that gives back what it has inserted, and removes columns
 # The tables are made by the revisions.
@@ -35,7 +36,7 @@ def _open_tables(path: Path) -> sqlite3.Connection:
         try:
             found = _revision(db)
             if found is None:
-                migrate(path, "head")
+                _migrate(path, "head")
                 found = _revision(db)
             check(found, path)
         except BaseException:
@@ -44,8 +45,13 @@ def _open_tables(path: Path) -> sqlite3.Connection:
     return db
 
 
-def revision(path: Path) -> str | None:
+async def revision(path: Path) -> str | None:
     """Which one the file is at; None if it has no tables yet. Raises AnalyticsError, also if there is none."""
+    return await asyncio.to_thread(read_revision, path)
+
+
+def read_revision(path: Path) -> str | None:
+    """The same, in the caller's thread."""
     if not path.exists():
         raise AnalyticsError(f"there is no {path}", transient=False)
     with plainly(path, raised), closing(open_file(path, ANALYTICS)) as db:
@@ -58,19 +64,15 @@ def _revision(db: sqlite3.Connection) -> str | None:
     return rows[0][0] if rows else None
 
 
-def migrate(path: Path, target: str) -> None:
+async def migrate(path: Path, target: str) -> None:
     """Bring the file at `path` to a revision, all of it or nothing; made where there is none. Raises AnalyticsError."""
-    run = steps()
-    with plainly(path, raised):
-        open_file(path, ANALYTICS).close()
-        with run.over_file(_connect(path)) as connection:
-            # Others wait, and then find it done.
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            run.run(connection, str(path), target)
+    await asyncio.to_thread(_migrate, path, target)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    # A table that goes must not take what refers to it along: it may be on its way to a new shape.
-    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    db.execute("PRAGMA foreign_keys = OFF")
-    return db
+def _migrate(path: Path, target: str) -> None:
+    with plainly(path, raised), closing(open_file(path, ANALYTICS)) as db:
+        # A table that goes must not take what refers to it along: it may be on its way to a new shape.
+        db.execute("PRAGMA foreign_keys = OFF")
+        with transaction(db):  # others wait, and then find it done
+            for statement in filter(None, (each.sqlite for each in steps(_revision(db), target, path))):
+                db.execute(statement)

@@ -69,7 +69,7 @@ class ReplyBudget:
         return row
 
 
-class SqlAnalytics:
+class AnalyticsStore:
     """See `analytics_open`."""
 
     def __init__(self, database: Database) -> None:
@@ -131,7 +131,7 @@ class SqlAnalytics:
         await self._database.close()
 
     def __repr__(self) -> str:
-        return f"<SqlAnalytics {self._database.place}>"
+        return f"<AnalyticsStore {self._database.place}>"
 
     # --- what is read ---
 

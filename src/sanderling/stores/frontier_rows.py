@@ -55,6 +55,11 @@ class QueuedUrl(NamedTuple):
     failures: int = 0  # requests in a row
     due: float = 0.0  # seconds since 1970; 0 for what never failed
 
+    @property
+    def key(self) -> int:
+        """What tells it from all others of its host."""
+        return self.id
+
 
 class RetryUrl(NamedTuple):
     """A URL that failed and goes on waiting: how many requests in a row, when it is due, and why it failed."""

@@ -6,7 +6,8 @@ from pathlib import Path
 from sanderling.executor import Executor
 from sanderling.extras import load
 from sanderling.stores.documents import Schema
-from sanderling.stores.polling import EXPECTED, PollingStore, PollingStoreError
+from sanderling.stores.polling import EXPECTED, PollingStoreError
+from sanderling.stores.polling_store import PollingStore
 
 
 async def open_polling(url: str, schema: Schema | None, source: str, executor: Executor) -> PollingStore:

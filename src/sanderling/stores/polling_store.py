@@ -148,7 +148,7 @@ class PollingDialect(Protocol):
         """Change targets to what discovery says."""
 
 
-class SqlPolling:
+class PollingStore:
     """See `polling_open`."""
 
     def __init__(self, database: PollingDatabase, tables: Tables, dialect: PollingDialect) -> None:
@@ -361,7 +361,7 @@ class SqlPolling:
         await self._database.close()
 
     def __repr__(self) -> str:
-        return f"<SqlPolling {self._database.place}>"
+        return f"<PollingStore {self._database.place}>"
 
 
 def _check_texts(each: WantedTarget) -> None:

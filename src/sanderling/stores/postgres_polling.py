@@ -15,14 +15,14 @@ from functools import partial
 from sanderling.stores.documents import Schema
 from sanderling.stores.polling import EXPECTED
 from sanderling.stores.polling_documents import Tables
-from sanderling.stores.polling_store import SqlPolling, raised
+from sanderling.stores.polling_store import PollingStore, raised
 from sanderling.stores.postgres_polling_link import open_link
 from sanderling.stores.postgres_polling_tables import prepare
 from sanderling.stores.postgres_polling_targets import PostgresPollingDialect
 from sanderling.stores.postgres_server import read_url
 
 
-async def open_postgres_polling(url: str, schema: Schema | None, source: str) -> SqlPolling:
+async def open_postgres_polling(url: str, schema: Schema | None, source: str) -> PollingStore:
     """The store at a URL like postgresql://user@host:5432/database?schema=name, whose tables are there or were made.
 
     Without a schema it uses what is there. Raises PollingStoreError.
@@ -30,4 +30,4 @@ async def open_postgres_polling(url: str, schema: Schema | None, source: str) ->
     address = read_url(url, EXPECTED, raised)
     link, known = await open_link(address, partial(prepare, at=address, schema=schema, source=source))
     tables = Tables({table.name: table for table in known.tables}, known.tables, f"{address.schema}.")
-    return SqlPolling(link, tables, PostgresPollingDialect())
+    return PollingStore(link, tables, PostgresPollingDialect())

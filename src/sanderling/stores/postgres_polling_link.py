@@ -72,7 +72,6 @@ class PollingConnections(PostgresDatabase):
         return f"<Link to {self.place}{'' if self._claims is None else ', claimed'}>"
 
     async def peek(self, work: Work[T]) -> T:
-        """Read, for whoever polls."""
         return await self.read(work)
 
     async def edit(self, work: Work[T], *, durable: bool = True) -> T:

@@ -173,7 +173,7 @@ def open_queue(
         shown = kind if kind in ("sqlite", "redis", "http", "https") else "that"
         raise QueueError(f"{shown!r} is no queue with a place; {EXPECTED}")
     rabbitmq = load("sanderling.stores.rabbitmq", "RabbitMQ")
-    intake = rabbitmq.Intake(binding, rabbitmq.PREFETCH if prefetch is None else prefetch)
+    intake = rabbitmq.QueueIntake(binding, rabbitmq.PREFETCH if prefetch is None else prefetch)
     queue: WholeQueue = rabbitmq.RabbitmqQueue(url, name, clock, environment=environment, intake=intake)
     return queue
 

@@ -152,13 +152,11 @@ class RedisProgress:
             raise ProgressError(f"Redis at {self._place} refuses: {error}") from error
 
     def cursor(self) -> str:
-        """All DIDs up to this one were seen to; "" at the start."""
         with self._plainly():
             (cursor,) = self._at_once(("GET", self._cursor))
         return cursor or ""
 
     def pending(self, dids: Sequence[str]) -> list[str]:
-        """Of these, in their order, those that are neither complete nor scheduled."""
         with self._plainly():
             left = self._incomplete(dids)
             found: list[str] = []
@@ -175,13 +173,11 @@ class RedisProgress:
         return found
 
     def due(self, after: Due, until: int, limit: int) -> list[Due]:
-        """The first that are scheduled after `after` and until then, in their order."""
         with self._plainly():
             found = self._behind([self._due], [_score(after.due, after.failures), after.did, limit])
         return [each for each in map(_due, *_pairs(found)) if each.due <= until]
 
     def last_due(self) -> int:
-        """The last due time of all; 0 if nothing is scheduled."""
         with self._plainly():
             (found,) = self._at_once(("ZRANGE", self._due, -1, -1, "WITHSCORES"))
         return max([0, *(each.due for each in map(_due, *_pairs(found)))])
@@ -195,7 +191,6 @@ class RedisProgress:
         segment: int,
         hosts: Sequence[HostAside] = (),
     ) -> None:
-        """Keep all of it or nothing; it may be said twice. Without a `cursor` the old one stays."""
         arguments: list[str | int] = [segment, int(cursor is not None), cursor or "", len(done), len(failed)]
         for did, size in done:
             arguments += did, size
@@ -212,7 +207,6 @@ class RedisProgress:
         return [_member(host, category) for category in self._failed]
 
     def aside(self, limit: int) -> list[HostAside]:
-        """Hosts that did not answer, those that are due first."""
         with self._plainly():
             (found,) = self._at_once(
                 ("ZRANGE", self._due, "(0", "-inf", "BYSCORE", "REV", "LIMIT", 0, limit, "WITHSCORES")
@@ -220,7 +214,6 @@ class RedisProgress:
         return sorted(map(_aside, *_pairs(found)), key=lambda each: (each.due, each.host))
 
     def aside_of(self, host: str) -> HostAside | None:
-        """What is noted of a host; None if it is not set aside."""
         members = self._members(host)
         with self._plainly():
             (scores,) = self._at_once(("ZMSCORE", self._due, *members))
@@ -228,12 +221,10 @@ class RedisProgress:
         return next(known, None)
 
     def clear_aside(self) -> None:
-        """Every host may be asked again."""
         with self._plainly():
             self._at_once(("ZREMRANGEBYSCORE", self._due, "-inf", "(0"))
 
     def view(self) -> ProgressView:
-        """How far it is, counted."""
         with self._plainly():
             cursor, segment, stats, first, scheduled, aside, completed, *failed = self._at_once(
                 ("GET", self._cursor),
@@ -258,7 +249,6 @@ class RedisProgress:
         )
 
     def reset(self) -> None:
-        """Forget everything."""
         with self._plainly():
             self._at_once(("DEL", *self._keys()))
 

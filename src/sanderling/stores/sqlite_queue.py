@@ -132,7 +132,6 @@ class SqliteQueue:
                 alarm.cancel()
 
     async def done(self, deliveries: Sequence[Delivery]) -> None:
-        """Forget these."""
         if deliveries:
             await self._executor(self._done, [_held(each) for each in deliveries], self._clock.wall())
 
@@ -156,7 +155,6 @@ class SqliteQueue:
         )
 
     async def dead(self, limit: int, after: str = "") -> list[Dead]:
-        """A page of dead letters."""
         return await self._executor(self._dead, limit, after)
 
     async def replay(self, keys: Collection[str] | None = None) -> int:

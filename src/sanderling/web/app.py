@@ -4,8 +4,9 @@ What every API has besides its own routes: `/health` and `/openapi.json`.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -16,9 +17,9 @@ from sanderling.clock import Clock
 from sanderling.observe import logs
 from sanderling.web.access import SAFE_HEADERS, Access, Caller
 from sanderling.web.openapi import About, document
-from sanderling.web.parsing import LARGEST_BODY, Nothing
+from sanderling.web.parsing import LARGEST_BODY
 from sanderling.web.problems import Handler, Translate, answered
-from sanderling.web.routes import Asked, Route, handler
+from sanderling.web.routes import Route, handler
 from sanderling.web.stream import Streams
 
 log = logs.get(__name__)
@@ -27,7 +28,7 @@ ACCESS: web.AppKey[Access] = web.AppKey("access", Access)  # set when the door i
 ROUTES: web.AppKey[Sequence[Route]] = web.AppKey("routes", Sequence[Route])
 STREAMS: web.AppKey[Streams] = web.AppKey("streams", Streams)
 CLOCK: web.AppKey[Clock] = web.AppKey("clock", Clock)
-DESCRIPTION: web.AppKey["Description"] = web.AppKey("description")
+DESCRIPTION: web.AppKey[Callable[..., dict[str, Any]]] = web.AppKey("description")
 
 LONGEST_PATH = 200  # characters of one that is logged
 _PARAMETER = re.compile(r"\{([a-z_]+)\}")
@@ -46,36 +47,17 @@ class AppRules:
     body_seconds: float = 10.0  # for the whole body, which is small
 
 
-class Description:
-    """The description of all routes, made once: it takes longer than anything else here."""
-
-    def __init__(self, about: About, routes: Sequence[Route]) -> None:
-        self._about = about
-        self._routes = routes
-        self._made: dict[bool, dict[str, Any]] = {}
-
-    def document(self, *, secured: bool) -> dict[str, Any]:
-        """As OpenAPI; `secured` if there is a token."""
-        if secured not in self._made:
-            self._made[secured] = document(self._about, self._routes, secured=secured)
-        return self._made[secured]
-
-
-async def health(asked: Asked[Nothing, Nothing, Nothing]) -> Health:  # noqa: ARG001 - as all routes
+async def health() -> Health:
     """Whether the server is there."""
     return Health()
 
 
-async def openapi(asked: Asked[Nothing, Nothing, Nothing]) -> dict[str, Any]:
+async def openapi(request: web.Request) -> dict[str, Any]:
     """What there is here, as OpenAPI: the document that you read."""
-    app = asked.request.app
-    return app[DESCRIPTION].document(secured=app[ACCESS].token is not None)
+    return request.app[DESCRIPTION](secured=request.app[ACCESS].token is not None)
 
 
-OWN = (
-    Route("GET", "/health", health, everyone=True, example=Health()),
-    Route("GET", "/openapi.json", openapi),
-)
+OWN = (Route("GET", "/health", health, everyone=True), Route("GET", "/openapi.json", openapi))
 
 
 def application(
@@ -90,7 +72,8 @@ def application(
     """An application with these routes, to be opened by `serving`. `translate`: the errors of the system behind it."""
     table = (*OWN, *routes)
     app = furnished(table, streams, clock, _admitting, translate=translate, rules=rules)
-    app[DESCRIPTION] = Description(about, table)
+    describe: Callable[..., dict[str, Any]] = cache(partial(document, about, table))
+    app[DESCRIPTION] = describe  # made once: it takes longer than anything else here
     return app
 
 

@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from sanderling.clock import Clock
 from sanderling.web.access import Access, Caller, Token
-from sanderling.web.app import caller_of, furnished, health, route_of
+from sanderling.web.app import Health, caller_of, furnished, route_of
 from sanderling.web.assets import INDEX, Assets
 from sanderling.web.house_actions import Action, Actions, Done, Who
 from sanderling.web.house_asking import Asking
@@ -28,9 +28,9 @@ from sanderling.web.house_items import ItemPage, Items, ItemsQuery
 from sanderling.web.house_live import Live
 from sanderling.web.house_past import Past, PastQuery, PastShown
 from sanderling.web.house_reach import Reach
-from sanderling.web.parsing import JSON, Nothing
+from sanderling.web.parsing import JSON
 from sanderling.web.problems import Handler
-from sanderling.web.routes import Asked, Route
+from sanderling.web.routes import route, routes_of
 from sanderling.web.serve import Address, serving
 from sanderling.web.sessions import Door, Session, Visitor, cookie_for
 from sanderling.web.stream import StreamRules, Streams, alive
@@ -74,7 +74,7 @@ class AuditQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class Dependencies:
     """What there is behind the routes."""
 
     live: Live
@@ -88,101 +88,92 @@ class Behind:
 class DashboardRoutes:
     """They answer."""
 
-    def __init__(self, behind: Behind) -> None:
-        self._live = behind.live
-        self._actions = behind.actions
-        self._items = behind.items
-        self._door = behind.door
-        self._streams = behind.streams
-        self._assets = behind.assets
+    def __init__(self, behind: Dependencies) -> None:
+        self._behind = behind
 
-    async def page(self, asked: Asked[Nothing, Nothing, Nothing]) -> web.Response:
+    @route("GET", "/", everyone=True)
+    async def page(self, request: web.Request) -> web.Response:
         """The page."""
-        return self._assets.answer(INDEX, asked.request)
+        return self._behind.assets.answer(INDEX, request)
 
-    async def asset(self, asked: Asked[NamePath, Nothing, Nothing]) -> web.Response:
+    @route("GET", "/health", everyone=True)
+    async def health(self) -> Health:
+        """Whether the server is there."""
+        return Health()
+
+    @route("GET", "/{name}", everyone=True)
+    async def asset(self, path: NamePath, request: web.Request) -> web.Response:
         """A file of the page."""
-        return self._assets.answer(asked.path.name, asked.request)
+        return self._behind.assets.answer(path.name, request)
 
-    async def session(self, asked: Asked[Nothing, Nothing, Nothing]) -> SessionShown:
+    @route("GET", "/api/session", everyone=True)
+    async def session(self, request: web.Request) -> SessionShown:
         """Whether the one who asks is let in, and what its page must send along with actions."""
-        found = self._door.visitor(caller_of(asked.request), port_of(asked.request))
-        csrf = None if found is None else found.csrf
-        return SessionShown(secured=self._door.secured, in_=found is not None, csrf=csrf)
+        door = self._behind.door
+        found = door.visitor(caller_of(request), port_of(request))
+        return SessionShown(secured=door.secured, in_=found is not None, csrf=None if found is None else found.csrf)
 
-    async def login(self, asked: Asked[Nothing, Nothing, LoginBody]) -> web.Response:
+    @route("POST", "/api/login", everyone=True)
+    async def login(self, body: LoginBody, request: web.Request) -> web.Response:
         """Begin a session: who has the token gets a cookie."""
-        session = await self._door.login(caller_of(asked.request), asked.body.token)
-        return _json(msgspec.json.encode(LoggedIn(session.csrf)), _with_cookie(asked.request, session))
+        session = await self._behind.door.login(caller_of(request), body.token)
+        return _json(msgspec.json.encode(LoggedIn(session.csrf)), _with_cookie(request, session))
 
-    async def logout(self, asked: Asked[Nothing, Nothing, Nothing]) -> web.Response:
+    @route("POST", "/api/logout")
+    async def logout(self, request: web.Request) -> web.Response:
         """End the session, and every stream of it."""
-        request = asked.request
-        self._door.logout(caller_of(request), port_of(request))
-        done = await self._actions.logged_out(who_sent(request))
+        self._behind.door.logout(caller_of(request), port_of(request))
+        done = await self._behind.actions.logged_out(who_sent(request))
         return _json(msgspec.json.encode(done), _with_cookie(request, None))
 
-    async def house(self, asked: Asked[Nothing, Nothing, Nothing]) -> web.Response:  # noqa: ARG002 - as all routes
+    @route("GET", "/api/house")
+    async def house(self) -> web.Response:
         """All systems as they stand, and their last ten minutes."""
-        return _json(self._live.house())
+        return _json(self._behind.live.house())
 
-    async def stream(self, asked: Asked[Nothing, Nothing, Nothing]) -> web.StreamResponse:
+    @route("GET", "/api/stream")
+    async def stream(self, request: web.Request) -> web.StreamResponse:
         """The same as server-sent events: `house` once, then `tick` every second, until the session is over."""
-        told = self._told(caller_of(asked.request), port_of(asked.request))
-        return await self._streams.serve(asked.request, told, lambda: alive(self._live.position))
+        told = self._told(caller_of(request), port_of(request))
+        return await self._behind.streams.serve(request, told, lambda: alive(self._behind.live.position))
 
     async def _told(self, caller: Caller, port: int) -> AsyncGenerator[bytes, None]:
         """What is told for as long as the caller would be let in."""
-        async with aclosing(self._live.told()) as told:
+        async with aclosing(self._behind.live.told()) as told:
             async for data in told:
-                if self._door.visitor(caller, port) is None:
+                if self._behind.door.visitor(caller, port) is None:
                     return
                 yield data
 
-    async def hosts(self, asked: Asked[Nothing, HostsQuery, Nothing]) -> HostPage:
-        """Hosts of a system, or of all: searched, sorted by any field, and by pages."""
-        return self._live.hosts(asked.query)
-
-    async def history(self, asked: Asked[Nothing, PastQuery, Nothing]) -> PastShown:
+    @route("GET", "/api/history")
+    async def history(self, query: PastQuery) -> PastShown:
         """The last hour, six hours or day of a system, as they are kept on disk."""
-        return await self._live.was(asked.query)
+        return await self._behind.live.was(query)
 
-    async def items(self, asked: Asked[Nothing, ItemsQuery, Nothing]) -> ItemPage:
+    @route("GET", "/api/hosts")
+    async def hosts(self, query: HostsQuery) -> HostPage:
+        """Hosts of a system, or of all: searched, sorted by any field, and by pages."""
+        return self._behind.live.hosts(query)
+
+    @route("GET", "/api/items")
+    async def items(self, query: ItemsQuery) -> ItemPage:
         """Items of a system in one state: which failed, why, and when each is next; searched, and by pages."""
-        return await self._items.page(self._live.found(asked.query.system), asked.query)
+        return await self._behind.items.page(self._behind.live.found(query.system), query)
 
-    async def act(self, asked: Asked[Nothing, Nothing, Action]) -> Done:
+    @route("POST", "/api/actions")
+    async def act(self, body: Action, request: web.Request) -> Done:
         """Do something to a system."""
-        return await self._actions.do(asked.body, who_sent(asked.request))
+        return await self._behind.actions.do(body, who_sent(request))
 
-    async def audit(self, asked: Asked[Nothing, AuditQuery, Nothing]) -> list[Entry]:
+    @route("GET", "/api/audit")
+    async def audit(self, query: AuditQuery) -> list[Entry]:
         """What people did, the newest first."""
-        return await self._actions.recorded(asked.query.limit)
+        return await self._behind.actions.recorded(query.limit)
 
 
-def dashboard_routes(behind: Behind) -> tuple[Route, ...]:
-    """The table. Where two paths match, the first one counts."""
-    routes = DashboardRoutes(behind)
-    return (
-        Route("GET", "/", routes.page, everyone=True),
-        Route("GET", "/health", health, everyone=True),
-        Route("GET", "/{name}", routes.asset, everyone=True),
-        Route("GET", "/api/session", routes.session, everyone=True),
-        Route("POST", "/api/login", routes.login, everyone=True),
-        Route("POST", "/api/logout", routes.logout),
-        Route("GET", "/api/house", routes.house),
-        Route("GET", "/api/stream", routes.stream),
-        Route("GET", "/api/history", routes.history),
-        Route("GET", "/api/hosts", routes.hosts),
-        Route("GET", "/api/items", routes.items),
-        Route("POST", "/api/actions", routes.act),
-        Route("GET", "/api/audit", routes.audit),
-    )
-
-
-def dashboard_app(behind: Behind, clock: Clock) -> web.Application:
+def dashboard_app(behind: Dependencies, clock: Clock) -> web.Application:
     """The application, to be opened by `serving`. It has a door of its own: people come with cookies."""
-    return furnished(dashboard_routes(behind), behind.streams, clock, _guarding(behind.door))
+    return furnished(routes_of(DashboardRoutes(behind)), behind.streams, clock, _guarding(behind.door))
 
 
 def _guarding(door: Door) -> Middleware:
@@ -239,6 +230,6 @@ async def dashboard(opening: Opening, reach: Reach, clock: Clock) -> AsyncIterat
         streams = Streams(clock, StreamRules(most=MOST_STREAMS))
         actions = Actions(live, reach, Audit(opening.home), clock)
         door = Door(Access(opening.token, clock), clock, opening.name)
-        app = dashboard_app(Behind(live, actions, Items(reach, clock), door, streams), clock)
+        app = dashboard_app(Dependencies(live, actions, Items(reach, clock), door, streams), clock)
         async with serving(app, opening.host, opening.port, opening.token) as address:
             yield address

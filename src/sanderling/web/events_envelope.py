@@ -6,10 +6,10 @@ who know the other. The id of a request is in its answer, in a header and in our
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import Annotated, Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar, cast, get_args, get_origin
 
 import msgspec
 from aiohttp import web
@@ -17,10 +17,9 @@ from aiohttp.typedefs import Middleware
 from msgspec import Struct
 from structlog.contextvars import bound_contextvars
 
-from sanderling.web.app import CLOCK, Description
+from sanderling.web.app import CLOCK
 from sanderling.web.openapi import SCHEMA, Json
 from sanderling.web.problems import MEDIA_TYPE, Handler, Problem, ProblemError, title
-from sanderling.web.routes import Asked
 
 T = TypeVar("T")
 
@@ -29,6 +28,7 @@ HEADER = "X-Request-ID"
 LONGEST_ID = 128
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DEEPEST = 1_000_000  # rows before a page: a database walks over each of them
 LATEST = 253_402_300_799.0  # the last second that a calendar has
 
 # What went wrong, for programs.
@@ -118,19 +118,46 @@ def refused(code: str, detail: str) -> ProblemError:
     return ProblemError(Coded(title=title(400), status=400, detail=detail, code=code))
 
 
-def answer(asked: Asked[Any, Any, Any], data: T) -> Answer[T]:
-    """The answer to a request."""
-    return Answer(data=data, meta=meta_of(asked.request))
+class PageOf(Struct, Generic[T], frozen=True, kw_only=True):
+    """What a route answers that gives a page of many."""
+
+    data: tuple[T, ...]
+    page: int
+    size: int
+    total: int
 
 
-def listed(asked: Asked[Any, Any, Any], data: Iterable[T]) -> Listed[T]:
-    """The same for a list."""
-    return Listed(data=tuple(data), meta=meta_of(asked.request))
+class EventsEnvelope:
+    """The envelope of every answer: one for lists, one for pages, and one for everything else."""
+
+    def wrap(self, request: web.Request, answer: object) -> object:
+        """The answer in its envelope."""
+        meta = meta_of(request)
+        match answer:
+            case PageOf():
+                pagination = pagination_of(answer.page, answer.size, answer.total)
+                return Paged(data=answer.data, pagination=pagination, meta=meta)
+            case list():
+                return Listed(data=tuple(answer), meta=meta)
+        return Answer(data=answer, meta=meta)
+
+    def kind(self, answer: Any) -> Any:  # noqa: ANN401 - any type that a route gives
+        """The type of an answer in its envelope."""
+        around: Any = {PageOf: Paged, list: Listed}.get(get_origin(answer), Answer)
+        return around[answer if around is Answer else get_args(answer)[0]]
 
 
-def paged(asked: Asked[Any, Any, Any], data: Iterable[T], pagination: Pagination) -> Paged[T]:
-    """The same for a page."""
-    return Paged(data=tuple(data), pagination=pagination, meta=meta_of(asked.request))
+def pagination_of(page: int, size: int, total: int) -> Pagination:
+    """Which page of how many."""
+    pages = -(-total // size)
+    return Pagination(
+        page=page,
+        page_size=size,
+        total_items=total,
+        total_pages=pages,
+        has_next=page < pages and page * size <= DEEPEST,
+        has_prev=page > 1,
+    )
 
 
 def meta_of(request: web.Request) -> Meta:
@@ -191,16 +218,6 @@ def enveloping(rng: Random) -> Middleware:
         return response
 
     return envelop
-
-
-class EventsDescription(Description):
-    """The description of all routes, with what is around every answer."""
-
-    def document(self, *, secured: bool) -> Json:
-        """As OpenAPI; `secured` if there is a token."""
-        if secured not in self._made:
-            around(super().document(secured=secured))
-        return self._made[secured]
 
 
 def around(described: Json) -> None:

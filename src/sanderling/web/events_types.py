@@ -14,11 +14,10 @@ from sanderling.events.analysis.impact import Risk
 from sanderling.events.analysis.sentiment import Label
 from sanderling.stores.analytics import ErrorFilter, Granularity, PostFilter, Sort
 from sanderling.stores.queue import LONGEST_KEY
-from sanderling.web.events_envelope import BAD_DATE, EPOCH, TOO_DEEP, refused
+from sanderling.web.events_envelope import BAD_DATE, DEEPEST, EPOCH, TOO_DEEP, refused
 from sanderling.web.parsing import Taken, given
 
 LARGEST = 2**63 - 1
-DEEPEST = 1_000_000  # rows before a page: a database walks over each of them
 MOST_POSTS = 10_000  # without pages
 MOST_KEYS = 1_000  # of dead letters that are named at once
 DAY = 86_400.0

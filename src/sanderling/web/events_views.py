@@ -3,26 +3,20 @@
 Times of posts and errors are ISO 8601 in UTC, as their dates are asked for.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from operator import attrgetter
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from sanderling.stores.analytics import (
-    CommentRow,
-    ErrorRow,
-    KeywordCount,
-    PostRow,
-    StoredError,
-    StoredPost,
-    Trend,
-)
+from sanderling.stores.analytics import CommentRow, StoredError, StoredPost
 from sanderling.stores.queue import Dead
-from sanderling.web.events_envelope import Pagination, moment
-from sanderling.web.events_types import DEEPEST
+from sanderling.web.events_envelope import moment
 
+V = TypeVar("V", bound=Struct)
+
+TIMES = frozenset({"published_at", "analyzed_at", "crawled_at", "commented_at", "created_at"})
 LISTED, ALERTED, EXPLAINED = 300, 200, 1_000  # characters of a text in a list, of one in an alert, of a message
 LONGEST_BODY = 500  # characters of a dead letter
 
@@ -126,7 +120,7 @@ class AlertCounts(Struct, frozen=True, kw_only=True):
     crisis_intents: int
 
 
-class Alerts(Struct, frozen=True, kw_only=True):
+class PostAlerts(Struct, frozen=True, kw_only=True):
     """What somebody should look at, the newest first. A post may be in all three lists."""
 
     critical_posts: tuple[PostItem, ...]
@@ -196,22 +190,16 @@ class Replayed(Struct, frozen=True, kw_only=True):
     replayed: int
 
 
-def _alike(view: type[Struct], row: type[Struct], *but: str) -> Callable[[Any], dict[str, Any]]:
-    """What gives the fields of a row that its view has as well, except some."""
-    names = [name for name in view.__struct_fields__ if name in row.__struct_fields__ and name not in but]
-    values = attrgetter(*names)
-    return lambda found: dict(zip(names, values(found), strict=True))
+@cache
+def _shared(view: type[Struct], row: type[Struct]) -> frozenset[str]:
+    return frozenset(view.__struct_fields__) & frozenset(row.__struct_fields__)
 
 
-_item = _alike(PostItem, PostRow, "published_at", "analyzed_at", "content_text")
-_detail = _alike(PostDetail, PostRow, "published_at", "analyzed_at", "crawled_at")
-_comment = _alike(CommentView, CommentRow, "commented_at")
-_error = _alike(ErrorView, ErrorRow, "error_message", "created_at")
-
-
-def moment_if_known(seconds: float | None) -> datetime | None:
-    """A time as it is shown, if it is known."""
-    return None if seconds is None else moment(seconds)
+def view_of(kind: type[V], row: Struct, **own: object) -> V:
+    """A row as it is shown: the fields that both have, times as dates, and what is `own` to the view."""
+    fields: dict[str, Any] = {name: getattr(row, name) for name in _shared(kind, type(row)) if name not in own}
+    dates = {name: None if fields[name] is None else moment(fields[name]) for name in TIMES & fields.keys()}
+    return kind(**fields | dates, **own)
 
 
 def shortened(text: str, most: int) -> str:
@@ -221,55 +209,19 @@ def shortened(text: str, most: int) -> str:
 
 def post_item(stored: StoredPost, most: int = LISTED) -> PostItem:
     """A post as it is listed, with so many characters of its text."""
-    row = stored.row
-    return PostItem(
-        id=stored.id,
-        published_at=moment_if_known(row.published_at),
-        analyzed_at=moment(row.analyzed_at),
-        content_text=shortened(row.content_text, most),
-        **_item(row),
-    )
+    return view_of(PostItem, stored.row, id=stored.id, content_text=shortened(stored.row.content_text, most))
 
 
 def post_detail(stored: StoredPost, comments: Sequence[CommentRow]) -> PostDetail:
     """A post with all that is known of it."""
-    row = stored.row
-    return PostDetail(
-        id=stored.id,
-        published_at=moment_if_known(row.published_at),
-        analyzed_at=moment(row.analyzed_at),
-        crawled_at=moment_if_known(row.crawled_at),
-        comments=tuple(comment_view(each) for each in comments),
-        **_detail(row),
-    )
-
-
-def comment_view(row: CommentRow) -> CommentView:
-    """A comment as it is shown."""
-    return CommentView(commented_at=moment_if_known(row.commented_at), **_comment(row))
+    shown = tuple(view_of(CommentView, each) for each in comments)
+    return view_of(PostDetail, stored.row, id=stored.id, comments=shown)
 
 
 def error_view(stored: StoredError) -> ErrorView:
     """An error as it is listed."""
-    row = stored.row
-    message = shortened(row.error_message, EXPLAINED)
-    return ErrorView(id=stored.id, error_message=message, created_at=moment(row.created_at), **_error(row))
-
-
-def trend_view(trend: Trend) -> TrendView:
-    """A period as it is shown."""
-    return TrendView(
-        period=moment(trend.start).date(),
-        posts=trend.posts,
-        by_sentiment=trend.by_sentiment,
-        mean_score=trend.mean_score,
-        mean_impact=trend.mean_impact,
-    )
-
-
-def keyword_view(counted: KeywordCount) -> KeywordView:
-    """A keyword as it is shown."""
-    return KeywordView(**counted._asdict())
+    message = shortened(stored.row.error_message, EXPLAINED)
+    return view_of(ErrorView, stored.row, id=stored.id, error_message=message)
 
 
 def dead_view(letter: Dead) -> DeadView:
@@ -283,17 +235,4 @@ def dead_view(letter: Dead) -> DeadView:
         at=letter.at,
         size=len(letter.body),
         body=shortened(text, LONGEST_BODY),
-    )
-
-
-def pagination_of(page: int, size: int, total: int) -> Pagination:
-    """Which page of how many."""
-    pages = -(-total // size)
-    return Pagination(
-        page=page,
-        page_size=size,
-        total_items=total,
-        total_pages=pages,
-        has_next=page < pages and page * size <= DEEPEST,
-        has_prev=page > 1,
     )

@@ -11,12 +11,13 @@ from sanderling.clock import Clock
 from sanderling.events.report import DeadShown
 from sanderling.polling.live import LiveSettings
 from sanderling.stores.durable import FolderError
-from sanderling.stores.polling import PollingStore, PollingStoreError
+from sanderling.stores.polling import PollingStoreError
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.queue import QueueError
 from sanderling.web.house import UNSOUND, Found
 from sanderling.web.house_facts import NO_EXTRA, Extra
 from sanderling.web.house_reach import ElsewhereError, Reach
-from sanderling.web.polling_views import setting_view
+from sanderling.web.polling_types import setting_view
 
 KINDS = "source.kinds"  # a setting of ours: which kinds the source has, as whoever polls wrote them
 EVERY = {"polling": 5.0, "events": 10.0}  # seconds

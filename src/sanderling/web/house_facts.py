@@ -23,7 +23,7 @@ from sanderling.observe.report import (
 from sanderling.polling.report import PollingFacts
 from sanderling.web.house import UNKNOWN, UNSOUND, Found
 from sanderling.web.house_history import Ring
-from sanderling.web.polling_views import SettingView
+from sanderling.web.polling_types import SettingView
 from sanderling.words import duration
 
 MOST_SENT = 1_000_000  # bytes of one system, every second to everyone who looks

@@ -17,7 +17,8 @@ from sanderling.stores import frontier_file, listing, sqlite_progress
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.stores.listing import Item, Listing, PositionError, Row
-from sanderling.stores.polling import PollingStore, PollingStoreError, PollingTarget, Query
+from sanderling.stores.polling import PollingStoreError, PollingTarget, Query
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.queue import DeadLetters, QueueError
 from sanderling.web.house import Found
 from sanderling.web.house_reach import ElsewhereError, Reach

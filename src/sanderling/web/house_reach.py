@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from sanderling.clock import Clock, SystemClock
-from sanderling.stores.polling import PollingStore
 from sanderling.stores.polling_open import open_polling
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.queue import WholeQueue, open_queue
 from sanderling.web.house import Found
 

@@ -1,7 +1,11 @@
-"""The routes as an OpenAPI 3.1 document, made of the same table and types that requests are checked by. Pure."""
+"""The routes as an OpenAPI 3.1 document, made of the same table and types that requests are checked by.
 
-from collections.abc import Iterable, Iterator, Mapping
+Examples are in examples.json: of each API by its title, of each route by its name, an `answer`, a `body` or both.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +17,7 @@ from sanderling.web.problems import MEDIA_TYPE, Problem, title
 from sanderling.web.routes import Route
 
 VERSION = "3.1.0"
+EXAMPLES = Path(__file__).parent / "examples.json"
 STREAM = "text/event-stream"
 SCHEMA, RESPONSE = "#/components/schemas/{name}", "#/components/responses/{name}"
 # What any request may end with, wherever it goes.
@@ -29,27 +34,31 @@ class About:
     title: str
     version: str
     description: str
+    around: Callable[[Json], None] = lambda _: None  # adds what is around every answer
 
 
 def document(about: About, routes: Iterable[Route], *, secured: bool) -> Json:
     """The document; `secured` if there is a token."""
-    routes = tuple(routes)
+    routes, examples = tuple(routes), msgspec.json.decode(EXAMPLES.read_bytes()).get(about.title, {})
     schemas = _Schemas(routes)
     paths: dict[str, Json] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, secured=secured)
+        operation = _operation(route, schemas, examples.get(route.name, {}), secured=secured)
+        paths.setdefault(route.path, {})[route.method.lower()] = operation
     statuses = sorted({status for route in routes for status in _statuses(route, secured=secured)})
     components: Json = {
         "schemas": schemas.shared,
         "responses": {_name(status): _problem(status, schemas.of(Problem)) for status in statuses},
     }
-    return {
+    described = {
         "openapi": VERSION,
         "info": {"title": about.title, "version": about.version, "description": about.description},
         "paths": paths,
         "components": components | ({"securitySchemes": _schemes()} if secured else {}),
         "security": [{"token": []}] if secured else [],  # routes that differ say so
     }
+    about.around(described)
+    return described
 
 
 class _Schemas:
@@ -81,24 +90,24 @@ class _Schemas:
         return schema
 
 
-def _operation(route: Route, schemas: _Schemas, *, secured: bool) -> Json:
-    types = route.types
+def _operation(route: Route, schemas: _Schemas, example: Json, *, secured: bool) -> Json:
+    types, (summary, description) = route.types, route.words
     operation: Json = {
         "operationId": route.name,
-        "summary": route.summary,
+        "summary": summary,
         "parameters": [
             *_parameters("path", schemas.members(types.path)),
             *_parameters("query", schemas.members(types.query)),
         ],
         "responses": {
-            str(route.status): _answer(route, schemas),
+            str(route.status): _answer(route, schemas, example),
             **{str(each): {"$ref": RESPONSE.format(name=_name(each))} for each in _statuses(route, secured=secured)},
         },
     }
-    if route.description:
-        operation["description"] = route.description
+    if description:
+        operation["description"] = description
     if _fields(types.body):
-        operation["requestBody"] = _body(route, schemas)
+        operation["requestBody"] = _body(route, schemas, example)
     if secured and route.everyone:
         operation["security"] = []
     elif secured and route.hook:
@@ -113,21 +122,21 @@ def _parameters(where: str, schema: Json) -> Iterator[Json]:
         yield {"name": name, "in": where, "required": name in schema["required"], "schema": said, **description}
 
 
-def _body(route: Route, schemas: _Schemas) -> Json:
+def _body(route: Route, schemas: _Schemas, example: Json) -> Json:
     kind = route.types.body
     content: Json = {"schema": {**schemas.of(kind), **route.body_rule}}
-    if route.body_example is not None:
-        content["example"] = msgspec.to_builtins(route.body_example)
+    if "body" in example:
+        content["example"] = example["body"]
     needed = bool(schemas.members(kind)["required"] or route.body_rule)
     return {"required": needed, "content": {JSON: content}}
 
 
-def _answer(route: Route, schemas: _Schemas) -> Json:
+def _answer(route: Route, schemas: _Schemas, example: Json) -> Json:
     answer = route.types.answer
     stream = answer is web.StreamResponse
     content: Json = {"schema": {"type": "string"} if stream else schemas.of(answer)}
-    if route.example is not None:
-        content["example"] = msgspec.to_builtins(route.example)
+    if "answer" in example:
+        content["example"] = example["answer"]
     return {"description": "What was asked for.", "content": {STREAM if stream else JSON: content}}
 
 

@@ -6,30 +6,18 @@ checking of requests and the description for others both come from there, so nei
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_type_hints
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, TypeVar, get_type_hints
 
 import msgspec
 from aiohttp import web
 
-from sanderling.web.parsing import JSON, read_body, read_json, read_path, read_query
+from sanderling.web.parsing import JSON, Nothing, read_body, read_json, read_path, read_query
 
-P = TypeVar("P", bound=msgspec.Struct)
-Q = TypeVar("Q", bound=msgspec.Struct)
-B = TypeVar("B", bound=msgspec.Struct)
+F = TypeVar("F", bound=Callable[..., Awaitable[object]])
 
 
-@dataclass(frozen=True, slots=True)
-class Asked(Generic[P, Q, B]):
-    """A request that is as it should be: the parameters of its path and of its query, and its body."""
-
-    path: P
-    query: Q
-    body: B
-    request: web.Request
-
-
-class Types(NamedTuple):
+class RouteTypes(NamedTuple):
     """What a route takes, and what it answers."""
 
     path: type[msgspec.Struct]
@@ -38,20 +26,29 @@ class Types(NamedTuple):
     answer: Any
 
 
+class Envelope(Protocol):
+    """What is around every answer of an API."""
+
+    def wrap(self, request: web.Request, answer: Any) -> object:  # noqa: ANN401 - whatever a route answers
+        """The answer as it is sent."""
+
+    def kind(self, answer: Any) -> Any:  # noqa: ANN401 - whatever type a function returns
+        """The type of that, for an answer of this type."""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One of them. `answers` is a function of one argument, an `Asked`."""
+    """One of them. `answers` takes some of `path`, `query`, `body` and `request`, each checked by its type."""
 
     method: str
     path: str
-    answers: Callable[[Any], Awaitable[object]]
+    answers: Callable[..., Awaitable[object]]
     status: int = 200
     problems: tuple[int, ...] = ()  # besides those that every route may end with
     everyone: bool = False  # whether no token is needed
     hook: bool = False  # whether the token may come in a header of its own
-    example: object = None  # of an answer
-    body_example: msgspec.Struct | None = None
     body_rule: Mapping[str, object] = field(default_factory=dict)  # what a type cannot say of it, as JSON Schema
+    envelope: Envelope | None = None
 
     @property
     def name(self) -> str:
@@ -59,37 +56,61 @@ class Route:
         return self.answers.__name__
 
     @property
-    def summary(self) -> str:
-        """What it is for, in the first line of the function's docstring."""
-        return (inspect.getdoc(self.answers) or "").partition("\n")[0]
+    def words(self) -> tuple[str, str]:
+        """What it is for: the first line of the function's docstring, and the rest of it."""
+        first, _, rest = (inspect.getdoc(self.answers) or "").partition("\n")
+        return first, rest.strip().replace("\n", " ")
 
     @property
-    def description(self) -> str:
-        """The rest of the docstring."""
-        return (inspect.getdoc(self.answers) or "").partition("\n")[2].strip().replace("\n", " ")
-
-    @property
-    def types(self) -> Types:
+    def types(self) -> RouteTypes:
         """What it takes and gives."""
         hints = get_type_hints(self.answers)
-        path, query, body = get_args(hints["asked"])
-        return Types(path, query, body, hints["return"])
+        answer = hints["return"] if self.envelope is None else self.envelope.kind(hints["return"])
+        path, query, body = (hints.get(name, Nothing) for name in ("path", "query", "body"))
+        return RouteTypes(path, query, body, answer)
+
+
+def route(  # noqa: PLR0913 - all that a route may be
+    method: str,
+    path: str,
+    *,
+    status: int = 200,
+    problems: tuple[int, ...] = (),
+    everyone: bool = False,
+    hook: bool = False,
+    body_rule: Mapping[str, object] | None = None,
+) -> Callable[[F], F]:
+    """Mark a method as the one that answers a route; `routes_of` finds it."""
+
+    def mark(function: F) -> F:
+        function.__dict__["route"] = Route(method, path, function, status, problems, everyone, hook, body_rule or {})
+        return function
+
+    return mark
+
+
+def routes_of(holder: object, envelope: Envelope | None = None) -> tuple[Route, ...]:
+    """The routes that the methods of an object answer, in their order. Where two paths match, the first one counts."""
+    marked = [each.route for each in vars(type(holder)).values() if hasattr(each, "route")]
+    return tuple(replace(each, answers=getattr(holder, each.name), envelope=envelope) for each in marked)
 
 
 def handler(route: Route, body_seconds: float) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """The route as aiohttp calls it."""
-    types = route.types
+    types, taken = route.types, inspect.signature(route.answers).parameters
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        asked = Asked(
-            read_path(request.rel_url.raw_path, route.path, types.path),
-            read_query(request.rel_url.raw_query_string, types.query),
-            read_json(await read_body(request, body_seconds), types.body),
-            request,
-        )
-        answer = await route.answers(asked)
+        given = {
+            "path": read_path(request.rel_url.raw_path, route.path, types.path),
+            "query": read_query(request.rel_url.raw_query_string, types.query),
+            "body": read_json(await read_body(request, body_seconds), types.body),
+            "request": request,
+        }
+        answer = await route.answers(**{name: given[name] for name in taken})
         if isinstance(answer, web.StreamResponse):
             return answer
+        if route.envelope is not None:
+            answer = route.envelope.wrap(request, answer)
         return web.Response(status=route.status, body=msgspec.json.encode(answer), content_type=JSON)
 
     return handle

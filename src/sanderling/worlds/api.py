@@ -1,25 +1,29 @@
 """A simulated API with lists and details: pages by a cursor, a log-in, a search by POST, and one like GraphQL.
 
 Every document is arithmetic over a seed, so that what a job must collect is known record for record. `answer` is a
-function of the request and the time; `api_server` puts it behind a socket.
+function of the request and the time; `ApiServer` puts it behind a socket.
 """
 
 import base64
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from sanderling.clock import Clock
+from sanderling.worlds.server import OneHost, OneHostServer, WorldRequest
+from sanderling.worlds.weather import NOT_ALLOWED, WorldAnswer
+
+NAME = "api.example"
 USER, PASSWORD = "sander", "low tide"
 WORDS = ("tide", "wave", "shore", "sand", "gull", "wind", "dune", "reef")
 AUTHORS = 7
 MOST = 100  # entries of a page
 
 Document = dict[str, Any]
-Headers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,35 +43,19 @@ class ApiRules:
             raise ValueError(f"faults is {self.faults}, expected a share from 0 to 1")
 
 
-class ApiRequest(NamedTuple):
-    """What was asked; the names of the headers are in lower case."""
-
-    method: str
-    target: str  # path and query
-    headers: Mapping[str, str] = {}
-    body: bytes = b""
+def _answer(status: int, document: object, *headers: tuple[str, str]) -> WorldAnswer:
+    body = json.dumps(document).encode()
+    fixed = (("Content-Type", "application/json; charset=utf-8"), ("Content-Length", str(len(body))))
+    return WorldAnswer(status, (*fixed, *headers), body, 0.0)
 
 
-class ApiAnswer(NamedTuple):
-    """What is said."""
-
-    status: int
-    document: Any
-    headers: Headers = ()
-
-    @property
-    def body(self) -> bytes:
-        """The document as JSON."""
-        return json.dumps(self.document).encode()
-
-
-NOT_FOUND = ApiAnswer(404, {"error": "no such thing"})
-BAD = ApiAnswer(400, {"error": "bad request"})
-LOG_IN = ApiAnswer(401, {"error": "log in first"})
-REFUSED = ApiAnswer(429, {"error": "too fast"}, (("Retry-After", "1"),))
+NOT_FOUND = _answer(404, {"error": "no such thing"})
+BAD = _answer(400, {"error": "bad request"})
+LOG_IN = _answer(401, {"error": "log in first"})
+REFUSED = _answer(429, {"error": "too fast"}, ("Retry-After", "1"))
 # Refusals are rare: a limiter takes those of a host that refuses at random for a quota.
-FAULTS = (*(ApiAnswer(status, {"error": "internal"}) for status in (500, 502, 504, 500, 502, 504, 500)), REFUSED)
-THROTTLED = ApiAnswer(200, {"errors": [{"message": "slow down", "extensions": {"code": "THROTTLED"}}]})
+FAULTS = (*(_answer(status, {"error": "internal"}) for status in (500, 502, 504, 500, 502, 504, 500)), REFUSED)
+THROTTLED = _answer(200, {"errors": [{"message": "slow down", "extensions": {"code": "THROTTLED"}}]})
 
 
 @dataclass(slots=True)
@@ -113,9 +101,9 @@ class ApiWorld:
 
     # What it says.
 
-    def answer(self, request: ApiRequest, now: float) -> ApiAnswer:
+    def answer(self, request: WorldRequest, now: float) -> WorldAnswer:
         """What is said to a request at a time."""
-        url = urlsplit(request.target)
+        url = urlsplit(request.path)
         kind = f"{request.method} {url.path}"
         question = f"{kind}?{url.query} {request.body.decode('latin-1')}"
         self.asked[question] += 1
@@ -124,7 +112,7 @@ class ApiWorld:
             return THROTTLED if kind == "POST /graphql" and fault is REFUSED else fault
         return self._reply(request, url.path, dict(parse_qsl(url.query)), now)
 
-    def _reply(self, request: ApiRequest, path: str, fields: Mapping[str, str], now: float) -> ApiAnswer:
+    def _reply(self, request: WorldRequest, path: str, fields: Mapping[str, str], now: float) -> WorldAnswer:
         answer = NOT_FOUND
         match request.method, path.strip("/").split("/"):
             case "GET", ["posts"]:
@@ -146,52 +134,52 @@ class ApiWorld:
         value = self._number("fault", question)
         return value % 10_000 < self.rules.faults * 10_000 and self.asked[question] <= 1 + value // 10_000 % 2
 
-    def _list_posts(self, fields: Mapping[str, str]) -> ApiAnswer:
+    def _list_posts(self, fields: Mapping[str, str]) -> WorldAnswer:
         first, size = _place_of(fields.get("cursor", "")), _whole(fields.get("limit"), self.rules.page)
         if first is None or size is None:
             return BAD
         numbers = range(first + 1, self.rules.posts + 1)[:size]
         last = numbers[-1] if numbers else self.rules.posts
-        return ApiAnswer(
+        return _answer(
             200,
             {"data": [{"id": each} for each in numbers], "next": None if last == self.rules.posts else _cursor(last)},
         )
 
-    def _detail(self, number: int) -> ApiAnswer:
-        return ApiAnswer(200, self.post(number)) if 1 <= number <= self.rules.posts else NOT_FOUND
+    def _detail(self, number: int) -> WorldAnswer:
+        return _answer(200, self.post(number)) if 1 <= number <= self.rules.posts else NOT_FOUND
 
-    def _log_in(self, given: Document, now: float) -> ApiAnswer:
+    def _log_in(self, given: Document, now: float) -> WorldAnswer:
         if (given.get("user"), given.get("password")) != (USER, PASSWORD):
-            return ApiAnswer(403, {"error": "wrong user or password"})
+            return _answer(403, {"error": "wrong user or password"})
         session = f"session-{self._number('session', len(self.logins))}"
         self.logins[session] = now + self.rules.session
-        return ApiAnswer(200, {"session": {"key": session, "seconds": self.rules.session}})
+        return _answer(200, {"session": {"key": session, "seconds": self.rules.session}})
 
-    def _list_orders(self, fields: Mapping[str, str], headers: Mapping[str, str], now: float) -> ApiAnswer:
+    def _list_orders(self, fields: Mapping[str, str], headers: Mapping[str, str], now: float) -> WorldAnswer:
         if self.logins.get(headers.get("authorization", "").removeprefix("Session "), 0.0) <= now:
             return LOG_IN
         page = _whole(fields.get("page"), 1, most=self.rules.posts + 1)
         if page is None:
             return BAD
-        return ApiAnswer(200, {"orders": self.orders()[(page - 1) * self.rules.page : page * self.rules.page]})
+        return _answer(200, {"orders": self.orders()[(page - 1) * self.rules.page : page * self.rules.page]})
 
-    def _search(self, given: Document) -> ApiAnswer:
+    def _search(self, given: Document) -> WorldAnswer:
         query, offset, size = given.get("query"), given.get("offset", 0), given.get("limit", self.rules.page)
         if not isinstance(query, str) or not isinstance(offset, int) or not isinstance(size, int) or offset < 0:
             return BAD
         hits = self.hits(query)
-        return ApiAnswer(200, {"hits": hits[offset : offset + min(size, MOST)], "total": len(hits)})
+        return _answer(200, {"hits": hits[offset : offset + min(size, MOST)], "total": len(hits)})
 
-    def _graph(self, given: Document) -> ApiAnswer:
+    def _graph(self, given: Document) -> WorldAnswer:
         variables = given.get("variables") or {}
         first = _place_of(variables.get("after") or "")
         if "books" not in str(given.get("query")) or first is None:
-            return ApiAnswer(200, {"data": None, "errors": [{"message": "expected books, and a cursor of ours"}]})
+            return _answer(200, {"data": None, "errors": [{"message": "expected books, and a cursor of ours"}]})
         books = self.books()
         size = min(variables.get("first") or self.rules.page, MOST)
         nodes = books[first : first + size]
         info = {"hasNextPage": first + size < len(books), "endCursor": _cursor(first + len(nodes))}
-        return ApiAnswer(200, {"data": {"books": {"nodes": nodes, "pageInfo": info}}})
+        return _answer(200, {"data": {"books": {"nodes": nodes, "pageInfo": info}}})
 
     def _number(self, *about: object) -> int:
         """A number that follows from the seed and what it is about."""
@@ -226,3 +214,16 @@ def _parse(body: bytes) -> Document:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+class ApiServer(OneHostServer):
+    """`async with ApiServer(api, clock) as server`: the API, at `server.url()`."""
+
+    most_body = 2**20
+
+    def __init__(self, api: ApiWorld, clock: Clock, *, port: int = 0) -> None:
+        super().__init__(OneHost(NAME, f"http://{NAME}", lambda _path, _headers: NOT_ALLOWED), clock, first_port=port)
+        self.api = api
+
+    def _ask(self, _name: str, request: WorldRequest) -> WorldAnswer:
+        return replace(self.api.answer(request, self._clock.now()), latency=self.api.rules.latency)

@@ -1,27 +1,30 @@
 """A simulated game whose reports have ever-growing ids, as arithmetic: asked at a time, it says what is answered.
 
-Deterministic: the same seed and the same questions at the same times give the same answers. No clock, no sockets; those
-are `game_server` (real HTTP) and `game_network` (in process, under virtual time). Nothing is kept for an id: a report
-is made when it is asked for, and millions of ids take no more memory than one.
+Deterministic: the same seed and the same questions at the same times give the same answers. `GameServer` puts it
+behind real HTTP. Nothing is kept for an id: a report is made when it is asked for, and millions of ids take no
+more memory than one.
 
 Times are Unix seconds, except in the rules: there they count from when the game began.
 """
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
 from typing import Self
 
+from sanderling.clock import Clock
 from sanderling.worlds import game_answers as answers
-from sanderling.worlds.game_answers import GameAnswer, Kind, told
-from sanderling.worlds.game_hostile import HUGE, SPOIL, Hostile
+from sanderling.worlds.chance import scatter
+from sanderling.worlds.game_answers import GameAnswer, GameKind, told
 from sanderling.worlds.game_reports import Form, Reports
-from sanderling.worlds.game_schedule import Schedule, ScheduleRules, scatter
+from sanderling.worlds.game_schedule import GameSchedule, ScheduleRules
 from sanderling.worlds.game_weather import GameWeather, Trip, WeatherRules
+from sanderling.worlds.server import PATIENCE, OneHost, OneHostServer
 
+NAME = "game.example"
+ORIGIN = f"http://{NAME}"
 REPORT = "/Platform/Destiny2/Stats/PostGameCarnageReport/"
 SETTINGS = "/Platform/Settings/"
 LARGEST_ID = 2**63 - 1
@@ -41,7 +44,6 @@ class GameRules:
     late_seconds: float = 60.0  # from being visible to being whole
     changed: float = 0.0  # share of the ids that have the report of another activity later
     changed_seconds: float = 600.0  # from being visible to that
-    hostile: Mapping[int, Hostile] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("raids", "late", "changed"):
@@ -66,7 +68,7 @@ class GameTally:
     """What a game was asked."""
 
     asked: int = 0
-    kinds: Counter[Kind] = field(default_factory=Counter)
+    kinds: Counter[GameKind] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)  # 0 where there was no answer
     codes: Counter[int] = field(default_factory=Counter)  # the API's own; 0 where the answer had none
     ids: Counter[int] | None = None  # how often each was asked for; None, as it begins, takes no memory
@@ -81,7 +83,7 @@ class GameTally:
             self.ids[answer.number] += 1
 
 
-class Game(Schedule):
+class Game(GameSchedule):
     """The ids, and what is answered for each. `tally` says what it was asked so far."""
 
     def __init__(self, rules: GameRules, seed: int, began: float = BEGAN) -> None:
@@ -93,9 +95,6 @@ class Game(Schedule):
         self._refusals = answers.refusals(rules.weather)
         chance = Random(f"game {seed}")
         self._report_salt, self._other_salt, self._fate_salt = (chance.getrandbits(64) for _ in range(3))
-        self._changing: Counter[int] = Counter()  # how often each was asked for, of those that change every time
-        if nowhere := [number for number in rules.hostile if not self.exists(number)]:
-            raise ValueError(f"hostile has {nowhere[:3]}, which never exist; expected ids outside of all holes")
 
     def __repr__(self) -> str:
         return f"<Game from {self.first}, asked {self.tally.asked} times>"
@@ -145,29 +144,17 @@ class Game(Schedule):
     def _found(self, number: int, now: float) -> GameAnswer:
         if not self.exists(number) or self.visible(number) > now:
             return answers.MISSING
-        if number in self.rules.hostile:
-            return self._hostile(number, self.rules.hostile[number])
         if self._chance(number, 40) < self._weather.troubled(now):
             return answers.TROUBLED
         if self.hidden(number, now):
             return answers.HIDDEN
-        return told(Kind.REPORT, self._report(number, now))
+        return told(GameKind.REPORT, self._report(number, now))
 
     def _report(self, number: int, now: float) -> bytes:
         if self.rules.changed and self.changes(number) <= now:
             return self._reports.body(number, scatter(number, self._other_salt), self.born(number))
         form = self._at_first(number) if self.rules.late and now < self.whole(number) else Form.WHOLE
         return self._reports.body(number, scatter(number, self._report_salt), self.born(number), form)
-
-    def _hostile(self, number: int, kind: Hostile) -> GameAnswer:
-        if kind is Hostile.CHANGING:
-            self._changing[number] += 1
-            bits = scatter(number + self._changing[number], self._other_salt)
-            return told(Kind.HOSTILE, self._reports.body(number, bits, self.born(number)))
-        written = number + 1 if kind is Hostile.WRONG_ID else number
-        body = self._reports.body(written, scatter(number, self._report_salt), self.born(number))
-        spoilt = SPOIL[kind](body) if kind in SPOIL else body
-        return told(Kind.HOSTILE, spoilt, times=HUGE if kind is Hostile.HUGE else 1)
 
     def _at_first(self, number: int) -> Form:
         if self._chance(number, 0) >= self.rules.late:
@@ -177,3 +164,21 @@ class Game(Schedule):
     def _chance(self, number: int, shift: int) -> float:
         """From 0 to below 1, always the same for an id; other bits of it for another shift."""
         return (scatter(number, self._fate_salt) >> shift & 0xFFFFF) / 2**20
+
+
+def game_upstream(game: Game, clock: Clock) -> OneHost:
+    """The game at ORIGIN. Reports say when they were made, so it goes by the clock on the wall."""
+    return OneHost(NAME, ORIGIN, lambda path, _headers: game.ask(path, clock.wall()))
+
+
+class GameServer(OneHostServer):
+    """`async with GameServer(game, clock) as server`: the game, at `server.url()`."""
+
+    def __init__(self, game: Game, clock: Clock, *, port: int = 0, patience: float = PATIENCE) -> None:
+        super().__init__(game_upstream(game, clock), clock, first_port=port, patience=patience)
+        self.game = game
+
+    @property
+    def tally(self) -> GameTally:
+        """What was asked, also by others who ask the same game."""
+        return self.game.tally

@@ -9,15 +9,14 @@ import msgspec
 
 from sanderling.task import Headers
 from sanderling.worlds.game_reports import envelope
-from sanderling.worlds.game_weather import Refusal, WeatherRules
-from sanderling.worlds.site import Answer
-from sanderling.worlds.site_weather import Fault
+from sanderling.worlds.game_weather import GameRefusal, WeatherRules
+from sanderling.worlds.weather import TransportFault, WorldAnswer
 
 JSON, HTML = "application/json; charset=utf-8", "text/html; charset=utf-8"
 SYSTEMS = ("Destiny2", "D2Profiles", "Activities", "Groups", "Clans", "D2Characters")
 
 
-class Kind(StrEnum):
+class GameKind(StrEnum):
     """What an answer is, as the game itself knows it."""
 
     REPORT = "report"
@@ -34,10 +33,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class GameAnswer(Answer):
+class GameAnswer(WorldAnswer):
     """What comes back, and how."""
 
-    kind: Kind = Kind.REPORT
+    kind: GameKind = GameKind.REPORT
     code: int = 0  # the API's own, as the body has it; 0 where it has none
     number: int | None = None  # the id that was asked for
     times: int = 1  # that the body is sent: so a large one takes no memory
@@ -55,13 +54,13 @@ class GameAnswer(Answer):
         )
 
 
-def told(kind: Kind, body: bytes, *, code: int = 1, times: int = 1) -> GameAnswer:
+def told(kind: GameKind, body: bytes, *, code: int = 1, times: int = 1) -> GameAnswer:
     """A success, or what passes for one."""
     headers = (("Content-Type", JSON), ("Content-Length", str(len(body) * times)))
     return GameAnswer(200, headers, body, 0.0, kind=kind, code=code, times=times)
 
 
-def _error(kind: Kind, status: int, code: int, name: str, message: str, *, throttle: int = 0) -> GameAnswer:
+def _error(kind: GameKind, status: int, code: int, name: str, message: str, *, throttle: int = 0) -> GameAnswer:
     body = msgspec.json.encode(
         {"ErrorCode": code, "ThrottleSeconds": throttle, "ErrorStatus": name, "Message": message, "MessageData": {}}
     )
@@ -69,7 +68,7 @@ def _error(kind: Kind, status: int, code: int, name: str, message: str, *, throt
     return GameAnswer(status, headers, body, 0.0, kind=kind, code=code)
 
 
-def _page(kind: Kind, status: int, title: str) -> GameAnswer:
+def _page(kind: GameKind, status: int, title: str) -> GameAnswer:
     """What something in front of the API says, which knows nothing of its envelope."""
     body = f"<html>\n<head><title>{title}</title></head>\n<body><h1>{title}</h1></body>\n</html>\n".encode()
     headers = (("Content-Type", HTML), ("Content-Length", str(len(body))))
@@ -78,26 +77,26 @@ def _page(kind: Kind, status: int, title: str) -> GameAnswer:
 
 def _settings(*, enabled: bool) -> GameAnswer:
     systems = {name: {"enabled": enabled, "parameters": {}} for name in SYSTEMS}
-    return told(Kind.SETTINGS, msgspec.json.encode(envelope({"environment": "live", "systems": systems})))
+    return told(GameKind.SETTINGS, msgspec.json.encode(envelope({"environment": "live", "systems": systems})))
 
 
-MISSING = _error(Kind.MISSING, 404, 1653, "DestinyPGCRNotFound", "The activity you were looking for was not found.")
+MISSING = _error(GameKind.MISSING, 404, 1653, "DestinyPGCRNotFound", "The activity you were looking for was not found.")
 # Not a status by which it could be told from a refusal: only the code tells.
-HIDDEN = _error(Kind.HIDDEN, 403, 12, "InsufficientPrivileges", "This report is not to be seen at this time.")
-TROUBLED = _error(Kind.TROUBLED, 500, 1618, "DestinyUnexpectedError", "Something unexpected has happened.")
-DISABLED = _error(Kind.DISABLED, 503, 5, "SystemDisabled", "This system is switched off for maintenance.")
-INVALID = _error(Kind.INVALID, 400, 18, "InvalidParameters", "The parameters are not valid.")
-NOWHERE = _page(Kind.INVALID, 404, "404 Not Found")
-BAD_GATEWAY = _page(Kind.BAD_GATEWAY, 502, "502 Bad Gateway")
-RESET = GameAnswer(0, (), b"", 0.0, Fault.RESET, kind=Kind.RESET)
+HIDDEN = _error(GameKind.HIDDEN, 403, 12, "InsufficientPrivileges", "This report is not to be seen at this time.")
+TROUBLED = _error(GameKind.TROUBLED, 500, 1618, "DestinyUnexpectedError", "Something unexpected has happened.")
+DISABLED = _error(GameKind.DISABLED, 503, 5, "SystemDisabled", "This system is switched off for maintenance.")
+INVALID = _error(GameKind.INVALID, 400, 18, "InvalidParameters", "The parameters are not valid.")
+NOWHERE = _page(GameKind.INVALID, 404, "404 Not Found")
+BAD_GATEWAY = _page(GameKind.BAD_GATEWAY, 502, "502 Bad Gateway")
+RESET = GameAnswer(0, (), b"", 0.0, TransportFault.RESET, kind=GameKind.RESET)
 SETTINGS = {enabled: _settings(enabled=enabled) for enabled in (True, False)}
 
 
-def refusals(rules: WeatherRules) -> dict[Refusal, GameAnswer]:
+def refusals(rules: WeatherRules) -> dict[GameRefusal, GameAnswer]:
     """What each kind of refusal says."""
     wait: Headers = () if rules.retry_after is None else (("Retry-After", str(ceil(rules.retry_after))),)
     throttled = _error(
-        Kind.REFUSED,
+        GameKind.REFUSED,
         503,
         1672,
         "DestinyThrottledByGameServer",
@@ -105,9 +104,9 @@ def refusals(rules: WeatherRules) -> dict[Refusal, GameAnswer]:
         throttle=rules.throttle_seconds,
     )
     all_of_them = {
-        Refusal.THROTTLED: throttled,
-        Refusal.FORBIDDEN: _page(Kind.REFUSED, 403, "403 Forbidden"),
-        Refusal.UNAVAILABLE: _page(Kind.REFUSED, 503, "503 Service Unavailable"),
+        GameRefusal.THROTTLED: throttled,
+        GameRefusal.FORBIDDEN: _page(GameKind.REFUSED, 403, "403 Forbidden"),
+        GameRefusal.UNAVAILABLE: _page(GameKind.REFUSED, 503, "503 Service Unavailable"),
     }
     return {
         refusal: GameAnswer(said.status, said.headers + wait, said.body, 0.0, kind=said.kind, code=said.code)

@@ -10,8 +10,8 @@ from math import inf, pi, sin
 from random import Random
 
 from sanderling.worlds.game import GameRules
-from sanderling.worlds.game_schedule import Hole, Piece, Schedule, ScheduleRules, Span
-from sanderling.worlds.game_weather import Contest, Refusal, Slowness, Trouble, WeatherRules
+from sanderling.worlds.game_schedule import GameSchedule, Hole, Piece, ScheduleRules, TimeSpan
+from sanderling.worlds.game_weather import Contest, GameRefusal, IdTrouble, Slowness, WeatherRules
 
 RATE = 60.0
 HOUR = 3600.0
@@ -61,7 +61,7 @@ def bursts(rate: float = RATE, hours: int = 6) -> GameRules:
     ends = [0.0]
     while ends[-1] < hours * HOUR:
         ends.append(ends[-1] + chance.uniform(300.0, 2400.0))
-    holds = tuple(Span(start, end - start) for start, end in pairwise(ends))
+    holds = tuple(TimeSpan(start, end - start) for start, end in pairwise(ends))
     return replace(rules, schedule=replace(rules.schedule, holds=holds))
 
 
@@ -87,10 +87,10 @@ def demo(rate: float = RATE) -> GameRules:
     weather = WeatherRules(
         latency=0.05,
         quota=4 * rate,
-        refusals=(Refusal.THROTTLED, Refusal.UNAVAILABLE),
+        refusals=(GameRefusal.THROTTLED, GameRefusal.UNAVAILABLE),
         retry_after=2.0,
-        maintenance=(Span(85.0, 8.0),),
-        troubles=(Trouble(93.0, 10.0, 0.02),),
+        maintenance=(TimeSpan(85.0, 8.0),),
+        troubles=(IdTrouble(93.0, 10.0, 0.02),),
         contests=(Contest(-60.0, 75.0, 110.0),),
         bad_gateway=0.001,
     )
@@ -114,4 +114,4 @@ def day(rate: float, depth: float = 0.2) -> tuple[Piece, ...]:
 
 def born_at(since: float, rules: ScheduleRules) -> int:
     """The first id that is born after so many seconds."""
-    return Schedule(rules, 0, 0.0).head(since) + 1
+    return GameSchedule(rules, 0, 0.0).head(since) + 1

@@ -57,7 +57,7 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ReportLayout:
     """A report with slots, in each of its forms, and who sits where: a player's place, and which character."""
 
     forms: dict[Form, bytes]
@@ -67,7 +67,7 @@ class Layout:
 class Draw(NamedTuple):
     """What chance has decided about one report."""
 
-    layout: Layout
+    layout: ReportLayout
     seconds: int  # how long it took
     activity: int  # the hash
     fresh: bool
@@ -169,7 +169,7 @@ def _raid_seats(rng: Random) -> Seats:
     return (*((player, 0) for player in range(6)), *((player, 1) for player in twice))
 
 
-def _laid_out(rng: Random, seats: Seats, *, raid: bool) -> Layout:
+def _laid_out(rng: Random, seats: Seats, *, raid: bool) -> ReportLayout:
     done = rng.random() < 0.75
     switched = {place for place, character in seats if character}
     entries = []
@@ -189,7 +189,7 @@ def _laid_out(rng: Random, seats: Seats, *, raid: bool) -> Layout:
         # Of one that has a single entry there is nothing to leave out but this.
         Form.THIN: _report(entries[:1] if len(entries) > 1 else bare, skulls, mode),
     }
-    return Layout(forms, seats)
+    return ReportLayout(forms, seats)
 
 
 def _report(entries: list[Json], skulls: list[int], mode: int) -> bytes:

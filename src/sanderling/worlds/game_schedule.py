@@ -17,13 +17,14 @@ from random import Random
 from sys import maxsize
 from typing import NamedTuple, Self
 
+from sanderling.worlds.chance import scatter
+
 MOST_RATE = 100_000.0  # ids per second; with far more, two would be born at the same time as far as a float can tell
 ROUNDING = 1e-6  # seconds; less than half of the time between two births at the highest rate
 SLACK = 0.001  # seconds; more than the rounding errors of a few additions, see `_edge`
-MASK = 2**64 - 1
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """A stretch of time, without its end."""
 
     start: float
@@ -34,9 +35,9 @@ class Span(NamedTuple):
         """The first instant after it."""
         return self.start + self.seconds
 
-    def faster(self, speed: float) -> "Span":
+    def faster(self, speed: float) -> "TimeSpan":
         """The same on a clock that is so many times as fast."""
-        return Span(self.start / speed, self.seconds / speed)
+        return TimeSpan(self.start / speed, self.seconds / speed)
 
 
 class Piece(NamedTuple):
@@ -70,7 +71,7 @@ class ScheduleRules:
 
     first: int = 16_000_000_000  # the lowest id
     pieces: tuple[Piece, ...] = (Piece(-3600.0, inf, 60.0),)
-    holds: tuple[Span, ...] = ()
+    holds: tuple[TimeSpan, ...] = ()
     holes: tuple[Hole, ...] = ()
     hole_every: int = 0  # of each so many ids a single one never exists; 0: all do
     delay: float = 5.0  # seconds from birth to being visible, at least
@@ -114,14 +115,6 @@ def _check_order(name: str, ranges: Sequence[tuple[float, float]]) -> None:
             raise ValueError(f"{name}: one begins at {start:,} before the last is over; expected one after the other")
 
 
-def scatter(number: int, salt: int) -> int:
-    """64 bits that look like chance, and are the same for the same number and salt: how SplitMix64 ends."""
-    bits = (number * 0x9E3779B97F4A7C15 + salt) & MASK
-    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & MASK
-    return bits ^ (bits >> 31)
-
-
 class _Stretch(NamedTuple):
     """A piece, laid out: its ids are born in the middles of `births` equal steps, so never on its borders."""
 
@@ -143,7 +136,7 @@ def _laid_out(pieces: Sequence[Piece], began: float) -> Iterator[_Stretch]:
             first += births
 
 
-class Schedule:
+class GameSchedule:
     """The ids. `order` is an id's place among those that are born; ids that the counter jumped have none."""
 
     def __init__(self, rules: ScheduleRules, seed: int, began: float) -> None:

@@ -10,13 +10,13 @@ from math import ceil, exp, inf
 from random import Random
 from typing import NamedTuple, Self, TypeVar
 
-from sanderling.worlds.game_schedule import Span
-from sanderling.worlds.hosts import OpenQuota, Quota, SlidingWindowQuota
+from sanderling.worlds.game_schedule import TimeSpan
+from sanderling.worlds.hosts import HostQuota, OpenQuota, SlidingWindowQuota
 
 REFUSED_AFTER = 0.25  # of the usual latency: who is refused is refused at the door
 
 
-class Trouble(NamedTuple):
+class IdTrouble(NamedTuple):
     """A share of the ids answers with an error for a while, the same ones all the time."""
 
     start: float
@@ -40,7 +40,7 @@ class Slowness(NamedTuple):
     factor: float
 
 
-class Refusal(StrEnum):
+class GameRefusal(StrEnum):
     """How someone who asks too much is told."""
 
     THROTTLED = "throttled"  # 503, and the API's own code for it
@@ -58,7 +58,7 @@ class Trip(StrEnum):
     RESET = "reset"
 
 
-Timed = TypeVar("Timed", Span, Trouble, Contest, Slowness)
+Timed = TypeVar("Timed", TimeSpan, IdTrouble, Contest, Slowness)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ class WeatherRules:
     slow: tuple[Slowness, ...] = ()
     quota: float = inf  # requests per second
     window: float = 1.0  # seconds within which they are counted; the real API is said to take 10
-    refusals: tuple[Refusal, ...] = (Refusal.THROTTLED,)  # one after the other
+    refusals: tuple[GameRefusal, ...] = (GameRefusal.THROTTLED,)  # one after the other
     retry_after: float | None = None  # seconds, the header of a refusal
     throttle_seconds: int = 0  # the body's; the real API is said to leave it at 0
-    maintenance: tuple[Span, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
+    maintenance: tuple[TimeSpan, ...] = ()
+    troubles: tuple[IdTrouble, ...] = ()
     contests: tuple[Contest, ...] = ()
     bad_gateway: float = 0.0  # share of requests
     resets: float = 0.0  # share of requests
@@ -120,7 +120,7 @@ class GameWeather:
         self._rng = rng
         self._began = began
         self._refused = 0
-        self._quota: Quota = OpenQuota()
+        self._quota: HostQuota = OpenQuota()
         if rules.quota < inf:
             self._quota = SlidingWindowQuota(round(rules.quota * rules.window), rules.window)
 
@@ -149,7 +149,7 @@ class GameWeather:
         seconds = rules.latency * exp(self._rng.gauss(0, rules.jitter)) * (slowness.factor if slowness else 1.0)
         return seconds * REFUSED_AFTER if trip is Trip.REFUSED else seconds
 
-    def refusal(self) -> Refusal:
+    def refusal(self) -> GameRefusal:
         """How the next one who asks too much is told."""
         self._refused += 1
         return self._rules.refusals[(self._refused - 1) % len(self._rules.refusals)]

@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 
-class Answer(NamedTuple):
+class HostAnswer(NamedTuple):
     """What came back: status, seconds it took, and the Retry-After it carried. Without an answer: 0, and the error."""
 
     status: int
@@ -24,11 +24,11 @@ class Answer(NamedTuple):
 class Host(Protocol):
     """Whatever can be asked at a time."""
 
-    def ask(self, now: float) -> Answer:
+    def ask(self, now: float) -> HostAnswer:
         """What a request that is sent at `now` gets; a latency of `inf` if nothing ever comes."""
 
 
-class Quota(Protocol):
+class HostQuota(Protocol):
     """Says whether one more request at `now` is within the allowance, and counts it if so."""
 
     def admits(self, now: float) -> bool:
@@ -119,7 +119,7 @@ class SimulatedHost:
     """A host: a quota in front, a single queue behind it, a network with lognormal latency between us and both."""
 
     rng: Random
-    quota: Quota = field(default_factory=OpenQuota)
+    quota: HostQuota = field(default_factory=OpenQuota)
     network: float = 0.1  # median seconds there and back, without the queue
     spread: float = 0.35  # sigma of the network's lognormal: the 95th percentile is 1.8 times the median
     service: Callable[[float], float] | None = None  # seconds of work per request; None: no queue
@@ -130,14 +130,14 @@ class SimulatedHost:
     failure: int = 500
     free_at: float = 0.0
 
-    def ask(self, now: float) -> Answer:
+    def ask(self, now: float) -> HostAnswer:
         """What a request that is sent at `now` gets."""
         travel = self.network * exp(self.rng.gauss(0, self.spread))
         if not self.quota.admits(now):
-            return Answer(self.refusal, travel / 4, self.retry_after)
+            return HostAnswer(self.refusal, travel / 4, self.retry_after)
         if self.rng.random() < self.failing(now):
-            return Answer(self.failure, travel)
-        return Answer(200, travel + self._queued(now))
+            return HostAnswer(self.failure, travel)
+        return HostAnswer(200, travel + self._queued(now))
 
     def _queued(self, now: float) -> float:
         if self.service is None:

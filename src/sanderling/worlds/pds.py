@@ -1,8 +1,7 @@
 """A simulated fleet of ATProto hosts, as arithmetic: asked at a time, it says what would be answered, and how.
 
-Deterministic: the same seed and the same questions at the same times give the same answers. No clock, no sockets; those
-are `pds_server` (real HTTP) and `pds_network` (in process, under virtual time). Repos are made when they are asked for,
-and never kept.
+Deterministic: the same seed and the same questions at the same times give the same answers. `FleetServer` puts it
+behind real HTTP. Repos are made when they are asked for, and never kept.
 """
 
 from collections import Counter
@@ -12,15 +11,15 @@ from random import Random
 from typing import Self
 
 from sanderling.apis.atproto import Category
-from sanderling.worlds.pds_accounts import Census
-from sanderling.worlds.pds_characters import DIRECTORY, HEALTHY, OTHERS, RELAY, SMALL, Character
+from sanderling.worlds.pds_accounts import AccountCensus
+from sanderling.worlds.pds_characters import DIRECTORY, HEALTHY, OTHERS, RELAY, SMALL, PdsCharacter
 from sanderling.worlds.pds_fates import complaint
-from sanderling.worlds.pds_hosts import GET_REPO, XRPC, Expected, PdsHost, Place, Relay, asked
-from sanderling.worlds.pds_keys import Key
-from sanderling.worlds.pds_plc import Directory
-from sanderling.worlds.site import Answer
-from sanderling.worlds.site_pages import Page, negotiated
-from sanderling.worlds.site_weather import Fault, Weather
+from sanderling.worlds.pds_hosts import GET_REPO, XRPC, Expected, FleetHost, PdsHost, Relay, asked
+from sanderling.worlds.pds_keys import SigningKey
+from sanderling.worlds.pds_plc import PlcDirectory
+from sanderling.worlds.server import WorldServer
+from sanderling.worlds.site_pages import Page, deliver, negotiated
+from sanderling.worlds.weather import TransportFault, Weather, WorldAnswer
 
 LONGEST_PATH = 4096
 FEW = 10  # repos; a host with fewer is somebody's own
@@ -34,12 +33,14 @@ _TROUBLE = {429: ("RateLimitExceeded", "Rate Limit Exceeded"), 500: _FAILS, 503:
 class Fleet:
     """The hosts of repos, a relay and the directory, and the weather over each. `sent` counts whole repos by DID."""
 
-    def __init__(self, pds: tuple[PdsHost, ...], relay: Relay, plc: Directory, weather: Mapping[str, Weather]) -> None:
+    def __init__(
+        self, pds: tuple[PdsHost, ...], relay: Relay, plc: PlcDirectory, weather: Mapping[str, Weather]
+    ) -> None:
         self.pds = pds
         self.relay = relay
         self.plc = plc
         self.sent: Counter[str] = Counter()
-        self._by_name: dict[str, Place] = {place.name: place for place in (*pds, relay, plc)}
+        self._by_name: dict[str, FleetHost] = {place.name: place for place in (*pds, relay, plc)}
         self._weather = weather
 
     def __repr__(self) -> str:
@@ -65,14 +66,14 @@ class Fleet:
             raise ValueError(f"{hosts} hosts, {repos} repos, large {large}; expected a repo per host, none below 0")
         if unknown := set(others) - set(ALL):
             raise ValueError(f"no character {', '.join(sorted(unknown))}; expected some of {', '.join(ALL)}")
-        census = Census.make(seed, large)
+        census = AccountCensus.make(seed, large)
         pds, first = [], 0
         for name, character, size in _cast(hosts, repos, others):
-            key = Key.of(f"{seed} {name}")
+            key = SigningKey.of(f"{seed} {name}")
             pds.append(PdsHost(name, character, f"http://{name}", census, key, first, size, signed))
             first += size
         relay = Relay("relay.example", RELAY, "http://relay.example", tuple(pds))
-        plc = Directory("plc.example", DIRECTORY, "http://plc.example", census, tuple(pds))
+        plc = PlcDirectory("plc.example", DIRECTORY, "http://plc.example", census, tuple(pds))
         weather = {place.name: place.character.weather(Random(f"{seed} {place.name}")) for place in (*pds, relay, plc)}
         return cls(tuple(pds), relay, plc, weather)
 
@@ -84,7 +85,7 @@ class Fleet:
         return type(self)(pds, relay, plc, self._weather)
 
     @property
-    def hosts(self) -> tuple[Place, ...]:
+    def hosts(self) -> tuple[FleetHost, ...]:
         """Everything at an address: the hosts of repos, the relay, the directory."""
         return tuple(self._by_name.values())
 
@@ -92,7 +93,7 @@ class Fleet:
         """Whether the name leads to an address."""
         return name in self._by_name and self._by_name[name].character.named
 
-    def host(self, name: str) -> Place:
+    def host(self, name: str) -> FleetHost:
         """The host of that name."""
         if name not in self._by_name:
             raise ValueError(f"no host {name[:80]!r} among the {len(self._by_name)} of this fleet")
@@ -106,24 +107,17 @@ class Fleet:
         """Each DID and where its repo is; what folding the export of the directory gives."""
         return ((host.census.did(number), host.origin) for host in self.pds for number in host.numbers)
 
-    def ask(self, host: str, path: str, headers: Mapping[str, str], now: float) -> Answer:
+    def ask(self, host: str, path: str, headers: Mapping[str, str], now: float) -> WorldAnswer:
         """What a GET for the path gets that is sent at `now`, in seconds from wherever; a host's first is its zero."""
-        place = self.host(host)
-        sky = self._weather[host].meet(now)
-        if not place.character.listens:
-            return Answer(0, (), b"", sky.latency, Fault.REFUSED)
-        if sky.fault is Fault.RESET:
-            return Answer(0, (), b"", sky.latency, Fault.RESET)
+        place, sky = self.host(host), self._weather[host].meet(now)
         page = _served(place, path, headers) if sky.status == 200 else complaint(*_TROUBLE[sky.status], sky.status)
-        # Of a body that is empty nothing can be cut.
-        fault = sky.fault if page.body else Fault.NONE
-        if page.status == 200 and fault is Fault.NONE and (did := _repo_asked_for(path)):
+        answer = deliver(sky, page, listens=place.listens)
+        if answer.status == 200 and answer.fault is TransportFault.NONE and (did := _repo_asked_for(path)):
             self.sent[did] += 1
-        length = ("Content-Length", str(len(page.body)))
-        return Answer(page.status, (*page.headers, *sky.headers, length), page.body, sky.latency, fault, sky.pause)
+        return answer
 
 
-def _served(place: Place, path: str, headers: Mapping[str, str]) -> Page:
+def _served(place: FleetHost, path: str, headers: Mapping[str, str]) -> Page:
     if len(path) > LONGEST_PATH:
         return Page(414)
     return negotiated(place.page(path), {name.lower(): value for name, value in headers.items()})
@@ -134,7 +128,7 @@ def _repo_asked_for(path: str) -> str:
     return asked(query).get("did", "") if where == XRPC + GET_REPO else ""
 
 
-def _cast(hosts: int, repos: int, others: Collection[str]) -> Iterator[tuple[str, Character, int]]:
+def _cast(hosts: int, repos: int, others: Collection[str]) -> Iterator[tuple[str, PdsCharacter, int]]:
     for number, size in enumerate(_sizes(hosts, repos), start=1):
         character = HEALTHY if size >= FEW else SMALL
         yield f"{character.word}-{number}.example", character, size
@@ -150,6 +144,15 @@ def _sizes(hosts: int, repos: int) -> list[int]:
     return [sizes[0] + repos - sum(sizes), *sizes[1:]] if sizes else []
 
 
-def _addressed(character: Character) -> Character:
+def _addressed(character: PdsCharacter) -> PdsCharacter:
     """The same, with an address: then there is no name that could fail to lead there."""
     return character if character.named else replace(character, named=True, end=Category.CONNECTION_ERROR)
+
+
+class FleetServer(WorldServer[Fleet]):
+    """`async with FleetServer(fleet, clock) as server`: every host of the fleet, at `server.url(name)`."""
+
+    @property
+    def fleet(self) -> Fleet:
+        """The fleet at its addresses: its directory and what is expected of it are those served."""
+        return self.world

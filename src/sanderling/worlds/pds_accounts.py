@@ -10,7 +10,7 @@ from random import Random
 from typing import Self
 
 from sanderling.formats.cid import Cid
-from sanderling.worlds.pds_keys import Key
+from sanderling.worlds.pds_keys import SigningKey
 from sanderling.worlds.pds_repos import Blocks, late_tid, make_blocks, mix, written
 
 METHOD = "did:plc:"
@@ -30,7 +30,7 @@ class Account:
     did: str
     records: int
     version: int
-    key: Key | None  # that signs; None: the signature is noise
+    key: SigningKey | None  # that signs; None: the signature is noise
 
     @property
     def rev(self) -> str:
@@ -62,7 +62,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class AccountCensus:
     """All accounts of a fleet, by number."""
 
     seed: int
@@ -95,13 +95,13 @@ class Census:
             return -1
         return (scattered - self.offset) * pow(self.factor, -1, _DIDS) % _DIDS
 
-    def account(self, number: int, key: Key | None = None) -> Account:
+    def account(self, number: int, key: SigningKey | None = None) -> Account:
         """The account of that number; `key` signs for it."""
         did = self.did(number)
         records = self.large // PER_RECORD if self.large and number == 0 else _records(Random(f"{self.seed} {did}"))
         return Account(self.seed, did, records, 2 if number % OLD == OLD - 1 else 3, key)
 
-    def head(self, number: int, key: Key | None = None) -> Cid:
+    def head(self, number: int, key: SigningKey | None = None) -> Cid:
         """The CID of the commit."""
         if number not in self.heads:
             self.heads[number] = self.account(number, key).blocks()[0]

@@ -28,7 +28,7 @@ Give = Callable[[Account], Page]
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class RepoFate:
     """What getRepo gives, and what that comes to; None: the repo is archived."""
 
     word: str
@@ -129,38 +129,38 @@ def _packed_zeros() -> bytes:
     return gzip.compress(bytes(2**20), mtime=0) * BOMB
 
 
-HELD = Fate("held", lambda account: _car(account.car()))
+HELD = RepoFate("held", lambda account: _car(account.car()))
 
 GONE = (
-    Fate("not found", _named("RepoNotFound", "Could not find repo for DID"), Category.NOT_FOUND),
-    Fate("deactivated", _named("RepoDeactivated", "Repo has been deactivated"), Category.DEACTIVATED),
-    Fate("taken down", _named("RepoTakendown", "Repo has been takendown"), Category.TAKENDOWN),
-    Fate("suspended", _named("RepoSuspended", "Repo has been suspended"), Category.SUSPENDED),
-    Fate("rootless", _named("InvalidRequest", "Could not find repo for DID"), Category.NOT_FOUND),
-    Fate("404", _plain(404, "Not Found"), Category.NOT_FOUND),
-    Fate("410", _plain(410, "Gone"), Category.DEACTIVATED),
+    RepoFate("not found", _named("RepoNotFound", "Could not find repo for DID"), Category.NOT_FOUND),
+    RepoFate("deactivated", _named("RepoDeactivated", "Repo has been deactivated"), Category.DEACTIVATED),
+    RepoFate("taken down", _named("RepoTakendown", "Repo has been takendown"), Category.TAKENDOWN),
+    RepoFate("suspended", _named("RepoSuspended", "Repo has been suspended"), Category.SUSPENDED),
+    RepoFate("rootless", _named("InvalidRequest", "Could not find repo for DID"), Category.NOT_FOUND),
+    RepoFate("404", _plain(404, "Not Found"), Category.NOT_FOUND),
+    RepoFate("410", _plain(410, "Gone"), Category.DEACTIVATED),
 )
 
 WALLED = (
     HELD,
-    Fate("502 page", _html(502, "Bad gateway"), Category.UNAVAILABLE),
+    RepoFate("502 page", _html(502, "Bad gateway"), Category.UNAVAILABLE),
     HELD,
-    Fate("403 page", _html(403, "Just a moment..."), Category.HTTP_ERROR),
+    RepoFate("403 page", _html(403, "Just a moment..."), Category.HTTP_ERROR),
     HELD,
-    Fate("200 page", _html(200, "Welcome"), Category.HTTP_ERROR),
+    RepoFate("200 page", _html(200, "Welcome"), Category.HTTP_ERROR),
 )
 
 LIES = (
     HELD,
-    Fate("another's repo", _another, Category.DID_MISMATCH, throughout=False),
-    Fate("a broken hash", _flipped, Category.PARSE_ERROR, throughout=False),
-    Fate("a cut CAR", _ends_early, Category.INCOMPLETE, throughout=False),
-    Fate("a missing tree", _treeless, Category.INCOMPLETE, throughout=False),
-    Fate("a ring", _ring, Category.PARSE_ERROR, throughout=False),
-    Fate("a deep tree", _deep, Category.PARSE_ERROR, throughout=False),
-    Fate("2**40 bytes", _boundless, Category.INCOMPLETE, throughout=False),
-    Fate("nothing", lambda _account: _car(b""), Category.HTTP_ERROR, throughout=False),
-    Fate("a gzip bomb", _bomb, Category.TOO_LARGE, throughout=False),
+    RepoFate("another's repo", _another, Category.DID_MISMATCH, throughout=False),
+    RepoFate("a broken hash", _flipped, Category.PARSE_ERROR, throughout=False),
+    RepoFate("a cut CAR", _ends_early, Category.INCOMPLETE, throughout=False),
+    RepoFate("a missing tree", _treeless, Category.INCOMPLETE, throughout=False),
+    RepoFate("a ring", _ring, Category.PARSE_ERROR, throughout=False),
+    RepoFate("a deep tree", _deep, Category.PARSE_ERROR, throughout=False),
+    RepoFate("2**40 bytes", _boundless, Category.INCOMPLETE, throughout=False),
+    RepoFate("nothing", lambda _account: _car(b""), Category.HTTP_ERROR, throughout=False),
+    RepoFate("a gzip bomb", _bomb, Category.TOO_LARGE, throughout=False),
 )
 
-LED_AWAY = (Fate("inside", lambda _account: Page(302, (("Location", INSIDE),)), Category.REFUSED),)
+LED_AWAY = (RepoFate("inside", lambda _account: Page(302, (("Location", INSIDE),)), Category.REFUSED),)

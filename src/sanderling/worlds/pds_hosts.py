@@ -7,10 +7,10 @@ from typing import NamedTuple
 from urllib.parse import parse_qs, urlencode
 
 from sanderling.apis.atproto import Category
-from sanderling.worlds.pds_accounts import Census
-from sanderling.worlds.pds_characters import Character
-from sanderling.worlds.pds_fates import Fate, complaint, told
-from sanderling.worlds.pds_keys import Key
+from sanderling.worlds.pds_accounts import AccountCensus
+from sanderling.worlds.pds_characters import PdsCharacter
+from sanderling.worlds.pds_fates import RepoFate, complaint, told
+from sanderling.worlds.pds_keys import SigningKey
 from sanderling.worlds.site_pages import Page
 
 XRPC = "/xrpc/"
@@ -51,12 +51,17 @@ class Expected(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FleetHost:
     """Something at an address."""
 
     name: str
-    character: Character
+    character: PdsCharacter
     origin: str  # as in http://healthy-1.example, or with an address and a port
+
+    @property
+    def listens(self) -> bool:
+        """Whether anyone is there to connect to."""
+        return self.character.listens
 
     def page(self, path: str) -> Page:
         """What is at a path, its query included."""
@@ -72,16 +77,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class PdsHost(Place):
+class PdsHost(FleetHost):
     """A host of repos: the accounts from `first` on, `size` of them."""
 
-    census: Census
-    key: Key
+    census: AccountCensus
+    key: SigningKey
     first: int
     size: int
     signed: bool
 
-    def fate(self, number: int) -> Fate:
+    def fate(self, number: int) -> RepoFate:
         """What becomes of whoever asks for the repo of that account."""
         return self.character.fate(number - self.first)
 
@@ -160,12 +165,12 @@ class PdsHost(Place):
         return self.census.head(number, self._signer).text
 
     @property
-    def _signer(self) -> Key | None:
+    def _signer(self) -> SigningKey | None:
         return self.key if self.signed else None
 
 
 @dataclass(frozen=True, slots=True)
-class Relay(Place):
+class Relay(FleetHost):
     """Lists all hosts and all repos; asked for a repo it says where to go."""
 
     hosts: tuple[PdsHost, ...]
@@ -182,7 +187,7 @@ class Relay(Place):
 
     def _host(self, index: int) -> dict[str, object]:
         host = self.hosts[index]
-        status = "active" if host.character.listens else "offline"
+        status = "active" if host.listens else "offline"
         name = host.origin.partition("//")[2]
         return {"hostname": name, "seq": 1000 * index, "accountCount": host.size, "status": status}
 

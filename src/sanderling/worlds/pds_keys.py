@@ -22,7 +22,7 @@ Point = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Key:
+class SigningKey:
     """A secret number, from 1 to the order of the curve."""
 
     secret: int

@@ -17,10 +17,10 @@ from typing import NamedTuple
 from sanderling.formats import cbor
 from sanderling.formats.cbor import Value
 from sanderling.formats.cid import Cid
-from sanderling.worlds.pds_accounts import Census
+from sanderling.worlds.pds_accounts import AccountCensus
 from sanderling.worlds.pds_fates import told
-from sanderling.worlds.pds_hosts import PdsHost, Place, Query, asked, home
-from sanderling.worlds.pds_keys import Key
+from sanderling.worlds.pds_hosts import FleetHost, PdsHost, Query, asked, home
+from sanderling.worlds.pds_keys import SigningKey
 from sanderling.worlds.site_pages import Page
 
 EXPORT = "/export"
@@ -32,18 +32,18 @@ LATER = timedelta(minutes=7, milliseconds=1)  # from one operation of an identit
 GAP = 7  # after so many operations a number of the sequence is left out
 
 
-class Step(NamedTuple):
+class PlcStep(NamedTuple):
     """One operation of an identity."""
 
     endpoint: str | None  # None: it has no host from now on
-    key: Key
+    key: SigningKey
     handle: str = ""
     tombstone: bool = False
     after: int = -1  # the step it builds on, if not the one before
     nullified: bool = False  # since a later step builds on an earlier one than this
 
 
-class Operation(NamedTuple):
+class PlcOperation(NamedTuple):
     """A step as it was signed."""
 
     did: str
@@ -53,10 +53,10 @@ class Operation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Directory(Place):
+class PlcDirectory(FleetHost):
     """Serves the export, by sequence number and in the older form by time."""
 
-    census: Census
+    census: AccountCensus
     hosts: tuple[PdsHost, ...]
 
     @cached_property
@@ -96,16 +96,16 @@ class Directory(Place):
         pds = {"id": "#atproto_pds", "type": "AtprotoPersonalDataServer", "serviceEndpoint": host.origin}
         return told(200, {"id": did, "alsoKnownAs": handles, "service": [pds]})
 
-    def history(self, number: int) -> list[Step]:
+    def history(self, number: int) -> list[PlcStep]:
         """What happened to an identity, in order."""
         host = home(self.hosts, number)
         if host is None:
             first = self.hosts[number % len(self.hosts)]
-            created = Step(first.origin, first.key, f"u{number}.{first.name}")
+            created = PlcStep(first.origin, first.key, f"u{number}.{first.name}")
             return [created, created._replace(endpoint=None, tombstone=number % 2 == 0)]
         # Some write their address with a slash.
         endpoint = f"{host.origin}/" if number % 25 == 11 else host.origin
-        here = Step(endpoint, host.key, f"u{number}.{host.name}")
+        here = PlcStep(endpoint, host.key, f"u{number}.{host.name}")
         before = self.hosts[number % len(self.hosts)]
         if number % 10 == 3:
             return [here._replace(endpoint=before.origin, key=before.key), here]
@@ -118,16 +118,16 @@ class Directory(Place):
             return [here, stolen._replace(tombstone=True), here._replace(after=0)]
         return [here]
 
-    def operations(self, number: int) -> list[Operation]:
+    def operations(self, number: int) -> list[PlcOperation]:
         """The operations of an identity; each names the one it builds on."""
-        did, made = self.census.did(number), list[Operation]()
+        did, made = self.census.did(number), list[PlcOperation]()
         for step in self.history(number):
             before = made[step.after].cid if made else None
             unsigned = _body(step, before, old=number % 3 == 0)
             bytes_ = cbor.encode(unsigned)
             signature = step.key.sign(bytes_) if self._signed else sha512(bytes_).digest()
             body = unsigned | {"sig": base64.urlsafe_b64encode(signature).decode().rstrip("=")}
-            made.append(Operation(did, Cid.of(cbor.encode(body)).text, body, step.nullified))
+            made.append(PlcOperation(did, Cid.of(cbor.encode(body)).text, body, step.nullified))
         return made
 
     @property
@@ -155,7 +155,7 @@ class Directory(Place):
     def _from(self, start: int, most: int) -> Iterator[int]:
         yield from range(start, min(len(self.log), start + most))
 
-    def _entry(self, at: int) -> tuple[datetime, Operation]:
+    def _entry(self, at: int) -> tuple[datetime, PlcOperation]:
         time, number, step = self.log[at]
         return time, self.operations(number)[step]
 
@@ -164,20 +164,20 @@ def _sequence(at: int) -> int:
     return at + at // GAP + 1
 
 
-def _sequenced(at: int, time: datetime, made: Operation) -> dict[str, object]:
+def _sequenced(at: int, time: datetime, made: PlcOperation) -> dict[str, object]:
     return {"type": "sequenced_op", "seq": _sequence(at), **_common(time, made)}
 
 
-def _dated(time: datetime, made: Operation) -> dict[str, object]:
+def _dated(time: datetime, made: PlcOperation) -> dict[str, object]:
     return {**_common(time, made), "nullified": made.nullified}
 
 
-def _common(time: datetime, made: Operation) -> dict[str, object]:
+def _common(time: datetime, made: PlcOperation) -> dict[str, object]:
     written = time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {"did": made.did, "operation": made.body, "cid": made.cid, "createdAt": written}
 
 
-def _body(step: Step, before: str | None, *, old: bool) -> dict[str, Value]:
+def _body(step: PlcStep, before: str | None, *, old: bool) -> dict[str, Value]:
     if step.tombstone:
         return {"type": "plc_tombstone", "prev": before}
     if old and before is None:  # as creations once were

@@ -1,8 +1,8 @@
 """A simulated upstream that plays a race day, as arithmetic: asked at a time, it says what would be answered.
 
-Deterministic: the same seed and the same questions at the same times give the same answers. No clock, no sockets; those
-are `race_server` (real HTTP) and `race_network` (in process, under virtual time). The day is planned when it is made
-(`race_day`), and of each document only the version that was asked for last is kept.
+Deterministic: the same seed and the same questions at the same times give the same answers. `RaceServer` puts it
+behind real HTTP. The day is planned when it is made (`race_day`), and of each document only the version that
+was asked for last is kept.
 
 Times are seconds since the day began, everywhere.
 """
@@ -18,13 +18,16 @@ from math import ceil, exp, floor, inf
 from random import Random
 from typing import NamedTuple
 
+from sanderling.clock import Clock
 from sanderling.task import Headers
-from sanderling.worlds.hosts import OpenQuota, Quota, SlidingWindowQuota
-from sanderling.worlds.race_day import LONG_AGO, NEVER, DayRules, Heat, Plan
-from sanderling.worlds.race_documents import Documents, front_page
-from sanderling.worlds.site import Answer
-from sanderling.worlds.site_weather import Fault
+from sanderling.worlds.hosts import HostQuota, OpenQuota, SlidingWindowQuota
+from sanderling.worlds.race_day import LONG_AGO, NEVER, DayRules, Heat, RacePlan
+from sanderling.worlds.race_documents import RaceDocuments, front_page
+from sanderling.worlds.server import PATIENCE, OneHost, OneHostServer
+from sanderling.worlds.weather import TransportFault, WorldAnswer
 
+NAME = "race.example"
+ORIGIN = f"http://{NAME}"
 BEGAN = 1_800_000_000.0  # Unix seconds when a day began, unless told otherwise; clocks of tests begin there too
 JSON, HTML = "application/json", "text/html; charset=utf-8"
 OTHER = "other"  # what paths that never exist are counted under, so that strangers cannot fill the memory
@@ -43,7 +46,7 @@ WRONG = (
 )
 
 
-class Kind(StrEnum):
+class RaceKind(StrEnum):
     """What an answer is, as the day itself knows it."""
 
     DOCUMENT = "document"
@@ -61,7 +64,15 @@ class Kind(StrEnum):
     RESET = "reset"
 
 
-FAULTS = (Kind.ERROR, Kind.SLOW, Kind.HANG, Kind.EMPTY, Kind.WRONG, Kind.HUGE, Kind.RESET)
+FAULTS = (
+    RaceKind.ERROR,
+    RaceKind.SLOW,
+    RaceKind.HANG,
+    RaceKind.EMPTY,
+    RaceKind.WRONG,
+    RaceKind.HUGE,
+    RaceKind.RESET,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +85,7 @@ class RaceWeather:
     retry_after: float = 1.0  # the header of a refusal
     half_written: float = 0.0  # for so long after a change a document is cut short
     slow: float = 0.8  # more latency for who is answered late
-    faults: Mapping[Kind, float] = field(default_factory=dict)  # the share of requests that meets each of FAULTS
-
-    def __post_init__(self) -> None:
-        for name in ("latency", "jitter", "retry_after", "half_written", "slow"):
-            if not 0 <= getattr(self, name) < inf:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more")
-        if not self.quota >= 1:
-            raise ValueError(f"quota is {self.quota}, expected 1 a second or more")
-        if strange := [kind for kind in self.faults if kind not in FAULTS]:
-            raise ValueError(f"faults has {strange}, expected some of {', '.join(FAULTS)}")
-        if any(share < 0 for share in self.faults.values()) or sum(self.faults.values()) > 1:
-            raise ValueError(f"faults are {dict(self.faults)}, expected shares of 0 or more, up to 1 together")
+    faults: Mapping[RaceKind, float] = field(default_factory=dict)  # the share of requests that meets each of FAULTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +97,8 @@ class RaceRules:
     etag: bool = False  # the real one sends none
     utc_offset: float = 2.0  # hours that its local times are ahead; nothing in the documents says so
 
-    def __post_init__(self) -> None:
-        if not -24 < self.utc_offset < 24:
-            raise ValueError(f"utc_offset is {self.utc_offset}, expected hours between -24 and 24")
 
-
-class Change(NamedTuple):
+class DocumentChange(NamedTuple):
     """A document says something else from then on."""
 
     at: float
@@ -110,10 +106,10 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RaceAnswer(Answer):
+class RaceAnswer(WorldAnswer):
     """What comes back, and how."""
 
-    kind: Kind = Kind.DOCUMENT
+    kind: RaceKind = RaceKind.DOCUMENT
     blanks: int = 0  # pieces that are sent before the body: so a large one takes no memory
 
     def pieces(self) -> Iterator[tuple[float, bytes]]:
@@ -129,7 +125,7 @@ class RaceTally:
 
     asked: int = 0
     paths: Counter[str] = field(default_factory=Counter)
-    kinds: Counter[Kind] = field(default_factory=Counter)
+    kinds: Counter[RaceKind] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)  # 0 where there was no answer
 
     def note(self, path: str, answer: RaceAnswer) -> None:
@@ -147,9 +143,9 @@ class RaceDay:
         self.rules = rules or RaceRules()
         self.began = began
         self.tally = RaceTally()
-        self._plan = Plan.make(seed, self.rules.day)
+        self._plan = RacePlan.make(seed, self.rules.day)
         local = datetime.fromtimestamp(began, UTC) + timedelta(hours=self.rules.utc_offset)
-        self._documents = Documents(self._plan, self.rules.day, local, seed)
+        self._documents = RaceDocuments(self._plan, self.rules.day, local, seed)
         self._times = {
             path: sorted(at for at in times if LONG_AGO // 2 < at < NEVER)
             for path, times in self._documents.changes().items()
@@ -159,7 +155,7 @@ class RaceDay:
         self._front = front_page(self.event)
         self._chance = Random(f"race weather {seed}")
         weather = self.rules.weather
-        self._quota: Quota = SlidingWindowQuota(round(weather.quota), 1.0) if weather.quota < inf else OpenQuota()
+        self._quota: HostQuota = SlidingWindowQuota(round(weather.quota), 1.0) if weather.quota < inf else OpenQuota()
 
     def __repr__(self) -> str:
         return f"<RaceDay of {len(self.heats)} heats, asked {self.tally.asked} times>"
@@ -192,10 +188,10 @@ class RaceDay:
         """Where the document of a race is, by its id."""
         return f"/events/{self.event}/{race}/Race.json"
 
-    def changes(self, after: float, until: float) -> tuple[Change, ...]:
+    def changes(self, after: float, until: float) -> tuple[DocumentChange, ...]:
         """Which documents change when, in order: those after the one time, up to and including the other."""
         first, last = (bisect_right(self._changes, (_instant(at), "\uffff")) for at in (after, until))
-        return tuple(Change(at / 1000, path) for at, path in self._changes[first:last])
+        return tuple(DocumentChange(at / 1000, path) for at, path in self._changes[first:last])
 
     def active(self, now: float) -> str | None:
         """The id of the race that is running; None between two."""
@@ -226,58 +222,60 @@ class RaceDay:
         self.tally.note(path if path == "/" or path in self._times else OTHER, answer)
         return answer
 
-    def _meet(self, now: float) -> Kind:
+    def _meet(self, now: float) -> RaceKind:
         """What a request meets on the way; a document, if nothing."""
         if not self._quota.admits(now):
-            return Kind.REFUSED
+            return RaceKind.REFUSED
         faults = self.rules.weather.faults
         if not faults:
-            return Kind.DOCUMENT
-        kinds, shares = (*faults, Kind.DOCUMENT), (*faults.values(), max(0.0, 1 - sum(faults.values())))
+            return RaceKind.DOCUMENT
+        kinds, shares = (*faults, RaceKind.DOCUMENT), (*faults.values(), max(0.0, 1 - sum(faults.values())))
         return self._chance.choices(kinds, shares)[0]
 
-    def _answer(self, met: Kind, path: str, headers: Mapping[str, str], now: float) -> RaceAnswer:
+    def _answer(self, met: RaceKind, path: str, headers: Mapping[str, str], now: float) -> RaceAnswer:
         weather = self.rules.weather
         latency = weather.latency * exp(self._chance.gauss(0, weather.jitter))
-        if met is Kind.RESET:
-            return RaceAnswer(0, (), b"", latency, Fault.RESET, kind=met)
-        if met is Kind.REFUSED:
+        if met is RaceKind.RESET:
+            return RaceAnswer(0, (), b"", latency, TransportFault.RESET, kind=met)
+        if met is RaceKind.REFUSED:
             return _told(429, b"", HTML, latency, met, (("Retry-After", str(ceil(weather.retry_after))),))
-        if met is Kind.ERROR:
+        if met is RaceKind.ERROR:
             return _told(500, b"<h1>500 Internal Server Error</h1>\n", HTML, latency, met)
         found, body = self._found(path, now)
         if body is None:
             return _told(404, b"<h1>404 Not Found</h1>\n", HTML, latency, found)
-        latency += {Kind.SLOW: weather.slow, Kind.HANG: HANG}.get(met, 0.0)
-        if met is Kind.EMPTY:
+        latency += {RaceKind.SLOW: weather.slow, RaceKind.HANG: HANG}.get(met, 0.0)
+        if met is RaceKind.EMPTY:
             body = b""
-        elif met is Kind.WRONG:
+        elif met is RaceKind.WRONG:
             body = self._chance.choice(WRONG)
-        kind = found if met is Kind.DOCUMENT else met
+        kind = found if met is RaceKind.DOCUMENT else met
         return self._sent(kind, HTML if path == "/" else JSON, body, latency, headers)
 
-    def _found(self, path: str, now: float) -> tuple[Kind, bytes | None]:
+    def _found(self, path: str, now: float) -> tuple[RaceKind, bytes | None]:
         if path == "/":
-            return Kind.PAGE, self._front
+            return RaceKind.PAGE, self._front
         body = self.document(path, now)
         if body is None:
-            return Kind.MISSING, None
+            return RaceKind.MISSING, None
         if body and self.half_written(path, now):
-            return Kind.HALF_WRITTEN, body[: self._chance.randrange(1, len(body))]
-        return Kind.DOCUMENT, body
+            return RaceKind.HALF_WRITTEN, body[: self._chance.randrange(1, len(body))]
+        return RaceKind.DOCUMENT, body
 
-    def _sent(self, kind: Kind, content: str, body: bytes, latency: float, headers: Mapping[str, str]) -> RaceAnswer:
-        blanks = HUGE if kind is Kind.HUGE else 0
+    def _sent(
+        self, kind: RaceKind, content: str, body: bytes, latency: float, headers: Mapping[str, str]
+    ) -> RaceAnswer:
+        blanks = HUGE if kind is RaceKind.HUGE else 0
         if not self.rules.etag:
             return _told(200, body, content, latency, kind, blanks=blanks)
         etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         if headers.get("if-none-match") == etag and not blanks:
-            return RaceAnswer(304, (("ETag", etag),), b"", latency, kind=Kind.UNCHANGED)
+            return RaceAnswer(304, (("ETag", etag),), b"", latency, kind=RaceKind.UNCHANGED)
         return _told(200, body, content, latency, kind, (("ETag", etag),), blanks=blanks)
 
 
 def _told(  # noqa: PLR0913 - the parts of an answer
-    status: int, body: bytes, content: str, latency: float, kind: Kind, more: Headers = (), *, blanks: int = 0
+    status: int, body: bytes, content: str, latency: float, kind: RaceKind, more: Headers = (), *, blanks: int = 0
 ) -> RaceAnswer:
     length = len(PIECE) * blanks + len(body)
     headers = (("Content-Type", content), ("Content-Length", str(length)), *more)
@@ -287,6 +285,24 @@ def _told(  # noqa: PLR0913 - the parts of an answer
 def _instant(now: float) -> int:
     """The millisecond that a time is in; a change is seen by who asks at the very time that `changes` says."""
     return floor(min(max(now, -1e10), 1e10) * 1000 + ROUNDING)
+
+
+def race_upstream(day: RaceDay, clock: Clock) -> OneHost:
+    """The day at ORIGIN. Races say when they started, so it goes by the clock on the wall."""
+    return OneHost(NAME, ORIGIN, lambda path, headers: day.ask(path, headers, clock.wall() - day.began))
+
+
+class RaceServer(OneHostServer):
+    """`async with RaceServer(day, clock) as server`: the day, at `server.url()`."""
+
+    def __init__(self, day: RaceDay, clock: Clock, *, port: int = 0, patience: float = PATIENCE) -> None:
+        super().__init__(race_upstream(day, clock), clock, first_port=port, patience=patience)
+        self.day = day
+
+    @property
+    def tally(self) -> RaceTally:
+        """What was asked, also by others who ask the same day."""
+        return self.day.tally
 
 
 def day() -> RaceRules:
@@ -303,13 +319,13 @@ def demo() -> RaceRules:
 def hostile() -> RaceRules:
     """A shorter day on which everything goes wrong that can: files half-written, errors, hangs, a quota."""
     shares = {
-        Kind.ERROR: 0.03,
-        Kind.SLOW: 0.03,
-        Kind.HANG: 0.005,
-        Kind.EMPTY: 0.02,
-        Kind.WRONG: 0.02,
-        Kind.HUGE: 0.001,
-        Kind.RESET: 0.02,
+        RaceKind.ERROR: 0.03,
+        RaceKind.SLOW: 0.03,
+        RaceKind.HANG: 0.005,
+        RaceKind.EMPTY: 0.02,
+        RaceKind.WRONG: 0.02,
+        RaceKind.HUGE: 0.001,
+        RaceKind.RESET: 0.02,
     }
     weather = RaceWeather(quota=40.0, half_written=0.06, faults=shares)
     return RaceRules(DayRules(first=15.0, heat=60.0, pause=30.0, lap=5.0), weather)

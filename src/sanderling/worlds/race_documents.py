@@ -6,7 +6,7 @@ from random import Random
 
 import msgspec
 
-from sanderling.worlds.race_day import EVENT_LAG, ROUNDS_LAG, DayRules, Heat, Pass, Plan, Seat
+from sanderling.worlds.race_day import EVENT_LAG, ROUNDS_LAG, DayRules, Heat, Pass, RacePlan, Seat
 
 ZERO_DATE = "0001/01/01 0:00:00"
 CHANNELS = "/httpfiles/Channels.json"
@@ -86,10 +86,10 @@ def front_page(event: str) -> bytes:
     ).encode()
 
 
-class Documents:
+class RaceDocuments:
     """What each document says at an instant, in milliseconds. `began` is the local time at which the day began."""
 
-    def __init__(self, plan: Plan, rules: DayRules, began: datetime, seed: int) -> None:
+    def __init__(self, plan: RacePlan, rules: DayRules, began: datetime, seed: int) -> None:
         self._plan = plan
         self._rules = rules
         self._began = began

@@ -11,7 +11,7 @@ from random import Random
 
 from sanderling.clock import Clock
 from sanderling.limit import CircuitOpen, Feedback, Limiter, LimiterRules, PaceRules
-from sanderling.worlds.hosts import Answer, BucketQuota, SimulatedHost, steady, steps
+from sanderling.worlds.hosts import BucketQuota, HostAnswer, SimulatedHost, steady, steps
 
 # More than any of the hosts can be asked by: what holds them back is the limiter, not a lack of callers.
 CALLERS = 32
@@ -35,7 +35,7 @@ class Exhibit:
     answers: Counter[int] = field(default_factory=Counter)  # that arrived, by status
     took: float = 0.0  # seconds, all that was served together
 
-    def ask(self, now: float) -> Answer:
+    def ask(self, now: float) -> HostAnswer:
         """What a request that is sent at `now` gets."""
         self.sent += 1
         begins, ends = self.down
@@ -44,7 +44,7 @@ class Exhibit:
             self.found_well_after = now - ends
         return self.host.ask(now)
 
-    def note(self, answer: Answer) -> None:
+    def note(self, answer: HostAnswer) -> None:
         """Count an answer that has arrived."""
         self.answers[answer.status] += 1
         if answer.status == 200:

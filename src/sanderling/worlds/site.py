@@ -1,7 +1,7 @@
 """A simulated web of many hosts, as arithmetic: asked at a time, it says what would be answered, and how it arrives.
 
-Deterministic: the same seed and the same questions at the same times give the same answers. No clock, no sockets; those
-are `site_server` (real HTTP) and `site_network` (in process, under virtual time).
+Deterministic: the same seed and the same questions at the same times give the same answers. `SiteServer` puts it
+behind real HTTP.
 """
 
 from collections import Counter
@@ -11,43 +11,15 @@ from random import Random
 from typing import Self
 
 from sanderling.stores.frontier_rows import End
-from sanderling.task import Headers
-from sanderling.worlds.site_characters import ORDINARY, OTHERS, Character
+from sanderling.worlds.server import WorldServer
+from sanderling.worlds.site_characters import ORDINARY, OTHERS, SiteCharacter
 from sanderling.worlds.site_documents import sitemap_parts
-from sanderling.worlds.site_pages import Page, Tree, negotiated
-from sanderling.worlds.site_weather import Fault, Weather
+from sanderling.worlds.site_pages import Page, Tree, deliver, negotiated
+from sanderling.worlds.weather import Weather, WorldAnswer
 
-PIECES = 4  # that a slow body comes in
 SMALLEST = 10  # pages of the smallest ordinary host
 LONGEST_PATH = 4096  # a trap's may grow for ever
 ALL = tuple(character.word for character in OTHERS)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What comes back, and how. Times in seconds."""
-
-    status: int  # 0 where nothing comes back at all
-    headers: Headers
-    body: bytes
-    latency: float  # to the first byte
-    fault: Fault = Fault.NONE
-    pause: float = 0.0  # between two pieces of a body that stalls
-
-    def pieces(self) -> Iterator[tuple[float, bytes]]:
-        """What arrives of the body: seconds to wait, and then bytes."""
-        if self.fault in (Fault.CUT, Fault.TRUNCATED):
-            yield 0.0, self.body[: len(self.body) // 2]
-        elif self.fault is Fault.STALL:
-            size = len(self.body) // PIECES + 1
-            for start in range(0, len(self.body), size):
-                yield self.pause if start else 0.0, self.body[start : start + size]
-        else:
-            yield 0.0, self.body
-
-
-# For whoever asks with another method than GET or HEAD.
-NOT_ALLOWED = Answer(405, (("Allow", "GET, HEAD"), ("Content-Length", "0")), b"", latency=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +27,18 @@ class SiteHost:
     """One host: what it is like, what it serves, and what a polite crawl of it comes to."""
 
     name: str
-    character: Character
+    character: SiteCharacter
     tree: Tree
+
+    @property
+    def origin(self) -> str:
+        """Where it is."""
+        return self.tree.origin
+
+    @property
+    def listens(self) -> bool:
+        """Whether anyone is there to connect to."""
+        return self.character.listens
 
     @property
     def pages(self) -> int:
@@ -77,7 +59,7 @@ class SiteHost:
 
         Sitemaps are among them, robots.txt is not.
         """
-        if self.character.shut or not self.character.listens:
+        if self.character.shut or not self.listens:
             yield "/", End.WAITING  # for a later run: it was never asked for
             return
         for number in range(self.tree.size):
@@ -151,22 +133,17 @@ class World:
             raise ValueError(f"no host {name[:80]!r} among the {len(self.hosts)} of this world")
         return self._by_name[name]
 
-    def ask(self, host: str, path: str, headers: Mapping[str, str], now: float) -> Answer:
+    def ask(self, host: str, path: str, headers: Mapping[str, str], now: float) -> WorldAnswer:
         """What a GET for the path gets that is sent at `now`, in seconds from wherever; a host's first is its zero."""
-        asked = self.host(host)
-        sky = self._weather[host].meet(now)
-        if not asked.character.listens:
-            return Answer(0, (), b"", sky.latency, Fault.REFUSED)
-        if sky.fault is Fault.RESET:
-            return Answer(0, (), b"", sky.latency, Fault.RESET)
-        if sky.status == 200:
+        asked, sky = self.host(host), self._weather[host].meet(now)
+        if sky.status == 200 and asked.listens:
             page = asked.page(path, {name.lower(): value for name, value in headers.items()})
         else:
             page = Page(sky.status, (("Content-Type", "text/plain"),), b"Not now.\n")
-        # Of a body that is empty nothing can be cut.
-        fault = sky.fault if page.body else Fault.NONE
-        length = () if page.status == 304 else (("Content-Length", str(len(page.body))),)
-        return Answer(page.status, (*page.headers, *sky.headers, *length), page.body, sky.latency, fault, sky.pause)
+        return deliver(sky, page, listens=asked.listens)
+
+
+SiteServer = WorldServer[World]
 
 
 def _sizes(ordinary: int, pages: int) -> Iterator[int]:

@@ -8,7 +8,7 @@ from math import ceil
 
 from sanderling.stores.frontier_rows import End
 from sanderling.task import Headers
-from sanderling.worlds.site_pages import WRITTEN, Extra, Page, Tree, html, validators
+from sanderling.worlds.site_pages import WRITTEN, ExtraPage, Page, Tree, html, validators
 
 PART = 100  # pages that one sitemap lists; the protocol allows 50,000
 HUGE = 10 * 2**20  # bytes of the largest robots.txt; RFC 9309 asks crawlers to read the first 500 KiB
@@ -69,44 +69,53 @@ def _accented(charset: str) -> Callable[[Tree], bytes]:
     return lambda _tree: text.encode(charset)
 
 
-KINDS: dict[str, Extra] = {
-    "/birds.json": Extra(_bytes("application/json", _json, *validators("birds", WRITTEN))),
-    "/notes.txt": Extra(_bytes("text/plain; charset=utf-8", lambda tree: f"Notes of {tree.name}.\n".encode())),
-    "/paper.pdf": Extra(_bytes("application/pdf", lambda tree: b"%PDF-1.4\n" + _noise(2000)(tree) + b"\n%%EOF\n")),
-    "/photo.png": Extra(_bytes("image/png", lambda tree: b"\x89PNG\r\n\x1a\n" + _noise(500)(tree))),
-    "/latin.html": Extra(_bytes("text/html; charset=utf-8", _accented("latin-1"))),  # says one thing, is another
-    "/utf16.html": Extra(_bytes("text/html; charset=utf-16", _accented("utf-16"))),  # the header is right, the tag not
-    "/untyped": Extra(_bytes(None, lambda tree: html("Untyped", "<p>Which kind?</p>", ["/"], home=tree.name))),
-    "/packed.html": Extra(
+KINDS: dict[str, ExtraPage] = {
+    "/birds.json": ExtraPage(_bytes("application/json", _json, *validators("birds", WRITTEN))),
+    "/notes.txt": ExtraPage(_bytes("text/plain; charset=utf-8", lambda tree: f"Notes of {tree.name}.\n".encode())),
+    "/paper.pdf": ExtraPage(_bytes("application/pdf", lambda tree: b"%PDF-1.4\n" + _noise(2000)(tree) + b"\n%%EOF\n")),
+    "/photo.png": ExtraPage(_bytes("image/png", lambda tree: b"\x89PNG\r\n\x1a\n" + _noise(500)(tree))),
+    "/latin.html": ExtraPage(_bytes("text/html; charset=utf-8", _accented("latin-1"))),  # says one thing, is another
+    "/utf16.html": ExtraPage(
+        _bytes("text/html; charset=utf-16", _accented("utf-16"))
+    ),  # the header is right, the tag not
+    "/untyped": ExtraPage(_bytes(None, lambda tree: html("Untyped", "<p>Which kind?</p>", ["/"], home=tree.name))),
+    "/packed.html": ExtraPage(
         _bytes(
             "text/html; charset=utf-8",
             lambda tree: html("Packed", "<p>Sand.</p>" * 500, ["/"], home=tree.name),
             ("Vary", "Accept-Encoding"),
         )
     ),
-    "/empty.html": Extra(_bytes("text/html; charset=utf-8", lambda _tree: b"")),
-    "/garbled.html": Extra(_bytes("text/html", _noise(300), ("Content-Encoding", "gzip")), End.FAILED),  # is no gzip
-    "/login": Extra(status(401), End.FAILED),
-    "/members": Extra(status(403), End.FAILED),
+    "/empty.html": ExtraPage(_bytes("text/html; charset=utf-8", lambda _tree: b"")),
+    "/garbled.html": ExtraPage(
+        _bytes("text/html", _noise(300), ("Content-Encoding", "gzip")), End.FAILED
+    ),  # is no gzip
+    "/login": ExtraPage(status(401), End.FAILED),
+    "/members": ExtraPage(status(403), End.FAILED),
 }
 
-BROKEN_LINKS: dict[str, Extra] = {"/missing": Extra(status(404), End.FAILED), "/gone": Extra(status(410), End.FAILED)}
+BROKEN_LINKS: dict[str, ExtraPage] = {
+    "/missing": ExtraPage(status(404), End.FAILED),
+    "/gone": ExtraPage(status(410), End.FAILED),
+}
 
-REDIRECTS: dict[str, Extra] = {
-    "/robots.txt": Extra(moved("/robots-moved.txt", 301), end=None, linked=False),
-    "/robots-moved.txt": Extra(lambda _tree: _plain("User-agent: *\nDisallow: /shut/\n"), end=None, linked=False),
-    "/shut/page": Extra(short("Shut"), End.REFUSED),
-    **{f"/chain/{hop}": Extra(moved(f"/chain/{hop + 1}"), End.MOVED, linked=hop == 1) for hop in range(1, HOPS + 1)},
-    f"/chain/{HOPS + 1}": Extra(short("The end of the chain"), linked=False),
+REDIRECTS: dict[str, ExtraPage] = {
+    "/robots.txt": ExtraPage(moved("/robots-moved.txt", 301), end=None, linked=False),
+    "/robots-moved.txt": ExtraPage(lambda _tree: _plain("User-agent: *\nDisallow: /shut/\n"), end=None, linked=False),
+    "/shut/page": ExtraPage(short("Shut"), End.REFUSED),
+    **{
+        f"/chain/{hop}": ExtraPage(moved(f"/chain/{hop + 1}"), End.MOVED, linked=hop == 1) for hop in range(1, HOPS + 1)
+    },
+    f"/chain/{HOPS + 1}": ExtraPage(short("The end of the chain"), linked=False),
     # Whoever closes a loop has moved nowhere.
-    "/loop/a": Extra(moved("/loop/b"), End.MOVED),
-    "/loop/b": Extra(moved("/loop/a"), End.FAILED, linked=False),
-    "/itself": Extra(moved("/itself", 301), End.FAILED),
-    "/away": Extra(moved_away, End.MOVED),
-    "/inside": Extra(moved(INSIDE), End.MOVED),
-    "/guide": Extra(moved("/guide/", 308), End.MOVED),
-    "/guide/": Extra(short("Guide"), linked=False),
-    "/lost": Extra(lambda _tree: Page(302), End.FAILED),  # says that it moved and not where to
+    "/loop/a": ExtraPage(moved("/loop/b"), End.MOVED),
+    "/loop/b": ExtraPage(moved("/loop/a"), End.FAILED, linked=False),
+    "/itself": ExtraPage(moved("/itself", 301), End.FAILED),
+    "/away": ExtraPage(moved_away, End.MOVED),
+    "/inside": ExtraPage(moved(INSIDE), End.MOVED),
+    "/guide": ExtraPage(moved("/guide/", 308), End.MOVED),
+    "/guide/": ExtraPage(short("Guide"), linked=False),
+    "/lost": ExtraPage(lambda _tree: Page(302), End.FAILED),  # says that it moved and not where to
 }
 
 
@@ -131,17 +140,17 @@ def _only_listed(tree: Tree) -> Page:
     return _urlset(f"{tree.origin}/only-listed/{number}" for number in (1, 2, 3))
 
 
-ROBOTS: dict[str, Extra] = {
-    "/robots.txt": Extra(_robots, end=None, linked=False),
-    "/sitemap.xml": Extra(_only_listed, linked=False),
-    "/only-listed/1": Extra(short("Listed 1"), linked=False),
-    "/only-listed/2": Extra(short("Listed 2"), linked=False),
-    "/only-listed/3": Extra(short("Listed 3"), End.REFUSED, linked=False),
-    "/private/page": Extra(short("Private"), End.REFUSED),
-    "/private/open": Extra(short("Open")),
-    "/report.draft": Extra(short("Draft"), End.REFUSED),
-    "/report.draft.html": Extra(short("No draft")),
-    "/search?q=tide": Extra(short("Search"), End.REFUSED),
+ROBOTS: dict[str, ExtraPage] = {
+    "/robots.txt": ExtraPage(_robots, end=None, linked=False),
+    "/sitemap.xml": ExtraPage(_only_listed, linked=False),
+    "/only-listed/1": ExtraPage(short("Listed 1"), linked=False),
+    "/only-listed/2": ExtraPage(short("Listed 2"), linked=False),
+    "/only-listed/3": ExtraPage(short("Listed 3"), End.REFUSED, linked=False),
+    "/private/page": ExtraPage(short("Private"), End.REFUSED),
+    "/private/open": ExtraPage(short("Open")),
+    "/report.draft": ExtraPage(short("Draft"), End.REFUSED),
+    "/report.draft.html": ExtraPage(short("No draft")),
+    "/search?q=tide": ExtraPage(short("Search"), End.REFUSED),
 }
 
 
@@ -151,12 +160,14 @@ def _huge(_tree: Tree) -> Page:
     return _plain(rules + filling * ((HUGE - len(rules)) // len(filling)))
 
 
-HUGE_ROBOTS: dict[str, Extra] = {
-    "/robots.txt": Extra(_huge, end=None, linked=False),
-    "/private/page": Extra(short("Private"), End.REFUSED),
+HUGE_ROBOTS: dict[str, ExtraPage] = {
+    "/robots.txt": ExtraPage(_huge, end=None, linked=False),
+    "/private/page": ExtraPage(short("Private"), End.REFUSED),
 }
-BINARY_ROBOTS: dict[str, Extra] = {"/robots.txt": Extra(_bytes("text/plain", _noise(4096)), end=None, linked=False)}
-FAILING_ROBOTS: dict[str, Extra] = {"/robots.txt": Extra(status(500), end=None, linked=False)}
+BINARY_ROBOTS: dict[str, ExtraPage] = {
+    "/robots.txt": ExtraPage(_bytes("text/plain", _noise(4096)), end=None, linked=False)
+}
+FAILING_ROBOTS: dict[str, ExtraPage] = {"/robots.txt": ExtraPage(status(500), end=None, linked=False)}
 
 
 def sitemap_part(tree: Tree, path: str) -> Page | None:
@@ -181,12 +192,12 @@ def _index(tree: Tree) -> Page:
     return _xml("sitemapindex", (f"<sitemap><loc>{tree.origin}{path}</loc></sitemap>" for path in listed))
 
 
-SITEMAPS: dict[str, Extra] = {
-    "/robots.txt": Extra(
+SITEMAPS: dict[str, ExtraPage] = {
+    "/robots.txt": ExtraPage(
         lambda tree: _plain(f"User-agent: *\nDisallow:\n\nSitemap: {tree.origin}/sitemap.xml\n"), end=None, linked=False
     ),
-    "/sitemap.xml": Extra(_index, linked=False),
-    "/sitemap-missing.xml": Extra(status(404), End.FAILED, linked=False),
+    "/sitemap.xml": ExtraPage(_index, linked=False),
+    "/sitemap-missing.xml": ExtraPage(status(404), End.FAILED, linked=False),
 }
 
 

@@ -13,6 +13,7 @@ from random import Random
 
 from sanderling.stores.frontier_rows import End
 from sanderling.task import Headers
+from sanderling.worlds.weather import Sky, TransportFault, WorldAnswer
 
 BRANCHES = 6  # children of a page: two thousand pages lie within five clicks
 VALIDATED = 3  # one page in so many has neither ETag nor Last-Modified
@@ -114,7 +115,7 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
+class ExtraPage:
     """Something at a path of its own."""
 
     make: Callable[[Tree], Page]
@@ -153,6 +154,16 @@ def validators(what: str, written: int) -> list[tuple[str, str]]:
     """The ETag and Last-Modified of a document: what a later question may be compared by."""
     # Weak, because the packed and the plain form share it.
     return [("ETag", f'W/"{zlib.crc32(what.encode()):08x}"'), ("Last-Modified", formatdate(written, usegmt=True))]
+
+
+def deliver(sky: Sky, page: Page, *, listens: bool) -> WorldAnswer:
+    """The page as it arrives in that weather."""
+    if not listens or sky.fault is TransportFault.RESET:
+        return WorldAnswer(0, (), b"", sky.latency, sky.fault if listens else TransportFault.REFUSED)
+    # Of a body that is empty nothing can be cut.
+    fault = sky.fault if page.body else TransportFault.NONE
+    length = () if page.status == 304 else (("Content-Length", str(len(page.body))),)
+    return WorldAnswer(page.status, (*page.headers, *sky.headers, *length), page.body, sky.latency, fault, sky.pause)
 
 
 def negotiated(page: Page, headers: Mapping[str, str]) -> Page:

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
-from sanderling.worlds.game_schedule import scatter
-from sanderling.worlds.social_bodies import Metadata, Packing, Stored, document, spoilt, stored
+from sanderling.worlds.chance import scatter
+from sanderling.worlds.social_bodies import Metadata, PackedObject, Packing, document, spoilt, stored
 from sanderling.worlds.social_envelopes import BUCKET, LYING, Notice, Version, key_of, message, task_type
 from sanderling.worlds.social_hostile import Spoil, bend, reword
-from sanderling.worlds.social_items import WRITE, Draft, Setting, Spelling, failed, remarks
-from sanderling.worlds.social_market import Project
-from sanderling.worlds.social_plan import TREND, Plan, Planner, SocialRules, truth_of
+from sanderling.worlds.social_items import WRITE, BatchSetting, ItemDraft, Spelling, failed, remarks
+from sanderling.worlds.social_market import SocialProject
+from sanderling.worlds.social_plan import TREND, BatchPlan, Planner, SocialRules, truth_of
 from sanderling.worlds.social_texts import Texts
 from sanderling.worlds.social_truth import BatchTruth, Totals
 
@@ -25,7 +25,7 @@ BEGAN = 1_799_971_200.0  # Unix seconds of the first midnight, unless told other
 CRAWLED_BEFORE = 20  # seconds before the message
 
 
-class Batch(NamedTuple):
+class SocialBatch(NamedTuple):
     """A message, and the object that it is about."""
 
     path: str  # bucket and key; empty if the message has everything in it
@@ -35,7 +35,7 @@ class Batch(NamedTuple):
     truth: BatchTruth
 
 
-class Delivery(NamedTuple):
+class SocialDelivery(NamedTuple):
     """A message as it arrives."""
 
     number: int  # the batch's
@@ -51,13 +51,13 @@ class Social:
         self.began = began
         self.bucket = bucket
         self._planner = Planner(self.rules, seed, began)
-        self._texts = Texts(self.rules.texts)
+        self._texts = Texts()
 
     def __repr__(self) -> str:
         return f"<Social of {len(self.projects)} projects, {self.rules.batches} batches a day>"
 
     @property
-    def projects(self) -> tuple[Project, ...]:
+    def projects(self) -> tuple[SocialProject, ...]:
         """Who wants to know what is said. The crises are those of the first one's brand."""
         return self._planner.market.projects
 
@@ -65,16 +65,16 @@ class Social:
         """When the message of a batch is sent, in Unix seconds."""
         return self.began + self._planner.since(number)
 
-    def batch(self, number: int) -> Batch:
+    def batch(self, number: int) -> SocialBatch:
         """A batch by its number."""
         plan = self._planner.plan(number)
         notice, items, truth = self._notice(plan), self._written(plan), truth_of(plan)
         if not plan.version.stores:
-            return Batch("", None, {}, message(notice, items), truth)
+            return SocialBatch("", None, {}, message(notice, items), truth)
         if plan.spoil is Spoil.GONE:
-            return Batch(notice.path, None, {}, message(notice), truth)
+            return SocialBatch(notice.path, None, {}, message(notice), truth)
         body, metadata = _stored(plan, items)
-        return Batch(notice.path, body, metadata, message(notice), truth)
+        return SocialBatch(notice.path, body, metadata, message(notice), truth)
 
     def truth(self, number: int) -> BatchTruth:
         """What must become of a batch, without making it."""
@@ -92,7 +92,7 @@ class Social:
             totals.add(self.truth(number))
         return totals
 
-    def deliveries(self, count: int) -> Iterator[Delivery]:
+    def deliveries(self, count: int) -> Iterator[SocialDelivery]:
         """The messages of the first batches as they arrive: not quite in their order, and some of them twice."""
         mixed, late = self.rules.mixed, list[int]()
         for first in range(0, count, mixed):
@@ -102,18 +102,18 @@ class Social:
             chance.shuffle(turns)
             late = [number for number in fresh if chance.random() < self.rules.again]
             for number, again in turns:
-                yield Delivery(number, self.envelope(number), again)
+                yield SocialDelivery(number, self.envelope(number), again)
         for number in late:
-            yield Delivery(number, self.envelope(number), again=True)
+            yield SocialDelivery(number, self.envelope(number), again=True)
 
-    def _notice(self, plan: Plan) -> Notice:
+    def _notice(self, plan: BatchPlan) -> Notice:
         key = key_of(plan.run, plan.version, plan.event_id, plan.sent, packed=plan.packing is not Packing.PLAIN)
         path = f"{self.bucket}/{key}" if key else ""
         return Notice(plan.run, plan.version, plan.event_id, plan.sent, path, len(plan.drafts), plan.spoil)
 
-    def _written(self, plan: Plan) -> list[object]:
+    def _written(self, plan: BatchPlan) -> list[object]:
         chance = Random(scatter(plan.run.number, self._planner.salts.words))
-        setting = Setting(
+        setting = BatchSetting(
             platform=plan.run.job.platform,
             job_id=plan.run.job_id,
             keyword=plan.run.keyword,
@@ -124,7 +124,7 @@ class Social:
         )
         return [self._item(draft, setting, plan.spelling, chance) for draft in plan.drafts]
 
-    def _item(self, draft: Draft, setting: Setting, spelling: Spelling, chance: Random) -> object:
+    def _item(self, draft: ItemDraft, setting: BatchSetting, spelling: Spelling, chance: Random) -> object:
         if draft.mood is None:
             return failed(draft, setting, spelling)
         if draft.shared:  # and says the same wherever it is found
@@ -136,7 +136,7 @@ class Social:
         return bend(item, draft.twist) if draft.twist else item
 
 
-def _stored(plan: Plan, items: list[object]) -> Stored:
+def _stored(plan: BatchPlan, items: list[object]) -> PackedObject:
     number, spoil = plan.run.number, plan.spoil
     lying = len(items) + LYING if spoil is Spoil.WRONG_COUNT else None
     # Older crawlers write one item as it is, and so does every other one of today's.

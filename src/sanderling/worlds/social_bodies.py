@@ -43,7 +43,7 @@ class Packing(StrEnum):
     ZSTD_STREAM = "zstd_stream"  # without the size in its header, so that it cannot be unpacked at one go
 
 
-class Stored(NamedTuple):
+class PackedObject(NamedTuple):
     """An object as it lies in a store."""
 
     body: bytes
@@ -59,12 +59,12 @@ def document(items: Sequence[object], shape: Shape, *, alone: bool = False, coun
     return msgspec.json.encode(items)
 
 
-def stored(data: bytes, packing: Packing, number: int) -> Stored:
+def stored(data: bytes, packing: Packing, number: int) -> PackedObject:
     """A document as an object. Three crawlers say in three ways that they have packed it; the number decides which."""
     if packing is Packing.PLAIN:
-        return Stored(data, {})
+        return PackedObject(data, {})
     body = compress(data, LEVEL) if packing is Packing.ZSTD else _streamed(data)
-    return Stored(body, _said(number, len(data), len(body)))
+    return PackedObject(body, _said(number, len(data), len(body)))
 
 
 def _said(number: int, size: int, packed: int) -> Metadata:
@@ -83,31 +83,31 @@ def _streamed(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-def spoilt(data: bytes, packing: Packing, number: int, spoil: Spoil) -> Stored:
+def spoilt(data: bytes, packing: Packing, number: int, spoil: Spoil) -> PackedObject:
     """The same, with something wrong."""
     whole = stored(data, packing, number)
     return SPOIL[spoil](data, whole, number) if spoil in SPOIL else whole
 
 
-def _wrong_metadata(data: bytes, whole: Stored, number: int) -> Stored:
+def _wrong_metadata(data: bytes, whole: PackedObject, number: int) -> PackedObject:
     if number % 2:
-        return Stored(data, _said(number, len(data), len(data)))
-    return Stored(whole.body if whole.metadata else compress(data, LEVEL), {PREFIX + "original-size": "1"})
+        return PackedObject(data, _said(number, len(data), len(data)))
+    return PackedObject(whole.body if whole.metadata else compress(data, LEVEL), {PREFIX + "original-size": "1"})
 
 
-def _cut_frame(data: bytes, _whole: Stored, number: int) -> Stored:
+def _cut_frame(data: bytes, _whole: PackedObject, number: int) -> PackedObject:
     whole = stored(data, Packing.ZSTD, number)
-    return Stored(whole.body[:CUT], whole.metadata)
+    return PackedObject(whole.body[:CUT], whole.metadata)
 
 
-def _two_frames(data: bytes, _whole: Stored, number: int) -> Stored:
+def _two_frames(data: bytes, _whole: PackedObject, number: int) -> PackedObject:
     middle = len(data) // 2
     body = compress(data[:middle], LEVEL) + compress(data[middle:], LEVEL)
-    return Stored(body, _said(number, len(data), len(body)))
+    return PackedObject(body, _said(number, len(data), len(body)))
 
 
-def _bomb(_data: bytes, _whole: Stored, number: int) -> Stored:
-    return Stored(_blanks(), _said(number, BOMB * 2**20, len(_blanks())))
+def _bomb(_data: bytes, _whole: PackedObject, number: int) -> PackedObject:
+    return PackedObject(_blanks(), _said(number, BOMB * 2**20, len(_blanks())))
 
 
 @cache
@@ -118,17 +118,17 @@ def _blanks() -> bytes:
 
 
 # Those that are not here are a matter of the document, or of the message.
-SPOIL: dict[Spoil, Callable[[bytes, Stored, int], Stored]] = {
+SPOIL: dict[Spoil, Callable[[bytes, PackedObject, int], PackedObject]] = {
     Spoil.WRONG_METADATA: _wrong_metadata,
-    Spoil.MARKED: lambda data, _whole, _number: Stored(b"\xef\xbb\xbf" + data, {}),
+    Spoil.MARKED: lambda data, _whole, _number: PackedObject(b"\xef\xbb\xbf" + data, {}),
     Spoil.TWO_FRAMES: _two_frames,
-    Spoil.CUT: lambda data, _whole, _number: Stored(data[:CUT], {}),
+    Spoil.CUT: lambda data, _whole, _number: PackedObject(data[:CUT], {}),
     Spoil.CUT_FRAME: _cut_frame,
     Spoil.BOMB: _bomb,
-    Spoil.DEEP: lambda _data, _whole, _number: Stored(b"[" * DEEP + b"]" * DEEP, {}),
-    Spoil.NOT_JSON: lambda _data, _whole, _number: Stored(b"<html><h1>502 Bad Gateway</h1></html>\n", {}),
-    Spoil.SCALAR: lambda _data, _whole, _number: Stored(b'"no items"', {}),
-    Spoil.EMPTY: lambda _data, _whole, _number: Stored(b"", {}),
+    Spoil.DEEP: lambda _data, _whole, _number: PackedObject(b"[" * DEEP + b"]" * DEEP, {}),
+    Spoil.NOT_JSON: lambda _data, _whole, _number: PackedObject(b"<html><h1>502 Bad Gateway</h1></html>\n", {}),
+    Spoil.SCALAR: lambda _data, _whole, _number: PackedObject(b'"no items"', {}),
+    Spoil.EMPTY: lambda _data, _whole, _number: PackedObject(b"", {}),
     # A fixed time, or it would not be the same bytes again.
-    Spoil.GZIPPED: lambda data, _whole, _number: Stored(gzip.compress(data, mtime=0), {}),
+    Spoil.GZIPPED: lambda data, _whole, _number: PackedObject(gzip.compress(data, mtime=0), {}),
 }

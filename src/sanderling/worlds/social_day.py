@@ -7,15 +7,14 @@ Times are seconds since midnight, or since the first one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import pi, sin
 from random import Random
 from types import MappingProxyType
 from typing import NamedTuple
 
 from sanderling.outcome import Code
-from sanderling.worlds.social_chance import Weights, check_share, check_weights
-from sanderling.worlds.social_truth import Intent, Mood, Sentiment
+from sanderling.worlds.chance import Weights
+from sanderling.worlds.social_truth import Mood, PostIntent, PostSentiment
 
 DAY = 86_400.0
 HOUR = 3600.0
@@ -56,106 +55,71 @@ THROTTLED: Mapping[str, float] = MappingProxyType(
 # How people feel on a quiet day, by weight.
 CALM: Mapping[Mood, float] = MappingProxyType(
     {
-        Mood(Intent.DISCUSSION, Sentiment.POSITIVE): 30,
-        Mood(Intent.DISCUSSION, Sentiment.NEUTRAL): 24,
-        Mood(Intent.DISCUSSION, Sentiment.NEGATIVE): 7,
-        Mood(Intent.LEAD, Sentiment.NEUTRAL): 9,
-        Mood(Intent.LEAD, Sentiment.POSITIVE): 4,
-        Mood(Intent.SUPPORT, Sentiment.NEUTRAL): 7,
-        Mood(Intent.COMPLAINT, Sentiment.NEGATIVE): 9,
-        Mood(Intent.SEEDING, Sentiment.NEUTRAL): 5,
-        Mood(Intent.SPAM, Sentiment.NEUTRAL): 4,
-        Mood(Intent.CRISIS, Sentiment.NEGATIVE): 1,
+        Mood(PostIntent.DISCUSSION, PostSentiment.POSITIVE): 30,
+        Mood(PostIntent.DISCUSSION, PostSentiment.NEUTRAL): 24,
+        Mood(PostIntent.DISCUSSION, PostSentiment.NEGATIVE): 7,
+        Mood(PostIntent.LEAD, PostSentiment.NEUTRAL): 9,
+        Mood(PostIntent.LEAD, PostSentiment.POSITIVE): 4,
+        Mood(PostIntent.SUPPORT, PostSentiment.NEUTRAL): 7,
+        Mood(PostIntent.COMPLAINT, PostSentiment.NEGATIVE): 9,
+        Mood(PostIntent.SEEDING, PostSentiment.NEUTRAL): 5,
+        Mood(PostIntent.SPAM, PostSentiment.NEUTRAL): 4,
+        Mood(PostIntent.CRISIS, PostSentiment.NEGATIVE): 1,
     }
 )
 ANGRY: Mapping[Mood, float] = MappingProxyType(
     {
-        Mood(Intent.CRISIS, Sentiment.NEGATIVE): 5,
-        Mood(Intent.COMPLAINT, Sentiment.NEGATIVE): 3,
-        Mood(Intent.DISCUSSION, Sentiment.NEGATIVE): 2,
+        Mood(PostIntent.CRISIS, PostSentiment.NEGATIVE): 5,
+        Mood(PostIntent.COMPLAINT, PostSentiment.NEGATIVE): 3,
+        Mood(PostIntent.DISCUSSION, PostSentiment.NEGATIVE): 2,
     }
 )
-NOTHING_MEANT = Mood(Intent.DISCUSSION, Sentiment.NEUTRAL)
+NOTHING_MEANT = Mood(PostIntent.DISCUSSION, PostSentiment.NEUTRAL)
 
 
-class Throttling(NamedTuple):
-    """At its height such a share of the items is refused."""
-
-    start: float
-    seconds: float
-    share: float
-
-
-class Crisis(NamedTuple):
-    """At its height such a share of the posts about a brand is angry, and that of the posts about others."""
+class Swell(NamedTuple):
+    """Something that comes at the same hours every day."""
 
     start: float
     seconds: float
-    share: float
-    others: float
+
+    def strength(self, since: float) -> float:
+        """From 0 to 1 and back; 0 outside of its time."""
+        passed = (since - self.start) % DAY
+        return sin(pi * passed / self.seconds) if passed < self.seconds else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class DayRules:
-    """What a day is like."""
-
-    errors: float = 0.06  # share of the items that fail when nothing in particular happens
-    unheard: float = 0.02  # of those, the share with codes that nobody has told us about
-    codes: Mapping[str, float] = field(default_factory=lambda: CODES)  # weights
-    moods: Mapping[Mood, float] = field(default_factory=lambda: CALM)  # weights
-    throttlings: tuple[Throttling, ...] = (Throttling(9 * HOUR, 3 * HOUR, 0.6),)
-    crises: tuple[Crisis, ...] = (Crisis(15 * HOUR, 5 * HOUR, 0.9, 0.45),)
-
-    def __post_init__(self) -> None:
-        for name in ("errors", "unheard"):
-            check_share(name, getattr(self, name))
-        check_weights("codes", self.codes)
-        check_weights("moods", self.moods)
-        spans: tuple[Throttling | Crisis, ...] = (*self.throttlings, *self.crises)
-        for what in spans:
-            name = type(what).__name__
-            if not (0 <= what.start < DAY and 0 < what.seconds <= DAY):
-                raise ValueError(f"{name} from {what.start} for {what.seconds} s, expected to begin within a day")
-            for share in what[2:]:
-                check_share(f"share of {name}", share)
+ERRORS = 0.06  # share of the items that fail when nothing in particular happens
+UNHEARD_OF = 0.02  # of those, the share with codes that nobody has told us about
+THROTTLING, REFUSED = Swell(9 * HOUR, 3 * HOUR), 0.6  # and the share of the items that is refused at its height
+CRISIS = Swell(15 * HOUR, 5 * HOUR)
+HIT, OTHERS = 0.9, 0.45  # shares of the posts about the brand that are angry at its height, and of those about others
+_CODES, _THROTTLED, _CALM, _ANGRY = Weights(CODES), Weights(THROTTLED), Weights(CALM), Weights(ANGRY)
 
 
-class Day:
-    """Any day: they are all alike."""
-
-    def __init__(self, rules: DayRules) -> None:
-        self._rules = rules
-        self._codes = Weights(rules.codes)
-        self._throttled = Weights(THROTTLED)
-        self._calm, self._angry = Weights(rules.moods), Weights(ANGRY)
-
-    def throttled(self, since: float) -> float:
-        """The share of items that is refused."""
-        return max((each.share * _strength(each, since) for each in self._rules.throttlings), default=0.0)
-
-    def angry(self, since: float, *, hit: bool) -> float:
-        """The share of posts that is angry; `hit` says whether they are about the brand in question."""
-        crises = self._rules.crises
-        return max(((each.share if hit else each.others) * _strength(each, since) for each in crises), default=0.0)
-
-    def code(self, since: float, chance: Random) -> str:
-        """With what an item fails; empty if it does not."""
-        luck, throttled = chance.random(), self.throttled(since)
-        if luck < throttled:
-            return self._throttled.draw(chance.random())
-        if luck >= throttled + (1 - throttled) * self._rules.errors:
-            return ""
-        if chance.random() < self._rules.unheard:
-            return UNHEARD[int(chance.random() * len(UNHEARD))]
-        return self._codes.draw(chance.random())
-
-    def mood(self, since: float, chance: Random, *, hit: bool) -> Mood:
-        """What somebody writes."""
-        moods = self._angry if chance.random() < self.angry(since, hit=hit) else self._calm
-        return moods.draw(chance.random())
+def throttled(since: float) -> float:
+    """The share of items that is refused."""
+    return REFUSED * THROTTLING.strength(since)
 
 
-def _strength(what: Throttling | Crisis, since: float) -> float:
-    """From 0 to 1 and back; 0 outside of its time."""
-    passed = (since - what.start) % DAY
-    return sin(pi * passed / what.seconds) if passed < what.seconds else 0.0
+def angry(since: float, *, hit: bool) -> float:
+    """The share of posts that is angry; `hit` says whether they are about the brand in question."""
+    return (HIT if hit else OTHERS) * CRISIS.strength(since)
+
+
+def draw_code(since: float, chance: Random) -> str:
+    """With what an item fails; empty if it does not."""
+    luck, refused = chance.random(), throttled(since)
+    if luck < refused:
+        return _THROTTLED.draw(chance.random())
+    if luck >= refused + (1 - refused) * ERRORS:
+        return ""
+    if chance.random() < UNHEARD_OF:
+        return UNHEARD[int(chance.random() * len(UNHEARD))]
+    return _CODES.draw(chance.random())
+
+
+def draw_mood(since: float, chance: Random, *, hit: bool) -> Mood:
+    """What somebody writes."""
+    moods = _ANGRY if chance.random() < angry(since, hit=hit) else _CALM
+    return moods.draw(chance.random())

@@ -19,7 +19,7 @@ import msgspec
 
 from sanderling.worlds.social_hostile import REFUSED, Spoil
 from sanderling.worlds.social_items import stamp
-from sanderling.worlds.social_market import Run
+from sanderling.worlds.social_market import SearchRun
 
 BUCKET = "crawl-results"
 EVENT_TYPE = "data.collected"
@@ -58,7 +58,7 @@ class Version(StrEnum):
 class Notice(NamedTuple):
     """What a message says."""
 
-    run: Run
+    run: SearchRun
     version: Version
     event_id: str
     sent: int  # Unix seconds
@@ -67,12 +67,12 @@ class Notice(NamedTuple):
     spoil: Spoil | None = None
 
 
-def task_type(run: Run) -> str:
+def task_type(run: SearchRun) -> str:
     """What the crawler was told to do."""
     return TASK_TYPE if run.job.project else DRY_TASK_TYPE
 
 
-def key_of(run: Run, version: Version, event_id: str, sent: int, *, packed: bool) -> str:
+def key_of(run: SearchRun, version: Version, event_id: str, sent: int, *, packed: bool) -> str:
     """The key of a batch that is stored. Older crawlers file by project, and name packed ones so; later ones by day."""
     if not version.stores:
         return ""

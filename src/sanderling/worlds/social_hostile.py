@@ -16,7 +16,7 @@ import msgspec
 from sanderling.outcome import Code
 from sanderling.worlds.social_day import NOTHING_MEANT
 from sanderling.worlds.social_texts import Words
-from sanderling.worlds.social_truth import NO_COUNTERS, Counters, Fate, ItemTruth
+from sanderling.worlds.social_truth import NO_COUNTERS, BatchFate, Counters, ItemTruth
 
 LONG, HUGE = 100_000, 1_000_000  # characters
 DEEP = 10_000  # levels
@@ -241,10 +241,10 @@ READABLE = frozenset({Spoil.WRONG_COUNT, Spoil.WRONG_SIZE, Spoil.WRONG_METADATA,
 REFUSED = frozenset({Spoil.NOT_A_MESSAGE, Spoil.NO_PATH, Spoil.OTHER_EVENT})
 
 
-def fate_of(spoil: Spoil | None) -> Fate:
+def fate_of(spoil: Spoil | None) -> BatchFate:
     """What must become of a batch."""
     if spoil is None or spoil in READABLE:
-        return Fate.READ
+        return BatchFate.READ
     if spoil is Spoil.GONE:
-        return Fate.MISSING
-    return Fate.REFUSED if spoil in REFUSED else Fate.UNREADABLE
+        return BatchFate.MISSING
+    return BatchFate.REFUSED if spoil in REFUSED else BatchFate.UNREADABLE

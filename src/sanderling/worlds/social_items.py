@@ -19,7 +19,7 @@ from random import Random
 from typing import NamedTuple
 
 from sanderling.outcome import Code
-from sanderling.worlds.game_schedule import scatter
+from sanderling.worlds.chance import scatter
 from sanderling.worlds.social_hostile import Twist
 from sanderling.worlds.social_market import Brand
 from sanderling.worlds.social_people import Person
@@ -49,7 +49,7 @@ class Spelling(StrEnum):
     CONTRACT_2 = "contract_2"
 
 
-class Draft(NamedTuple):
+class ItemDraft(NamedTuple):
     """What chance has decided about an item, before anything is written."""
 
     number: int
@@ -65,7 +65,7 @@ class Draft(NamedTuple):
     shared: bool = False
 
 
-class Setting(NamedTuple):
+class BatchSetting(NamedTuple):
     """What is the same for all items of a batch."""
 
     platform: str
@@ -105,7 +105,7 @@ def message_of(code: str) -> str:
     return MESSAGES.get(code) or f"{code.replace('_', ' ').capitalize()} while fetching the item"
 
 
-def remarks(draft: Draft, words: Words, people: tuple[Person, ...], chance: Random) -> list[Remark]:
+def remarks(draft: ItemDraft, words: Words, people: tuple[Person, ...], chance: Random) -> list[Remark]:
     """The comments below a post, as of when it could first be found."""
     luck, post, published, age = chance.random, draft.id, draft.published, draft.age
     return [
@@ -118,14 +118,14 @@ def remarks(draft: Draft, words: Words, people: tuple[Person, ...], chance: Rand
     ]
 
 
-def permalink(draft: Draft, setting: Setting) -> str:
+def permalink(draft: ItemDraft, setting: BatchSetting) -> str:
     """Where a post can be seen."""
     if setting.platform == "tiktok":
         return f"https://tiktok.example/@{draft.author.username}/video/{draft.id}"
     return f"https://youtube.example/watch?v={draft.id}"
 
 
-def _guide(draft: Draft, words: Words, below: list[Remark], setting: Setting) -> Json:
+def _guide(draft: ItemDraft, words: Words, below: list[Remark], setting: BatchSetting) -> Json:
     counters, author = draft.counters, draft.author
     content: Json = {
         "external_id": draft.id,
@@ -184,7 +184,7 @@ def _guide(draft: Draft, words: Words, below: list[Remark], setting: Setting) ->
     }
 
 
-def _guide_meta(draft: Draft, setting: Setting, language: str) -> Json:
+def _guide_meta(draft: ItemDraft, setting: BatchSetting, language: str) -> Json:
     meta: Json = {
         "id": draft.id,
         "platform": setting.platform,
@@ -203,7 +203,7 @@ def _guide_meta(draft: Draft, setting: Setting, language: str) -> Json:
     return meta
 
 
-def _contract(draft: Draft, words: Words, below: list[Remark], setting: Setting, *, second: bool) -> Json:
+def _contract(draft: ItemDraft, words: Words, below: list[Remark], setting: BatchSetting, *, second: bool) -> Json:
     counters, author = draft.counters, draft.author
     meta: Json = {
         "id": draft.id,
@@ -252,22 +252,22 @@ def _contract(draft: Draft, words: Words, below: list[Remark], setting: Setting,
     }
 
 
-def _contract_1(draft: Draft, words: Words, below: list[Remark], setting: Setting) -> Json:
+def _contract_1(draft: ItemDraft, words: Words, below: list[Remark], setting: BatchSetting) -> Json:
     return _contract(draft, words, below, setting, second=False)
 
 
-def _contract_2(draft: Draft, words: Words, below: list[Remark], setting: Setting) -> Json:
+def _contract_2(draft: ItemDraft, words: Words, below: list[Remark], setting: BatchSetting) -> Json:
     return _contract(draft, words, below, setting, second=True)
 
 
-WRITE: dict[Spelling, Callable[[Draft, Words, list[Remark], Setting], Json]] = {
+WRITE: dict[Spelling, Callable[[ItemDraft, Words, list[Remark], BatchSetting], Json]] = {
     Spelling.GUIDE: _guide,
     Spelling.CONTRACT_1: _contract_1,
     Spelling.CONTRACT_2: _contract_2,
 }
 
 
-def failed(draft: Draft, setting: Setting, spelling: Spelling) -> Json:
+def failed(draft: ItemDraft, setting: BatchSetting, spelling: Spelling) -> Json:
     """An item that could not be fetched."""
     details = {"attempts": 1 + draft.number % 3, "worker": f"crawler-{draft.number % 7}"}
     message, code = message_of(draft.code), draft.code

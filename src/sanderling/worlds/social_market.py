@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from uuid import UUID
 
-from sanderling.worlds.game_schedule import scatter
-from sanderling.worlds.social_chance import pick
+from sanderling.worlds.chance import pick, scatter
 
 SIZES = {"tiktok": 50, "youtube": 20}  # items of a full batch
 PLATFORMS = tuple(SIZES)
@@ -48,14 +47,6 @@ class MarketRules:
     longest: int = 6  # batches of a job, at most; those of the first project's brand have so many
     dry_runs: int = 2  # in a round
 
-    def __post_init__(self) -> None:
-        if not (1 <= self.projects <= 1000 and 0 <= self.competitors < len(BRANDS)):
-            raise ValueError(
-                f"projects {self.projects}, competitors {self.competitors}; expected 1 to 1000, 0 to {len(BRANDS) - 1}"
-            )
-        if not (1 <= self.longest <= 1000 and 0 <= self.dry_runs <= 1000):
-            raise ValueError(f"longest {self.longest}, dry_runs {self.dry_runs}; expected 1 to 1000, 0 to 1000")
-
 
 @dataclass(frozen=True, slots=True)
 class Brand:
@@ -81,7 +72,7 @@ def without_marks(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class SocialProject:
     """Who wants to know."""
 
     id: str  # a UUID; older ones have a name instead
@@ -90,11 +81,11 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class SearchJob:
     """One search, in every round anew."""
 
     place: int  # among all jobs
-    project: Project | None  # None for a dry run
+    project: SocialProject | None  # None for a dry run
     brand: Brand
     platform: str
     batches: int
@@ -106,11 +97,11 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SearchRun:
     """A batch's place: that of its job in this round."""
 
     number: int  # the batch's
-    job: Job
+    job: SearchJob
     round: int
     index: int  # among the batches of the job, from 0
     job_id: str
@@ -138,7 +129,7 @@ class Market:
         turns = [job.place for job in self.jobs for _ in range(job.batches)]
         chance.shuffle(turns)
         seen = [0] * len(self.jobs)
-        self._order: list[tuple[Job, int]] = []
+        self._order: list[tuple[SearchJob, int]] = []
         for place in turns:
             self._order.append((self.jobs[place], seen[place]))
             seen[place] += 1
@@ -149,11 +140,11 @@ class Market:
         """Batches of a round."""
         return len(self._order)
 
-    def job(self, number: int) -> Job:
+    def job(self, number: int) -> SearchJob:
         """The job that a batch is of."""
         return self._order[number % len(self._order)][0]
 
-    def run(self, number: int) -> Run:
+    def run(self, number: int) -> SearchRun:
         """The place of a batch."""
         turn, at = divmod(number, len(self._order))
         job, index = self._order[at]
@@ -163,9 +154,9 @@ class Market:
         keyword = pick(SEARCHES, chance).format(job.brand.name)
         full = SIZES[job.platform]
         last = 1 + int(chance.random() * (full - 1))
-        return Run(number, job, turn, index, job_id, keyword, full if index < job.batches - 1 else last)
+        return SearchRun(number, job, turn, index, job_id, keyword, full if index < job.batches - 1 else last)
 
-    def _project(self, place: int, rules: MarketRules, chance: Random) -> Project:
+    def _project(self, place: int, rules: MarketRules, chance: Random) -> SocialProject:
         identity = str(UUID(int=chance.getrandbits(128), version=4))
         # Two of five are from before projects had UUIDs.
         if place % 5 == 2:
@@ -174,22 +165,22 @@ class Market:
             identity = f"{PROJECT_NAMES[place // 5 % len(PROJECT_NAMES)]}{place // 5 or ''}"
         first = place * 2
         names = [self.brands[(first + more) % len(self.brands)] for more in range(rules.competitors + 1)]
-        return Project(identity, names[0], tuple(names[1:]))
+        return SocialProject(identity, names[0], tuple(names[1:]))
 
-    def _jobs(self, rules: MarketRules, chance: Random) -> Iterator[Job]:
+    def _jobs(self, rules: MarketRules, chance: Random) -> Iterator[SearchJob]:
         searches = [(each, brand) for each in self.projects for brand in (each.brand, *each.competitors)]
         place = 0
         for project, brand in searches:
             for platform in PLATFORMS:
                 batches = chance.randint(1, rules.longest) if place >= len(PLATFORMS) else rules.longest
-                yield Job(place, project, brand, platform, batches)
+                yield SearchJob(place, project, brand, platform, batches)
                 place += 1
         for dry in range(rules.dry_runs):
-            yield Job(place, None, pick(self.brands, chance), PLATFORMS[dry % 2], 1)
+            yield SearchJob(place, None, pick(self.brands, chance), PLATFORMS[dry % 2], 1)
             place += 1
 
 
-def _job_id(job: Job, turn: int, chance: Random) -> str:
+def _job_id(job: SearchJob, turn: int, chance: Random) -> str:
     """In one of the shapes that have been seen. Nothing in it says which platform was searched."""
     if job.project is None:
         dry = str(UUID(int=chance.getrandbits(128), version=4))

@@ -3,23 +3,21 @@
 So the truth about a batch can be had without making it, and is the same.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import log
 from random import Random
 from typing import NamedTuple
 
-from sanderling.worlds.game_schedule import scatter
+from sanderling.worlds.chance import Weights, perhaps, pick, scatter
 from sanderling.worlds.social_bodies import Packing, Shape
-from sanderling.worlds.social_chance import Weights, check_share, check_shares, check_weights, perhaps, pick
-from sanderling.worlds.social_day import DAY, Day, DayRules
+from sanderling.worlds.social_day import DAY, draw_code, draw_mood
 from sanderling.worlds.social_envelopes import Version
 from sanderling.worlds.social_hostile import STRUCTURAL, TEXTUAL, Spoil, Twist, fate_of, retell
-from sanderling.worlds.social_items import SPACE, Draft, Spelling, message_of, post_id
-from sanderling.worlds.social_market import Brand, Market, MarketRules, Run
+from sanderling.worlds.social_items import SPACE, ItemDraft, Spelling, message_of, post_id
+from sanderling.worlds.social_market import Brand, Market, MarketRules, SearchRun
 from sanderling.worlds.social_people import Person, population
-from sanderling.worlds.social_texts import TextRules
-from sanderling.worlds.social_truth import NO_COUNTERS, BatchTruth, Counters, Fate, ItemTruth, Mood, Sentiment
+from sanderling.worlds.social_truth import NO_COUNTERS, BatchFate, BatchTruth, Counters, ItemTruth, Mood, PostSentiment
 
 MOST_DAYS = 36_500  # a century; further on there are years that nobody can write
 TREND = 8  # batches in a row
@@ -51,10 +49,6 @@ class FormRules:
         default_factory=lambda: {Packing.PLAIN: 0.3, Packing.ZSTD: 0.5, Packing.ZSTD_STREAM: 0.2}
     )
 
-    def __post_init__(self) -> None:
-        for name in ("versions", "spellings", "shapes", "packings"):
-            check_weights(name, getattr(self, name))
-
 
 @dataclass(frozen=True, slots=True)
 class SocialRules:
@@ -62,8 +56,6 @@ class SocialRules:
 
     batches: int = 2000  # of a day; there are more on the next
     market: MarketRules = field(default_factory=MarketRules)
-    day: DayRules = field(default_factory=DayRules)
-    texts: TextRules = field(default_factory=TextRules)
     forms: FormRules = field(default_factory=FormRules)
     shared: float = 0.04  # share of the items that others find too
     twists: Mapping[Twist, float] = field(  # shares of the items that are posts
@@ -73,21 +65,30 @@ class SocialRules:
     again: float = 0.02  # share of the messages that are delivered twice
     mixed: int = 8  # messages among which the order is any
 
-    def __post_init__(self) -> None:
-        if self.batches < 1:
-            raise ValueError(f"batches is {self.batches}, expected 1 or more a day")
-        if self.mixed < 1:
-            raise ValueError(f"mixed is {self.mixed}, expected 1 or more; 1 keeps the order")
-        check_share("shared", self.shared)
-        check_share("again", self.again)
-        check_shares("twists", self.twists)
-        check_shares("spoils", self.spoils)
+
+def demo() -> SocialRules:
+    """A day in forty batches, some 1,000 items."""
+    return SocialRules(batches=40, market=MarketRules(projects=3, competitors=1, longest=5), again=0.05)
 
 
-class Plan(NamedTuple):
+def day() -> SocialRules:
+    """A day in two thousand batches, some 60,000 items."""
+    return SocialRules()
+
+
+def hostile() -> SocialRules:
+    """A day in 400 batches in which everything is wrong that can be."""
+    twists = dict.fromkeys(Twist, 0.01) | {Twist.LONG: 0.002, Twist.HUGE: 0.0005, Twist.DEEP: 0.002}
+    return SocialRules(batches=400, shared=0.08, twists=twists, spoils=dict.fromkeys(Spoil, 0.02), again=0.2, mixed=16)
+
+
+PRESETS: Mapping[str, Callable[[], SocialRules]] = {each.__name__: each for each in (demo, day, hostile)}
+
+
+class BatchPlan(NamedTuple):
     """What chance has decided about a batch."""
 
-    run: Run
+    run: SearchRun
     event_id: str
     sent: int  # Unix seconds
     version: Version
@@ -95,7 +96,7 @@ class Plan(NamedTuple):
     shape: Shape
     packing: Packing
     spoil: Spoil | None
-    drafts: tuple[Draft, ...]
+    drafts: tuple[ItemDraft, ...]
 
 
 class Salts(NamedTuple):
@@ -119,7 +120,6 @@ class Planner:
         self.market = Market(rules.market, chance)
         self.people = population()
         self._rules, self._began = rules, began
-        self._day = Day(rules.day)
         forms = rules.forms
         self._versions, self._spellings = Weights(forms.versions), Weights(forms.spellings)
         self._shapes, self._packings = Weights(forms.shapes), Weights(forms.packings)
@@ -131,14 +131,14 @@ class Planner:
             raise ValueError(f"batch {number}, expected 0 to {MOST_DAYS * self._rules.batches - 1}")
         return number * (DAY / self._rules.batches)
 
-    def plan(self, number: int) -> Plan:
+    def plan(self, number: int) -> BatchPlan:
         """What becomes of a batch."""
         sent = int(self._began + self.since(number))
         run = self.market.run(number)
         chance = Random(scatter(number, self.salts.plan))
         version = self._version(run)
         spoil = self._spoils.draw(chance.random())
-        return Plan(
+        return BatchPlan(
             run=run,
             event_id=f"evt_{scatter(number, self.salts.event):016x}",
             sent=sent,
@@ -150,14 +150,14 @@ class Planner:
             drafts=tuple(self._drafts(run, version, chance)),
         )
 
-    def _version(self, run: Run) -> Version:
+    def _version(self, run: SearchRun) -> Version:
         """All batches of a job in one round are of the same."""
         luck = (scatter(run.round << 32 | run.job.place, self.salts.version) >> 11) / 2**53
         version = self._versions.draw(luck)
         dry = run.job.project is None and version is Version.EVENT_2_0  # which has no dry runs
         return Version.EVENT_1_1 if dry else version
 
-    def _drafts(self, run: Run, version: Version, chance: Random) -> Iterator[Draft]:
+    def _drafts(self, run: SearchRun, version: Version, chance: Random) -> Iterator[ItemDraft]:
         since, taken = self.since(run.number), set[int]()
         for place in range(1 if version.alone else run.size):
             if chance.random() < self._rules.shared:
@@ -167,18 +167,18 @@ class Planner:
                     yield self._trending(run, trending)
                     continue
             # Where only what was fetched is sent, nothing has failed.
-            code = self._day.code(since, chance) if version.is_event else ""
+            code = draw_code(since, chance) if version.is_event else ""
             draft = self._draft(run.job.brand, run.job.platform, run.number * SPACE + place, since, chance)
             if code:
                 yield draft._replace(mood=None, code=code, counters=NO_COUNTERS)
             else:
                 yield draft._replace(twist=self._twist(version, place, chance))
 
-    def _draft(self, brand: Brand, platform: str, number: int, since: float, chance: Random) -> Draft:
+    def _draft(self, brand: Brand, platform: str, number: int, since: float, chance: Random) -> ItemDraft:
         author = pick(self.people, chance)
-        mood = self._day.mood(since, chance, hit=brand == self.market.projects[0].brand)
+        mood = draw_mood(since, chance, hit=brand == self.market.projects[0].brand)
         age = 2 + min(int(-FOUND_AFTER * log(1 - chance.random())), LATEST)
-        return Draft(
+        return ItemDraft(
             number=number,
             id=post_id(platform, number, self.salts.post),
             brand=brand,
@@ -189,7 +189,7 @@ class Planner:
             counters=_counters(author, mood, platform, chance),
         )
 
-    def _trending(self, run: Run, place: int) -> Draft:
+    def _trending(self, run: SearchRun, place: int) -> ItemDraft:
         """A post that others find too, and the same whoever finds it: about what one of the batches searches for."""
         trend = run.number // TREND
         first, number = trend * TREND, trend * SPACE + FIRST_SHARED + place
@@ -211,7 +211,7 @@ def _fits(twist: Twist, version: Version, place: int) -> bool:
     return twist in TEXTUAL and not (twist is Twist.LONG and version is Version.RESULT)
 
 
-def truth_of(plan: Plan) -> BatchTruth:
+def truth_of(plan: BatchPlan) -> BatchTruth:
     """What must become of a batch."""
     run, fate = plan.run, fate_of(plan.spoil)
     return BatchTruth(
@@ -223,11 +223,11 @@ def truth_of(plan: Plan) -> BatchTruth:
         platform=run.job.platform,
         brand=run.job.brand.name,
         sent_at=float(plan.sent),
-        items=tuple(_true(draft) for draft in plan.drafts) if fate is Fate.READ else (),
+        items=tuple(_true(draft) for draft in plan.drafts) if fate is BatchFate.READ else (),
     )
 
 
-def _true(draft: Draft) -> ItemTruth:
+def _true(draft: ItemDraft) -> ItemTruth:
     if draft.mood is None:
         return ItemTruth(draft.id, draft.code, message_of(draft.code))
     truth = ItemTruth(
@@ -243,7 +243,7 @@ def _true(draft: Draft) -> ItemTruth:
 def _counters(author: Person, mood: Mood, platform: str, chance: Random) -> Counters:
     """How people took it: with many followers there are more of them, and anger spreads."""
     views = (20 + author.followers * 0.4) * 10 ** (1.6 * chance.random())
-    views *= EXCITED if mood.sentiment is Sentiment.NEGATIVE else 1.0
+    views *= EXCITED if mood.sentiment is PostSentiment.NEGATIVE else 1.0
     likes = views * (0.02 + 0.1 * chance.random())
     said, passed = likes * 0.2 * chance.random(), likes * 0.15 * chance.random()
     if platform == "youtube":  # which does not tell

@@ -6,26 +6,50 @@ beforehand, a dozen times each, all but the brand: so that a text of ten takes m
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from importlib.resources import files
 from random import Random
 from typing import NamedTuple
 
-from sanderling.worlds.social_chance import Weights, check_share, check_shares, pick
-from sanderling.worlds.social_market import Brand, without_marks
-from sanderling.worlds.social_phrases import EMOJI, ENGLISH, REMARKS, SENTENCES, SLANG, TAGS, VIETNAMESE, WORDS
-from sanderling.worlds.social_truth import Intent, Mood, Sentiment
+import msgspec
 
+from sanderling.worlds.chance import Weights, pick
+from sanderling.worlds.social_market import Brand, without_marks
+from sanderling.worlds.social_truth import Mood, PostIntent, PostSentiment
+
+VIETNAMESE, ENGLISH = "vi", "en"
 FORMS = 12  # of each sentence
+# Shares of the posts.
+TRANSCRIBED = 0.6
+WITH_EMOJI = 0.4  # captions that end with some
+LINKED = 0.05  # captions with an address in them
 # Sentences of a transcription, and comments: from so many up to so many. Some 500 characters on the one platform, which
 # has clips, and some 2,500 on the other.
 SPOKEN = {"tiktok": (6, 12), "youtube": (25, 60)}
 REMARKED = {"tiktok": (0, 20), "youtube": (5, 45)}
 AGREEING = 0.7  # of the comments are meant like the post; the others are neutral
 
+
+class _Phrases(msgspec.Struct):
+    """What people write in a simulated market, one sentence an item. Invented, all of it.
+
+    `{brand}` and the other words in braces are filled in. A sentence has the mood that it is listed under, for whoever
+    reads it; nothing was written with a particular reader in mind. No remark asks, offers or complains of anything: a
+    comment has no part in what a post is for.
+    """
+
+    words: dict[str, dict[str, tuple[str, ...]]]  # for the braces, by language
+    sentences: dict[str, dict[str, tuple[str, ...]]]  # by intent and sentiment, and by language
+    remarks: dict[PostSentiment, dict[str, tuple[str, ...]]]
+    emoji: dict[PostSentiment, tuple[str, ...]]
+    tags: tuple[str, ...]
+    slang: dict[str, str]  # short forms, as people type them
+
+
+PHRASES = msgspec.json.decode((files(__package__) / "phrases.json").read_bytes(), type=_Phrases)
 _SLOT = re.compile(r"\{(\w+)\}")
-_SHORTENED = re.compile(r"\b(" + "|".join(SLANG) + r")\b")
+_SHORTENED = re.compile(r"\b(" + "|".join(PHRASES.slang) + r")\b")
 
 
 class Register(StrEnum):
@@ -42,23 +66,6 @@ class Register(StrEnum):
         return ENGLISH if self is Register.ENGLISH else VIETNAMESE
 
 
-@dataclass(frozen=True, slots=True)
-class TextRules:
-    """Shares of the posts."""
-
-    english: float = 0.25
-    bare: float = 0.15
-    slang: float = 0.15
-    transcribed: float = 0.6
-    emoji: float = 0.4  # captions that end with some
-    links: float = 0.05  # captions with an address in them
-
-    def __post_init__(self) -> None:
-        for name in ("transcribed", "emoji", "links"):
-            check_share(name, getattr(self, name))
-        check_shares("languages", {"english": self.english, "bare": self.bare, "slang": self.slang})
-
-
 class Words(NamedTuple):
     """What a post says."""
 
@@ -69,33 +76,25 @@ class Words(NamedTuple):
     remarks: list[str]  # what is said below it
 
 
+REGISTERS = Weights({Register.MARKED: 0.45, Register.BARE: 0.15, Register.SLANG: 0.15, Register.ENGLISH: 0.25})
 Bank = Mapping[Register, tuple[str, ...]]
 
 
 class Texts:
     """Writes what a post says."""
 
-    def __init__(self, rules: TextRules) -> None:
-        self._rules = rules
-        marked = 1 - rules.english - rules.bare - rules.slang
-        self._registers = Weights(
-            {
-                Register.MARKED: max(0.0, marked),
-                Register.BARE: rules.bare,
-                Register.SLANG: rules.slang,
-                Register.ENGLISH: rules.english,
-            }
-        )
+    def __init__(self, registers: Weights[Register] = REGISTERS) -> None:
+        self._registers = registers
         self._sentences, self._remarks = _banks()
 
     def words(self, mood: Mood, brand: Brand, platform: str, chance: Random) -> Words:
         """What a post of that mood says of a brand."""
         register = self._registers.draw(chance.random())
         name = brand.bare if register is Register.BARE else brand.name
-        tags = (brand.tag, *chance.sample(TAGS, 2))
+        tags = (brand.tag, *chance.sample(PHRASES.tags, 2))
         caption = self._caption(mood, register, tags, chance).replace("{brand}", name)
         spoken = ""
-        if chance.random() < self._rules.transcribed:
+        if chance.random() < TRANSCRIBED:
             spoken = self._spoken(mood, register, SPOKEN[platform], chance).replace("{brand}", brand.name)
         remarks = self._below(mood.sentiment, register, REMARKED[platform], chance)
         return Words(register.language, caption, spoken, tags, remarks)
@@ -103,9 +102,9 @@ class Texts:
     def _caption(self, mood: Mood, register: Register, tags: tuple[str, ...], chance: Random) -> str:
         first, more = self._sentences[mood][register], self._sentences[_alike(mood)][register]
         parts = [pick(first, chance) + ".", pick(more, chance) + "!"]
-        if chance.random() < self._rules.emoji:
-            parts.append(pick(EMOJI[mood.sentiment], chance))
-        if chance.random() < self._rules.links:
+        if chance.random() < WITH_EMOJI:
+            parts.append(pick(PHRASES.emoji[mood.sentiment], chance))
+        if chance.random() < LINKED:
             parts.append(f"https://notes.example/{chance.getrandbits(24):06x}")
         return " ".join((*parts, f"#{tags[0]} #{tags[1]} #{tags[2]}"))
 
@@ -116,12 +115,12 @@ class Texts:
         said += chance.choices(self._sentences[_alike(mood)][heard], k=_between(count, chance) - 1)
         return ". ".join(said)
 
-    def _below(self, mood: Sentiment, register: Register, count: tuple[int, int], chance: Random) -> list[str]:
+    def _below(self, mood: PostSentiment, register: Register, count: tuple[int, int], chance: Random) -> list[str]:
         """Comments of two remarks each: first those that are meant like the post, and then the others."""
         total = _between(count, chance)
         agreeing = round(total * AGREEING)
         said = chance.choices(self._remarks[mood][register], k=2 * agreeing)
-        said += chance.choices(self._remarks[Sentiment.NEUTRAL][register], k=2 * (total - agreeing))
+        said += chance.choices(self._remarks[PostSentiment.NEUTRAL][register], k=2 * (total - agreeing))
         return [f"{one}, {other}" for one, other in zip(said[::2], said[1::2], strict=True)]
 
 
@@ -132,20 +131,25 @@ def _between(bounds: tuple[int, int], chance: Random) -> int:
 
 def _alike(mood: Mood) -> Mood:
     """The mood of the sentences around the one that matters; of advertisements all of them do."""
-    if mood.intent in (Intent.SPAM, Intent.SEEDING):
+    if mood.intent in (PostIntent.SPAM, PostIntent.SEEDING):
         return mood
-    return Mood(Intent.DISCUSSION, mood.sentiment)
+    return Mood(PostIntent.DISCUSSION, mood.sentiment)
 
 
 @cache
-def _banks() -> tuple[dict[Mood, Bank], dict[Sentiment, Bank]]:
+def _banks() -> tuple[dict[Mood, Bank], dict[PostSentiment, Bank]]:
     """All sentences and all remarks; the same for every market."""
     chance = Random("texts of a market")
-    sentences = {mood: _bank(texts, chance) for mood, texts in SENTENCES.items()}
-    return sentences, {mood: _bank(texts, chance) for mood, texts in REMARKS.items()}
+    sentences = {_mood(words): _bank(texts, chance) for words, texts in PHRASES.sentences.items()}
+    return sentences, {mood: _bank(texts, chance) for mood, texts in PHRASES.remarks.items()}
 
 
-def _bank(texts: Mapping[str, str], chance: Random) -> Bank:
+def _mood(words: str) -> Mood:
+    intent, sentiment = words.split()
+    return Mood(PostIntent(intent), PostSentiment(sentiment))
+
+
+def _bank(texts: Mapping[str, tuple[str, ...]], chance: Random) -> Bank:
     marked = _filled(VIETNAMESE, texts[VIETNAMESE], chance)
     return {
         Register.MARKED: marked,
@@ -155,8 +159,8 @@ def _bank(texts: Mapping[str, str], chance: Random) -> Bank:
     }
 
 
-def _filled(language: str, lines: str, chance: Random) -> tuple[str, ...]:
-    words = WORDS[language]
+def _filled(language: str, lines: tuple[str, ...], chance: Random) -> tuple[str, ...]:
+    words = PHRASES.words[language]
 
     def fill(slot: re.Match[str]) -> str:
         match slot[1]:
@@ -168,7 +172,7 @@ def _filled(language: str, lines: str, chance: Random) -> tuple[str, ...]:
                 return f"https://bargains.example/{chance.getrandbits(20):05x}"
         return pick(words[slot[1]], chance)
 
-    return tuple(_SLOT.sub(fill, line) for line in lines.strip().splitlines() for _ in range(FORMS))
+    return tuple(_SLOT.sub(fill, line) for line in lines for _ in range(FORMS))
 
 
 def _phone(chance: Random) -> str:
@@ -180,4 +184,4 @@ def _phone(chance: Random) -> str:
 
 
 def _shortened(text: str) -> str:
-    return _SHORTENED.sub(lambda word: SLANG[word[0]], text)
+    return _SHORTENED.sub(lambda word: PHRASES.slang[word[0]], text)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Sentiment(StrEnum):
+class PostSentiment(StrEnum):
     """How a text was meant."""
 
     NEGATIVE = "NEGATIVE"
@@ -15,7 +15,7 @@ class Sentiment(StrEnum):
     POSITIVE = "POSITIVE"
 
 
-class Intent(StrEnum):
+class PostIntent(StrEnum):
     """What a text is for."""
 
     CRISIS = "CRISIS"
@@ -30,11 +30,11 @@ class Intent(StrEnum):
 class Mood(NamedTuple):
     """What a text is for, and how it was meant. Advertisements are neutral, since nobody asks how they were meant."""
 
-    intent: Intent
-    sentiment: Sentiment
+    intent: PostIntent
+    sentiment: PostSentiment
 
 
-class Fate(StrEnum):
+class BatchFate(StrEnum):
     """What must become of a message."""
 
     READ = "read"  # its items end as the truth says
@@ -79,7 +79,7 @@ class BatchTruth:
     """What must become of a batch."""
 
     number: int
-    fate: Fate
+    fate: BatchFate
     event_id: str  # empty where the message has none
     job_id: str
     project: str | None  # None for dry runs
@@ -103,10 +103,10 @@ class Totals:
     posts: int = 0  # rows
     distinct_posts: int = 0  # whoever found them
     errors: int = 0
-    fates: Counter[Fate] = field(default_factory=Counter)
+    fates: Counter[BatchFate] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
-    sentiments: Counter[Sentiment] = field(default_factory=Counter)  # of posts, as rows
-    intents: Counter[Intent] = field(default_factory=Counter)  # the same
+    sentiments: Counter[PostSentiment] = field(default_factory=Counter)  # of posts, as rows
+    intents: Counter[PostIntent] = field(default_factory=Counter)  # the same
     platforms: Counter[str] = field(default_factory=Counter)  # the same
     projects: Counter[str | None] = field(default_factory=Counter)  # the same
     _now: int = -1

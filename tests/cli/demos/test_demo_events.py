@@ -18,8 +18,8 @@ from sanderling.cli.demos import events as demo_events
 from sanderling.cli.demos.events import Proof, Story, Truth, compared, small_day
 from sanderling.cli.events.numbers import Numbers
 from sanderling.cli.running import Ran
-from sanderling.worlds.social import Delivery, Social
-from sanderling.worlds.social_truth import Fate
+from sanderling.worlds.social import Social, SocialDelivery
+from sanderling.worlds.social_truth import BatchFate
 
 PROOF = Proof(
     complete=True,
@@ -73,7 +73,7 @@ def test_what_is_proved_is_so(told: tuple[Path, Done]) -> None:
     totals = Social(demo_events.SEED, replace(small_day(), batches=90)).totals(0, 90)
     assert (posts, sum(errors.values())) == (totals.posts, totals.errors) == (found["posts"], found["errors"])
     assert found["categories"] == errors
-    assert events == found["batches"] == totals.fates[Fate.READ]
+    assert events == found["batches"] == totals.fates[BatchFate.READ]
     status = called("status", str(out))
     assert ("which ended" in status.out, status.code) == (True, 0)
     listed = called("dead", "list", str(out), "--json")
@@ -108,8 +108,8 @@ def test_the_day_is_long_enough_to_be_seen_and_short_enough_to_be_watched() -> N
 
     assert 200 <= totals.batches <= 300
     assert 6_000 <= totals.items <= 9_000
-    assert totals.fates[Fate.REFUSED] > 0
-    assert not totals.fates[Fate.MISSING], "which would be waited for"
+    assert totals.fates[BatchFate.REFUSED] > 0
+    assert not totals.fates[BatchFate.MISSING], "which would be waited for"
     assert 15 <= demo_events.SECONDS <= 25
     assert min(totals.platforms.values()) > 1_000
 
@@ -156,11 +156,11 @@ def test_rows_are_compared_by_their_keys() -> None:
 
 def test_a_message_that_came_twice_is_twice_among_the_dead_and_its_items_count_once() -> None:
     social = Social(demo_events.SEED, small_day())
-    bad = next(number for number in range(280) if social.truth(number).fate is not Fate.READ)
+    bad = next(number for number in range(280) if social.truth(number).fate is not BatchFate.READ)
     truth = Truth()
     for number in (0, bad):
         for again in (False, True):
-            truth.add(social, Delivery(number, social.envelope(number), again))
+            truth.add(social, SocialDelivery(number, social.envelope(number), again))
 
     assert truth.again == 2
     assert truth.items == len(social.truth(0).items) > 0

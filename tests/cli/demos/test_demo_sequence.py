@@ -15,7 +15,7 @@ from sanderling.cli.demos import sequence as demo_sequence
 from sanderling.cli.demos.sequence import Proof, Story, small_game
 from sanderling.cli.running import Ran
 from sanderling.worlds.game import Game
-from sanderling.worlds.game_schedule import Span
+from sanderling.worlds.game_schedule import TimeSpan
 
 PROOF = Proof(live=40, raids=4, stored=3, later=1, strangers=0, twice=0, holes=9, filed=9)
 
@@ -28,8 +28,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
         patch.setattr(demo_sequence, "SPEED", 12.0)
         patch.setattr(demo_sequence, "HISTORY", 150.0)
         patch.setattr(demo_sequence, "LOST_AT", -100.0)
-        patch.setattr(demo_sequence, "PAUSE", Span(55.0, 20.0))
-        patch.setattr(demo_sequence, "MAINTENANCE", Span(400.0, 6.0))
+        patch.setattr(demo_sequence, "PAUSE", TimeSpan(55.0, 20.0))
+        patch.setattr(demo_sequence, "MAINTENANCE", TimeSpan(400.0, 6.0))
         patch.setattr(demo_sequence, "END", 85.0)
         return out, called("demo", "sequence", "--out", str(out), "--json")
 

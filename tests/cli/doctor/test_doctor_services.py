@@ -21,7 +21,8 @@ from sanderling.cli.doctor.postgres import version_found as postgres_version
 from sanderling.cli.doctor.rabbitmq import version_found as rabbitmq_version
 from sanderling.cli.doctor.services import Service, _safe, asked_for, checked, secrets_in, services
 from sanderling.cli.doctor.stores import redis_keeping, redis_version, s3_refusal
-from sanderling.stores.analytics_migrate import HEAD, migrate
+from sanderling.stores.analytics_open import migrate
+from sanderling.stores.analytics_revisions import HEAD
 
 SECRET = "hush-hush"  # noqa: S105 - none
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from sanderling.executor import in_threads
 from sanderling.stores.analytics import AnalyticsBatch, ErrorRow
-from sanderling.stores.analytics_migrate import migrate
-from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_open import migrate, open_analytics
 
 
 def event(name: str, at: float, **fields: Any) -> AnalyticsBatch:  # noqa: ANN401 - of any field

@@ -13,7 +13,7 @@ from test_events_poison import MOST_MEMORY, memory
 from sanderling.stores.objects import open_objects
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_envelopes import BUCKET
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -12,7 +12,7 @@ from events_commands import QUEUE, Place, consuming, drain, ended, proven, said,
 from sanderling.events.modes import FILE, Modes, write_modes
 from sanderling.stores.queue import Depth
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
 
 def test_a_full_disk_is_said_and_waited_for_and_the_same_process_goes_on(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from events_commands import Place, consuming, ended, proven, said, status_with, 
 
 from sanderling.cli import reach
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
 KEYS = [
     *("seconds", "messages", "batches", "posts", "errors", "categories", "codes", "sentiments", "skipped", "sent"),

@@ -8,7 +8,7 @@ import pytest
 from command_line import called
 from queue_commands import Queued
 
-from sanderling.events.outlet import QUEUE
+from sanderling.events.outbox import QUEUE
 from sanderling.stores.queue import Letter
 
 PROJECT = "0e2b7f4c-91d5-4c61-8b3a-5f5a3c6d7e80"

@@ -19,7 +19,7 @@ from services.s3 import S3
 from sanderling.clock import SystemClock
 from sanderling.stores.queue import open_queue
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import day
+from sanderling.worlds.social_plan import day
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from sanderling.clock import SystemClock
 from sanderling.events.analysis.preprocess import SHORT, TOP_COMMENTS
 from sanderling.events.taxonomy import RULES, classify
 from sanderling.outcome import Category, Retry
-from sanderling.stores.analytics_migrate import OURS
+from sanderling.stores.analytics_revisions import OURS
 from sanderling.web.app import ROUTES
-from sanderling.web.events_api import Behind, events_app
+from sanderling.web.events_api import events_app
 
 MANUAL = (Path(__file__).parents[3] / "docs" / "events.md").read_text()
 
@@ -71,7 +71,7 @@ def test_the_flags_are_those_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_routes_are_those_that_are_served() -> None:
     nobody = cast("Any", None)  # nothing is asked of it
-    app = events_app(Behind(nobody, nobody, nobody), SystemClock(), Random(1))
+    app = events_app(nobody, nobody, nobody, SystemClock(), Random(1))
 
     assert sorted(firsts("## Routes")) == sorted(f"{route.method} {route.path}" for route in app[ROUTES])
 

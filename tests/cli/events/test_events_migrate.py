@@ -12,7 +12,7 @@ from command_line import Done, called
 from events_rows import event, keep, sql
 from looping import in_loop
 
-from sanderling.stores.analytics_migrate import HEAD, REVISIONS
+from sanderling.stores.analytics_revisions import HEAD, REVISIONS
 
 FIRST, LAST_BUT_ONE = REVISIONS[0], REVISIONS[-2]
 

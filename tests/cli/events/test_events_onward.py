@@ -14,15 +14,14 @@ from events_fed import JOB, consumed, errors, posts, prepared, sizes, twice
 from forked import Forked as Process
 from queue_commands import in_folder
 from raids import letter, usual
+from scripted_server import ScriptedServer, answer
 from sequence_commands import asked, begin, flags, raids, served, stored
 
 from sanderling.clock import SystemClock
 from sanderling.events.handover import EventsHandOver
 from sanderling.formats.instance import Message
 from sanderling.stores.queue import Letter
-from sanderling.testing.scripted import ScriptedServer, answer
-from sanderling.worlds.site import World
-from sanderling.worlds.site_server import SiteServer
+from sanderling.worlds.site import SiteServer, World
 
 KILLS = 2
 

@@ -21,7 +21,7 @@ from sanderling.clock import SystemClock
 from sanderling.events.report import EventsFacts
 from sanderling.stores.queue import QueueError
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import day
+from sanderling.worlds.social_plan import day
 
 BATCHES, CHUNK = 90, 15
 LAST = 3  # of a chunk, that come when the server is gone

@@ -27,8 +27,8 @@ from sanderling.events.report import EventsFacts
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_envelopes import BUCKET
 from sanderling.worlds.social_hostile import Spoil
-from sanderling.worlds.social_presets import demo, hostile
-from sanderling.worlds.social_truth import Fate
+from sanderling.worlds.social_plan import demo, hostile
+from sanderling.worlds.social_truth import BatchFate
 
 # More than half of the batches are spoiled. With this seed the first fifty have every way in which one can be, and
 # every odd item there is.
@@ -94,7 +94,7 @@ async def play(place: Place, more: list[bytes]) -> None:
 
 
 def readable(social: Social, number: int) -> bool:
-    return social.truth(number).fate is Fate.READ
+    return social.truth(number).fate is BatchFate.READ
 
 
 @pytest.mark.timeout(240)

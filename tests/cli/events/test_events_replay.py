@@ -19,10 +19,10 @@ from queue_commands import Queued, at_broker
 
 from sanderling.cli.events.replay import _Line
 from sanderling.clock import SystemClock
-from sanderling.events.outlet import QUEUE
+from sanderling.events.outbox import QUEUE
 from sanderling.stores.queue import WholeQueue
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
 HOUR = 3600.0
 PROJECTS = {"project_id": "q", "job_id": "q-brand-0"}

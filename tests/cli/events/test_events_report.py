@@ -34,8 +34,8 @@ from sanderling.cli.events.report_svg import svg
 from sanderling.events.taxonomy import ACTIONS
 from sanderling.executor import in_threads
 from sanderling.outcome import Category
-from sanderling.stores.analytics import AnalyticsStore
 from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.testing import FakeClock
 
 MIDNIGHT = 1_799_971_200.0

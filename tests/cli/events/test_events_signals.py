@@ -14,7 +14,7 @@ from forked import Forked as Process
 from sanderling.cli.loop import TOGETHER
 from sanderling.stores.queue import Depth
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
 
 def stored(social: Social, end: int) -> list[int]:

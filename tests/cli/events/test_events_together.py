@@ -16,7 +16,7 @@ from sanderling.stores.queue import open_queue
 from sanderling.stores.status_file import is_running, read_statuses
 from sanderling.web.house import Reader
 from sanderling.worlds.social import Social
-from sanderling.worlds.social_presets import demo
+from sanderling.worlds.social_plan import demo
 
 CONSUMERS, BATCHES = 3, 12
 

@@ -11,8 +11,7 @@ from command_line import Done, finish, start
 from forked import Forked as Process
 
 from sanderling.clock import SystemClock
-from sanderling.worlds.api import PASSWORD, ApiRules, ApiWorld
-from sanderling.worlds.api_server import ApiServer
+from sanderling.worlds.api import PASSWORD, ApiRules, ApiServer, ApiWorld
 
 FOLDER = Path(__file__).parents[3] / "examples"
 RULES = ApiRules(posts=100, page=10, faults=0.02, latency=0.02)

@@ -13,8 +13,7 @@ from command_line import Done, called, here, rows, run
 
 from sanderling.clock import SystemClock
 from sanderling.jobs.watchdog import STUCK, read_stuck
-from sanderling.worlds.api import ApiRules, ApiWorld
-from sanderling.worlds.api_server import ApiServer
+from sanderling.worlds.api import ApiRules, ApiServer, ApiWorld
 
 CALM = ApiRules(posts=30, page=10, faults=0.0, latency=0.0)
 

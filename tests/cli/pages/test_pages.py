@@ -24,9 +24,9 @@ from command_line import (
     sanderling,
     site,
 )
+from scripted_server import ScriptedServer, Step, answer, reset
 
 from sanderling.cli.loop import TOGETHER
-from sanderling.testing.scripted import ScriptedServer, Step, answer, reset
 
 KEYS = [
     *("complete", "crawl", "seconds", "known", "fetched", "unchanged", "moved", "refused", "left_out", "failed"),

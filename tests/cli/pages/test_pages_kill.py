@@ -8,8 +8,7 @@ from command_line import QUICK, here, rows, run, start
 
 from sanderling.clock import SystemClock
 from sanderling.pages.verify import verify
-from sanderling.worlds.site import World
-from sanderling.worlds.site_server import SiteServer
+from sanderling.worlds.site import SiteServer, World
 
 KILLS = 3
 

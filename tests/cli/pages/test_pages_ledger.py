@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from command_line import Done, Script, called, commands, here, page, run
+from scripted_server import ScriptedServer, answer
 
 from sanderling.outcome import Code, Outcome
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.stores.frontier_rows import End, Ended, FoundUrl
-from sanderling.testing.scripted import ScriptedServer, answer
 
 HOST = "a.example"
 URLS = [f"http://{HOST}/{number}" for number in range(10)]
@@ -26,7 +26,7 @@ FAILURES = {
 def folder(tmp_path: Path) -> Path:
     """A finished crawl of ten URLs: three fetched, five failed, one forbidden, one left."""
     path = tmp_path / "a crawl"
-    with CrawlFolder.open(path, Plan((URLS[0],), (), 3), resume=False, wall=0.0) as crawl:
+    with CrawlFolder.open(path, CrawlPlan((URLS[0],), (), 3), resume=False, wall=0.0) as crawl:
         crawl.commit([], [FoundUrl(url, HOST, 0) for url in URLS])
         crawl.commit([*map(kept, range(3)), *map(failed, FAILURES), forbidden(8)], [])
         crawl.ledger.leave()
@@ -144,7 +144,7 @@ def test_failures_as_json_are_one_object_each(folder: Path) -> None:
 
 @pytest.mark.parametrize("flags", [(), ("--retry",)])
 def test_where_nothing_failed_that_is_said(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    with CrawlFolder.open(tmp_path / "out", Plan((URLS[0],), (), 3), resume=False, wall=0.0) as crawl:
+    with CrawlFolder.open(tmp_path / "out", CrawlPlan((URLS[0],), (), 3), resume=False, wall=0.0) as crawl:
         crawl.commit([], [FoundUrl(URLS[0], HOST, 0)])
         crawl.commit([kept(0)], [])
         crawl.finish(0.0, True, False)  # noqa: FBT003 - by position, as its thread calls it

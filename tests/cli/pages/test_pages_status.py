@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from command_line import Script, called, here, page, run, running
 from known_reports import PAGES, host, pages
+from scripted_server import ScriptedServer
 
 from sanderling.cli.report_words import report_lines
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.stores.frontier_rows import End, Ended, FoundUrl, RetryUrl
 from sanderling.stores.status_file import write_status
-from sanderling.testing.scripted import ScriptedServer
 
 HOST = "a.example"
 NO_HOST = {"set_aside": 0, "set_aside_by": {}, "again": 0, "again_by": {}}
@@ -27,7 +27,7 @@ URLS = [f"http://{HOST}/{number}" for number in range(10)]
 def folder(tmp_path: Path) -> Path:
     """A crawl of ten URLs that was killed: two fetched, two failed, one forbidden."""
     path = tmp_path / "crawl"
-    with CrawlFolder.open(path, Plan((URLS[0],), (), 3), resume=False, wall=0.0) as crawl:
+    with CrawlFolder.open(path, CrawlPlan((URLS[0],), (), 3), resume=False, wall=0.0) as crawl:
         crawl.commit([], [FoundUrl(url, HOST, 0) for url in URLS])
         kept = [ended(0, End.FETCHED, Outcome(Code.OK, 200)), ended(1, End.FETCHED, Outcome(Code.OK, 200))]
         crawl.commit([*kept, ended(2, End.FAILED, Outcome(Code.CONTENT_NOT_FOUND, 404))], [])

@@ -7,7 +7,7 @@ from pathlib import Path
 from command_line import finish, run, start
 from polling_commands import OFTEN, SECONDS, SHORT, Server, administered, database, flags, proven, served, until
 
-from sanderling.worlds.race import FAULTS, Kind, RaceDay, RaceWeather
+from sanderling.worlds.race import FAULTS, RaceDay, RaceKind, RaceWeather
 
 MOST = 300e6  # bytes that the process may ever have; a document of the worst kind alone has more
 EVERY = 6  # requests, of which one meets a fault
@@ -17,7 +17,7 @@ FAULTY = 2 * EVERY * len(FAULTS)  # requests after which it gets better
 class Worst(RaceDay):
     """A day on which requests meet one fault after another, each of them twice."""
 
-    def _meet(self, now: float) -> Kind:
+    def _meet(self, now: float) -> RaceKind:
         asked = self.tally.asked
         if asked % EVERY or asked >= FAULTY:
             return super()._meet(now)

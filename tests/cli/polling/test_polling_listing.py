@@ -23,7 +23,8 @@ from sanderling.cli.polling.admin import pages
 from sanderling.cli.polling.place import Place, keep_kinds, opened
 from sanderling.cli.polling.targets import enough
 from sanderling.clock import SystemClock
-from sanderling.stores.polling import PollingStore, PollingTarget, Query, Reconciliation, TargetRun, WantedTarget
+from sanderling.stores.polling import PollingTarget, Query, Reconciliation, TargetRun, WantedTarget
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.status_file import write_status
 
 EVENT = "faeeb7e2-3668-4436-aa46-8f6710531716"

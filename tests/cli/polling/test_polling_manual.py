@@ -16,7 +16,7 @@ from sanderling.clock import SystemClock
 from sanderling.polling.settings import Keys
 from sanderling.stores.polling import RowChange
 from sanderling.web.app import ROUTES
-from sanderling.web.polling_api import Controlled, polling_app
+from sanderling.web.polling_api import polling_app
 from sanderling.web.stream import Streams
 
 MANUAL = (Path(__file__).parents[3] / "docs" / "polling.md").read_text()
@@ -68,7 +68,7 @@ def test_the_settings_are_those_of_the_code_with_the_same_defaults_and_meanings(
 
 
 def test_the_routes_are_those_that_are_served() -> None:
-    nobody = cast("Controlled", None)  # nothing is asked of it
+    nobody = cast("Any", None)  # nothing is asked of it
     app = polling_app(nobody, SystemClock(), Streams(SystemClock()), ())
 
     assert sorted(firsts("## Routes")) == sorted(f"{route.method} {route.path}" for route in app[ROUTES])

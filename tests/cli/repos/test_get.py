@@ -11,7 +11,7 @@ import pytest
 from command_line import called
 from fleet_commands import archived, served
 
-from sanderling.worlds.pds_server import FleetServer
+from sanderling.worlds.pds import FleetServer
 
 
 @contextmanager

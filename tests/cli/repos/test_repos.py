@@ -12,6 +12,7 @@ from command_line import called, commands, finish, here, run, running, sanderlin
 from fleet_commands import archived, flags, live, served
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_server import ScriptedServer, answer
 
 from sanderling.apis.atproto import Category
 from sanderling.cli.loop import TOGETHER
@@ -19,7 +20,6 @@ from sanderling.formats.rca import encode_block
 from sanderling.repos.segments import Segments
 from sanderling.stores.ports import Finished
 from sanderling.stores.sqlite_progress import SqliteProgress
-from sanderling.testing.scripted import ScriptedServer, answer
 from sanderling.words import parse_size
 
 ROOT = Path(__file__).parents[3]

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from command_line import called, commands, here, run, sanderling
+from scripted_server import ScriptedServer, answer
 from sequence_commands import begin, flags, raids, served, stored
 
 from sanderling.cli import reach
@@ -19,7 +20,6 @@ from sanderling.cli.sequence.summary import again
 from sanderling.clock import SystemClock
 from sanderling.formats.instance import Instance, Message, encode
 from sanderling.stores.queue import Letter, open_queue
-from sanderling.testing.scripted import ScriptedServer, answer
 
 KEYS = [
     *("complete", "seconds", "api", "host", "cursor", "newest", "behind", "lag", "workers", "answers", "gaps"),

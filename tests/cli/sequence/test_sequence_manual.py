@@ -8,9 +8,9 @@ from command_line import called
 
 from sanderling.apis.bungie import THROTTLES
 from sanderling.apis.numbered import Status
-from sanderling.sequence.guard import GuardRules
+from sanderling.sequence.guard import ScalingGuardRules
 from sanderling.sequence.retries import Reason
-from sanderling.sequence.scaling import Strategy
+from sanderling.sequence.scaling import ScalingStrategy
 
 MANUAL = (Path(__file__).parents[3] / "docs" / "sequence.md").read_text()
 
@@ -42,8 +42,8 @@ def test_the_reasons_are_all_there() -> None:
 
 
 def test_the_strategies_and_rules_are_all_there() -> None:
-    rules = [name.replace("_", "-") for name, kind in GuardRules.__annotations__.items() if kind is bool]
-    assert rows("Workers") == [*Strategy, *rules]
+    rules = [name.replace("_", "-") for name, kind in ScalingGuardRules.__annotations__.items() if kind is bool]
+    assert rows("Workers") == [*ScalingStrategy, *rules]
 
 
 @pytest.mark.parametrize("command", [row for row in rows("Commands") if row.startswith("sequence ")])

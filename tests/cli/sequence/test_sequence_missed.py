@@ -15,8 +15,7 @@ from sequence_missing import FAR, ids, missed, under_way
 from sanderling.apis.numbered import LARGEST_ID
 from sanderling.cli.sequence import missed as sequence_missed
 from sanderling.clock import SystemClock
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import OFFLOAD, Reason
+from sanderling.sequence.retries import OFFLOAD, Missed, Reason
 from sanderling.sequence.state import Fates, Hurry, SequenceState
 
 

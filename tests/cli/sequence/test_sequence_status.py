@@ -12,15 +12,14 @@ from sequence_commands import asked, begin, flags, served
 from sanderling.cli.sequence.place import Place
 from sanderling.clock import SystemClock
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason
-from sanderling.sequence.state import Fates, Saved, SequenceState
+from sanderling.sequence.retries import Missed, Reason
+from sanderling.sequence.state import Fates, SavedCrawl, SequenceState
 
 NEXT = SEQUENCE_FACTS.cursor + 10
-SAVED = Saved("bungie", Position(NEXT, (SEQUENCE_FACTS.cursor,)), SEQUENCE_FACTS.newest)
+SAVED = SavedCrawl("bungie", Position(NEXT, (SEQUENCE_FACTS.cursor,)), SEQUENCE_FACTS.newest)
 
 
-def begun(folder: Path, saved: Saved = SAVED) -> Place:
+def begun(folder: Path, saved: SavedCrawl = SAVED) -> Place:
     """A folder in which a crawl has begun."""
     place = Place(out=folder)
     with closing(SequenceState(place.state)) as state:
@@ -74,7 +73,7 @@ def test_after_a_crawl_it_says_how_that_ended(tmp_path: Path) -> None:
 
 
 def test_a_crawl_that_was_killed_is_not_taken_for_one_that_runs(tmp_path: Path) -> None:
-    begun(tmp_path, Saved("bungie", Position(NEXT + 100), None))
+    begun(tmp_path, SavedCrawl("bungie", Position(NEXT + 100), None))
     put(tmp_path, SEQUENCE, SystemClock().wall() - 11)
 
     said = called("status", str(tmp_path)).out

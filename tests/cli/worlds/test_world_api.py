@@ -31,4 +31,4 @@ def test_json_is_one_object_and_nothing_else() -> None:
     assert (code, out, err) == (130, "", "")
     assert said["posts"] == 300
     assert again[0] == 1
-    assert "cannot be had" in again[2]
+    assert "--port" in again[2]

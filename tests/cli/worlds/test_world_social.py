@@ -25,8 +25,8 @@ from sanderling.stores.queue import open_queue
 from sanderling.stores.rabbitmq import DELAYS
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_envelopes import BUCKET
-from sanderling.worlds.social_presets import PRESETS, demo
-from sanderling.worlds.social_truth import Fate
+from sanderling.worlds.social_plan import PRESETS, demo
+from sanderling.worlds.social_truth import BatchFate
 
 
 def stored(path: Path) -> tuple[int, int]:
@@ -99,7 +99,7 @@ def test_what_nobody_can_read_is_told_apart(tmp_path: Path) -> None:
     social = Social(1, PRESETS["hostile"]())
     fates = [social.truth(each.number).fate for each in social.deliveries(60)]
     assert dead == {fate: fates.count(fate) for fate in FATES}
-    assert Fate.READ not in dead
+    assert BatchFate.READ not in dead
 
 
 def test_it_keeps_to_a_rate_and_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

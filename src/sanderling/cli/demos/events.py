@@ -26,19 +26,19 @@ from sanderling.cli.running import Ran
 from sanderling.cli.screen import Drawing
 from sanderling.cli.worlds.social import Crawler
 from sanderling.clock import SystemClock
-from sanderling.events.outlet import DATABASE
+from sanderling.events.outbox import DATABASE
 from sanderling.events.report import EventsFacts
 from sanderling.events.system import EventsSystem
 from sanderling.observe import report as observed
 from sanderling.stores.durable import plainly, sync_folder, write_new
 from sanderling.stores.topic import QueueTopic
 from sanderling.words import count, duration
-from sanderling.worlds.social import Delivery, Social
+from sanderling.worlds.social import Social, SocialDelivery
 from sanderling.worlds.social_day import DAY
 from sanderling.worlds.social_hostile import Spoil, Twist
 from sanderling.worlds.social_market import MarketRules
 from sanderling.worlds.social_plan import SocialRules
-from sanderling.worlds.social_truth import Fate
+from sanderling.worlds.social_truth import BatchFate
 
 OUT = Path("sanderling-demo-events")
 COMMAND = "sanderling demo events"
@@ -176,11 +176,11 @@ class Truth:
         self.errors: set[Key] = set()
         self.unreadable: Counter[bytes] = Counter()
 
-    def add(self, social: Social, delivery: Delivery) -> None:
+    def add(self, social: Social, delivery: SocialDelivery) -> None:
         """Take in a message that was sent."""
         truth = social.truth(delivery.number)
         self.again += delivery.again
-        if truth.fate is not Fate.READ:
+        if truth.fate is not BatchFate.READ:
             self.unreadable[delivery.envelope] += 1
             return
         self.items += 0 if delivery.again else len(truth.items)

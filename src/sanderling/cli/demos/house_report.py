@@ -20,7 +20,7 @@ from sanderling.cli.events.place import OWN_LETTERS, Folder
 from sanderling.cli.sequence.place import ROWS
 from sanderling.clock import Clock
 from sanderling.events.crawled import from_page
-from sanderling.events.outlet import DATABASE
+from sanderling.events.outbox import DATABASE
 from sanderling.events.report import EventsFacts
 from sanderling.jobs.report import JobFacts
 from sanderling.observe.report import AnyReport, Process

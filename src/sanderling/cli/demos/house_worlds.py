@@ -12,23 +12,19 @@ from sanderling.cli.demos.events import SEED, small_day
 from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, Folder
 from sanderling.cli.worlds.social import Crawler
 from sanderling.clock import Clock
-from sanderling.worlds.game import Game, GameRules
+from sanderling.worlds.game import Game, GameRules, GameServer
 from sanderling.worlds.game_schedule import Piece, ScheduleRules
-from sanderling.worlds.game_server import GameServer
 from sanderling.worlds.game_weather import WeatherRules
 from sanderling.worlds.hosts import BucketQuota, SimulatedHost, steady, steps
-from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_server import FleetServer
-from sanderling.worlds.race import RaceDay, RaceRules
+from sanderling.worlds.pds import Fleet, FleetServer
+from sanderling.worlds.race import RaceDay, RaceRules, RaceServer
 from sanderling.worlds.race_day import DayRules
-from sanderling.worlds.race_server import RaceServer
-from sanderling.worlds.site import SiteHost, World
+from sanderling.worlds.site import SiteHost, SiteServer, World
 from sanderling.worlds.site_characters import ORDINARY
 from sanderling.worlds.site_pages import Tree
-from sanderling.worlds.site_server import SiteServer
-from sanderling.worlds.site_weather import Weather, fair
 from sanderling.worlds.social import Social
 from sanderling.worlds.social_day import DAY
+from sanderling.worlds.weather import Weather, fair
 
 PAGES, SEQUENCE, REPOS, POLLING, EVENTS = "pages", "sequence", "repos", "polling", "events"
 ORDER = (EVENTS, POLLING, REPOS, SEQUENCE, PAGES)  # in which they are begun

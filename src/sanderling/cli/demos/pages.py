@@ -15,20 +15,20 @@ from sanderling.cli.pages.ledger import ENDS
 from sanderling.cli.pages.summary import Summary, summarise
 from sanderling.cli.report_screen import fitting
 from sanderling.clock import Clock, ScaledClock, SystemClock
+from sanderling.crawls.verify import CrawlProof
 from sanderling.ids import host_of
 from sanderling.observe.report import HostReport
-from sanderling.pages.folder import Plan
-from sanderling.pages.verify import Proof, verify
+from sanderling.pages.folder import CrawlPlan
+from sanderling.pages.verify import verify
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.words import count, size
 from sanderling.worlds.hosts import BucketQuota, SimulatedHost, steady, steps
-from sanderling.worlds.site import SiteHost, World
+from sanderling.worlds.server import HostTally
+from sanderling.worlds.site import SiteHost, SiteServer, World
 from sanderling.worlds.site_characters import ORDINARY
 from sanderling.worlds.site_pages import Tree
-from sanderling.worlds.site_server import SiteServer
-from sanderling.worlds.site_tally import Tally
-from sanderling.worlds.site_weather import Weather, fair
+from sanderling.worlds.weather import Weather, fair
 
 SEED = 1  # the same web each time, so that what one person sees another can look for
 NETWORK = Network(private=True)
@@ -74,7 +74,7 @@ class Odd:
 
     name: str  # as people are shown it
     pages: int
-    tally: Tally  # what it was asked, by its own account
+    tally: HostTally  # what it was asked, by its own account
     view: HostReport  # what the limiter made of it
 
 
@@ -103,7 +103,7 @@ async def _run(out: Path, clock: Clock, options: Options) -> bool:
         screen = fitting(json=False, names={host: f"{name} ({host})" for host, name in hosts.items()})
         screen.note(f"{len(hosts)} simulated hosts, each a port of this machine: nothing leaves it.")
         first, *others = hosts
-        plan, flags = Plan((f"http://{first}/",), tuple(others), 16), CrawlFlags(network=NETWORK, options=options)
+        plan, flags = CrawlPlan((f"http://{first}/",), tuple(others), 16), CrawlFlags(network=NETWORK, options=options)
         with open_folder(out, plan, resume=False, clock=clock) as folder:
             mark(out, COMMAND)
             ran = await crawl_folder(folder, NETWORK.transport(clock), flags.rules(), flags, clock, screen)
@@ -118,7 +118,7 @@ async def _run(out: Path, clock: Clock, options: Options) -> bool:
     return ran.stopped
 
 
-def _words(summary: Summary, odd: Mapping[str, Odd], proof: Proof) -> Iterator[str]:
+def _words(summary: Summary, odd: Mapping[str, Odd], proof: CrawlProof) -> Iterator[str]:
     """What happened, as lines; those that are indented must not be broken."""
     fetched = f"{count(summary.fetched, 'page')}, {size(summary.bytes)}, from {count(summary.hosts, 'host')}"
     yield ""
@@ -165,7 +165,7 @@ def _settled(host: Odd) -> str:
 STORIES = {SLOW: _slow_story, THROTTLING: _throttling_story, FAILING: _failing_story}
 
 
-def _adds_up(proof: Proof) -> str:
+def _adds_up(proof: CrawlProof) -> str:
     parts = " + ".join(f"{proof.counts[end]:,} {end.name.lower()}" for end in ENDS if proof.counts[end])
     if not proof.ok:
         return f"The ledger does NOT add up: {'; '.join(proof.problems)}"

@@ -22,11 +22,11 @@ from sanderling.clock import Clock, ScaledClock
 from sanderling.observe.report import Report
 from sanderling.polling.report import PollingFacts
 from sanderling.stores.documents import Document
-from sanderling.stores.polling import Op, PollingStore, Query
+from sanderling.stores.polling import Op, Query
+from sanderling.stores.polling_store import PollingStore
 from sanderling.task import Reply
 from sanderling.words import count, duration
-from sanderling.worlds.race import RaceDay, RaceTally, demo
-from sanderling.worlds.race_server import RaceServer
+from sanderling.worlds.race import RaceDay, RaceServer, RaceTally, demo
 
 OUT = Path("sanderling-demo-polling")
 COMMAND = "sanderling demo polling"

@@ -38,9 +38,8 @@ from sanderling.repos.segments import segments_in
 from sanderling.repos.update import Tools as UpdateTools
 from sanderling.repos.update import follow_log
 from sanderling.words import count, duration, size
-from sanderling.worlds.pds import Fleet
-from sanderling.worlds.pds_server import FleetServer
-from sanderling.worlds.site_tally import Tally
+from sanderling.worlds.pds import Fleet, FleetServer
+from sanderling.worlds.server import HostTally
 
 OUT = Path("sanderling-demo-repos")
 COMMAND = "sanderling demo repos"
@@ -161,7 +160,7 @@ def _document(ran: Ran[Report[ReposFacts]], proof: Proof, folder: Path) -> dict[
 
 
 def _words(
-    ran: Ran[Report[ReposFacts]], failed: dict[str, int], proof: Proof, tallies: dict[str, Tally], folder: Path
+    ran: Ran[Report[ReposFacts]], failed: dict[str, int], proof: Proof, tallies: dict[str, HostTally], folder: Path
 ) -> Iterator[str]:
     """What happened, as lines; those that are indented must not be broken."""
     last = ran.last.facts
@@ -186,7 +185,7 @@ def _words(
     yield ""
 
 
-def _stories(ended: dict[str, int], tallies: dict[str, Tally]) -> Iterator[str]:
+def _stories(ended: dict[str, int], tallies: dict[str, HostTally]) -> Iterator[str]:
     limited, failing, lying = (tallies[f"{name}.example"] for name in ("limited", "failing", "lying"))
     yield ""
     yield (

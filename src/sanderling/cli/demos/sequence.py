@@ -23,17 +23,16 @@ from sanderling.cli.sequence.flags import CrawlFlags, Pace, Upstream
 from sanderling.cli.sequence.place import ROWS, Place
 from sanderling.clock import Clock, ScaledClock
 from sanderling.observe.report import Report
-from sanderling.sequence.guard import GuardRules
+from sanderling.sequence.guard import ScalingGuardRules
 from sanderling.sequence.report import SequenceFacts
 from sanderling.sequence.scaling import ScaleRules
 from sanderling.sequence.state import SequenceState
 from sanderling.sequence.system import SequenceRules
 from sanderling.words import count, duration
-from sanderling.worlds.game import Game, GameRules, GameTally
-from sanderling.worlds.game_answers import Kind
+from sanderling.worlds.game import Game, GameRules, GameServer, GameTally
+from sanderling.worlds.game_answers import GameKind
 from sanderling.worlds.game_presets import born_at
-from sanderling.worlds.game_schedule import Hole, Piece, ScheduleRules, Span
-from sanderling.worlds.game_server import GameServer
+from sanderling.worlds.game_schedule import Hole, Piece, ScheduleRules, TimeSpan
 from sanderling.worlds.game_weather import Contest, WeatherRules
 
 OUT = Path("sanderling-demo-sequence")
@@ -45,8 +44,8 @@ SPEED = 6.0  # times as fast as by the clock on the wall, game and crawl alike
 RATE = 8.0  # ids a second
 HISTORY = 300.0
 LOST, LOST_AT = 9996, -130.0  # ids that the counter jumped, as it really did once; and when
-PAUSE = Span(85.0, 32.0)  # nothing is played
-MAINTENANCE = Span(148.0, 6.0)
+PAUSE = TimeSpan(85.0, 32.0)  # nothing is played
+MAINTENANCE = TimeSpan(148.0, 6.0)
 CONTEST = Contest(-60.0, 60.0, 115.0)  # raids of that minute are hidden until it is decided
 END = 215.0
 QUOTA = 60.0  # requests a second
@@ -55,7 +54,7 @@ LATENCY = 0.4
 # The workers of a small game; and decisions within seconds, where a real crawl takes minutes.
 RULES = SequenceRules(
     scale=ScaleRules(min_workers=3, workers=10, max_workers=60, period=200, min_period=100, max_period=200),
-    guard=replace(GuardRules(), quick=10.0, fewest=30, drain=60.0),
+    guard=replace(ScalingGuardRules(), quick=10.0, fewest=30, drain=60.0),
 )
 
 
@@ -189,7 +188,7 @@ class Story:
         yield ""
 
     def _chapters(self) -> Iterator[str]:
-        last, refused = self.ran.last.facts, self.tally.kinds[Kind.REFUSED]
+        last, refused = self.ran.last.facts, self.tally.kinds[GameKind.REFUSED]
         workers = [RULES.scale.workers, *(each.workers for each in last.decisions)]
         yield (
             f"It began {duration(HISTORY)} behind and ended {duration(last.lag)} behind, with {workers[0]} workers "
@@ -200,7 +199,7 @@ class Story:
             f"{count(last.skipped, 'id')} that never existed were skipped as {count(last.gaps, 'gap')}. "
             f"{count(last.probes, 'probe')} told gaps, the pause and the head from each other."
         )
-        hidden, off = last.answers.get(Status.HIDDEN.value, 0), self.tally.kinds[Kind.DISABLED]
+        hidden, off = last.answers.get(Status.HIDDEN.value, 0), self.tally.kinds[GameKind.DISABLED]
         yield f"{count(hidden, 'raid')} hidden at first: all were asked for again when the first of them was shown."
         yield f"While the API was switched off it was sent {count(off, 'request')}."
 

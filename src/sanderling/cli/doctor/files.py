@@ -59,9 +59,9 @@ def _there(what: str, path: Path, *, folder: bool) -> Finding:
 
 
 def _revision(what: str, path: Path) -> Finding:
-    from sanderling.stores.analytics_sqlite_tables import revision  # noqa: PLC0415 - few have such a file
+    from sanderling.stores.analytics_sqlite_tables import read_revision  # noqa: PLC0415 - few have such a file
 
     try:
-        return revision_found(f"{what}: revision", revision(path))
+        return revision_found(f"{what}: revision", read_revision(path))
     except AnalyticsError as error:
         raise CheckError(str(error)) from None

@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from sanderling.stores.analytics_migrate import HEAD, REVISIONS
+from sanderling.stores.analytics_revisions import HEAD, REVISIONS
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import asyncpg  # type: ignore[import-untyped]  # ships neither stubs nor a mark
 from sanderling.cli.doctor.findings import FAIL, OK, CheckError, Finding, revision_found, skew
 from sanderling.cli.doctor.services import Say, Service
 from sanderling.clock import SystemClock
-from sanderling.stores.analytics_migrate import VERSION_TABLE
+from sanderling.stores.analytics_revisions import VERSION_TABLE
 from sanderling.stores.database import DatabaseTrouble
 from sanderling.stores.postgres_server import SETTINGS, PostgresAddress, plainly, read_url, relations
 

@@ -34,7 +34,7 @@ from sanderling.observe.report import Report
 from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.queue import QueueError, WholeQueue
 from sanderling.stores.status_file import StatusFile
-from sanderling.web.events_api import Behind, events_app
+from sanderling.web.events_api import events_app
 
 WORK, READING = Work(), Reading()
 MANY = 20  # batches at once, above which more are mostly in each other's way
@@ -102,7 +102,7 @@ async def run_events(
         rules = flags.work.rules(flags.bodies, flags.letters)
         system = EventsSystem(at, topic, say=say, clock=clock, rng=Random(), rules=rules)
         watch = EventsWatch(system, outside)
-        app = partial(events_app, Behind(at.store, queue, EventsControl(watch)), outside, Random())
+        app = partial(events_app, at.store, queue, EventsControl(watch), outside, Random())
 
         async def stop_after() -> None:
             if until is not None:

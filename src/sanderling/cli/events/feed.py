@@ -14,8 +14,8 @@ from sanderling.cli.events.onward import Onward
 from sanderling.cli.events.place import Bodies, Folder, Letters, Rows
 from sanderling.cli.events.sink import Where, outlet, source_of
 from sanderling.clock import Clock
-from sanderling.events.handover import EventsHandOver, Read
-from sanderling.events.producer import Source
+from sanderling.events.handover import EventsHandOver, HandedItem
+from sanderling.events.producer import BatchSource
 from sanderling.executor import in_threads
 from sanderling.words import count
 
@@ -30,7 +30,7 @@ def places(onward: Onward) -> Where:
     return Where(Folder(out=onward.events_out), Rows(database=database), Bodies(objects=objects), Letters(queue=queue))
 
 
-def source(onward: Onward, platform: str) -> Source:
+def source(onward: Onward, platform: str) -> BatchSource:
     """Whose batches they are. Raises CommandError."""
     said = {"project_id": onward.events_project, "brand_name": onward.events_brand, "keyword": onward.events_keyword}
     return source_of(places(onward), "--events-", job_id=onward.events_job or "", platform=platform, **said)
@@ -38,7 +38,7 @@ def source(onward: Onward, platform: str) -> Source:
 
 @asynccontextmanager
 async def feeding(
-    onward: Onward, read: Callable[[T], Read], clock: Clock, say: Callable[[str], object]
+    onward: Onward, read: Callable[[T], HandedItem], clock: Clock, say: Callable[[str], object]
 ) -> AsyncIterator[EventsHandOver[T]]:
     """A hand-over, and beside it whoever sends what it puts into the outbox. Raises CommandError."""
     async with AsyncExitStack() as stack:

@@ -13,15 +13,13 @@ from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, OWN_ROWS, Bodie
 from sanderling.cli.flags import SETTING
 from sanderling.cli.serving import UNSERVED, Serving
 from sanderling.events.analysis.analyse import Analyser
+from sanderling.events.analysis.aspects import load_aspects
 from sanderling.events.analysis.intent import load_intents
-from sanderling.events.analysis.keywords import load_aspects
-from sanderling.events.analysis.lexicon import load_lexicon
-from sanderling.events.analysis.lexicon_model import LexiconModel
-from sanderling.events.analysis.listing import ListError
-from sanderling.events.analysis.onnx import OnnxModel
-from sanderling.events.analysis.phobert import PhobertTokens
+from sanderling.events.analysis.lexicon import LexiconModel, load_lexicon
+from sanderling.events.analysis.listing import WordListError
+from sanderling.events.analysis.onnx import OnnxModel, PhobertTokens
 from sanderling.events.analysis.sentiment import ModelError, SentimentModel
-from sanderling.events.limits import USUAL, Limits
+from sanderling.events.batches import USUAL_LIMITS, BatchLimits
 from sanderling.events.rules import ConsumeRules
 from sanderling.stores.queue import MOST_PREFETCH
 
@@ -53,10 +51,10 @@ class Work:
     max_batch: Annotated[int, Parameter(validator=Number(gte=1, lte=4096)), SETTING] = 32
     """Megabytes that it may have once it is unpacked."""
 
-    max_comments: Annotated[int, Parameter(validator=Number(gte=1, lte=1_000_000)), SETTING] = USUAL.comments
+    max_comments: Annotated[int, Parameter(validator=Number(gte=1, lte=1_000_000)), SETTING] = USUAL_LIMITS.comments
     """Comments that an item may have; one with more is an error."""
 
-    max_rows: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000_000)), SETTING] = USUAL.rows
+    max_rows: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000_000)), SETTING] = USUAL_LIMITS.rows
     """Rows that a batch may become: posts, comments and errors; beyond that its largest items are errors."""
 
     max_memory: Annotated[int, Parameter(validator=Number(gte=1, lte=1_048_576)), SETTING] = 256
@@ -73,7 +71,7 @@ class Work:
             exchange=letters.exchange,
             most_raw=self.max_object * MB,
             most=self.max_batch * MB,
-            limits=Limits(comments=self.max_comments, rows=self.max_rows),
+            limits=BatchLimits(comments=self.max_comments, rows=self.max_rows),
             memory=self.max_memory * MB,
             most_tries=self.tries,
         )
@@ -116,7 +114,7 @@ class Reading:
             raise CommandError("model and lexicon: expected one of them", code=2)
         try:
             return Analyser(self._model(), load_intents(self.intents), load_aspects(self.aspects))
-        except (ListError, ModelError) as error:
+        except (WordListError, ModelError) as error:
             raise CommandError(str(error), code=2) from None
 
     def _model(self) -> SentimentModel:

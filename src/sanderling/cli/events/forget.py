@@ -13,7 +13,8 @@ from sanderling.cli.events.place import OWN_ROWS, USUAL, Folder, Rows
 from sanderling.cli.reach import explained
 from sanderling.cli.times import read_age, written
 from sanderling.clock import SystemClock
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
+from sanderling.stores.analytics import AnalyticsError
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.words import count, printable
 
 Age = Annotated[

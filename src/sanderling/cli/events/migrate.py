@@ -10,10 +10,11 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.events.place import OWN_ROWS, USUAL, Folder, Rows
 from sanderling.cli.reach import explained, reached
-from sanderling.events.outlet import DATABASE
+from sanderling.events.outbox import DATABASE
 from sanderling.redact import redact_url
-from sanderling.stores.analytics_migrate import HEAD, REVISIONS, Revision, migrate, steps
-from sanderling.stores.analytics_migrate import status as revisions_of
+from sanderling.stores.analytics_open import Revision, migrate, revisions
+from sanderling.stores.analytics_open import status as revisions_of
+from sanderling.stores.analytics_revisions import HEAD, REVISIONS
 from sanderling.words import count, printable
 
 BASE, NEWEST = "base", "head"
@@ -99,7 +100,7 @@ async def _reach(rows: Rows, folder: Folder, target: str) -> None:
 async def _revisions(rows: Rows, folder: Folder) -> list[Revision]:
     """All of them; where there is no database none is applied, and none is made. Raises CommandError."""
     if not rows.there(folder):
-        return [Revision(name, what, applied=False) for name, what in steps().described()]
+        return revisions(None)
     url = rows.url(folder)
     return await reached("--database", rows.database, lambda: revisions_of(url))
 

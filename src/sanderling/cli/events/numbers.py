@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from math import floor
 from typing import NamedTuple
 
-from sanderling.stores.analytics import AnalyticsStore, ErrorFilter, PostFilter, PostRow
+from sanderling.stores.analytics import ErrorFilter, PostFilter, PostRow
+from sanderling.stores.analytics_store import AnalyticsStore
 
 HOUR = 3600.0
 PAGE = 200  # rows that are read at a time: with texts of 100,000 characters, some 20 MB

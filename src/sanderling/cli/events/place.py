@@ -20,11 +20,12 @@ from sanderling.cli.letters import QueueFlags
 from sanderling.cli.reach import Say, reached
 from sanderling.clock import Clock
 from sanderling.events.envelopes import EVENT_TYPE
-from sanderling.events.outlet import DATABASE, OBJECTS, QUEUE, opened_topic
+from sanderling.events.outbox import DATABASE, OBJECTS, QUEUE, open_outgoing
 from sanderling.events.rows import EVENTS_EXCHANGE
 from sanderling.executor import in_threads
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore
+from sanderling.stores.analytics import AnalyticsError
 from sanderling.stores.analytics_open import open_analytics
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.stores.objects import ObjectError, WholeObjects, open_objects
 from sanderling.stores.queue import Binding, QueueError, WholeQueue
@@ -131,7 +132,7 @@ class Letters(QueueFlags):
     @asynccontextmanager
     async def topic(self, folder: Folder, clock: Clock, incoming: WholeQueue) -> AsyncIterator[Topic]:
         """Where messages go out: exchanges of the server, or queues of ours. Raises CommandError."""
-        opened = opened_topic(
+        opened = open_outgoing(
             self.url(folder),
             self.routing_key,
             incoming,

@@ -35,9 +35,9 @@ from sanderling.cli.events.sink import Where, outlet, source_of
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.reach import reached
 from sanderling.clock import SystemClock
-from sanderling.events.outlet import Outlet
-from sanderling.events.producer import BatchSink, SinkRules, Source
-from sanderling.events.publish import MOST_PROBLEMS, Published, publish_file, publish_piped
+from sanderling.events.handover import Outlet
+from sanderling.events.producer import BatchSink, BatchSource, SinkRules
+from sanderling.events.publish import MOST_PROBLEMS, PublishedFile, publish_file, publish_piped
 from sanderling.observe import logs
 from sanderling.words import count, printable
 
@@ -58,7 +58,7 @@ class Total:
     sent: int = 0  # messages
     unsent: str = ""  # why they were not
 
-    def add(self, path: Path, found: Published, sink: BatchSink) -> None:
+    def add(self, path: Path, found: PublishedFile, sink: BatchSink) -> None:
         """What came of one more."""
         self.items += found.items
         self.batches += sink.tally.batches
@@ -163,7 +163,7 @@ def _check(files: tuple[Path, ...]) -> None:
 
 
 async def _publish(
-    files: tuple[Path, ...], source: Source, rules: SinkRules, where: Where, progress: Progress
+    files: tuple[Path, ...], source: BatchSource, rules: SinkRules, where: Where, progress: Progress
 ) -> Total:
     total = Total()
     async with outlet(where, SystemClock(), progress.note) as out:
@@ -190,7 +190,7 @@ def _batches(number: int) -> str:
     return f"{number:,} batch" if number == 1 else f"{number:,} batches"
 
 
-def _tell(total: Total, source: Source, where: Where, *, as_json: bool) -> None:
+def _tell(total: Total, source: BatchSource, where: Where, *, as_json: bool) -> None:
     if as_json:
         told = {name: getattr(total, name) for name in Total.__slots__}
         print(jsonlib.dumps({"job": source.job_id, "platform": source.platform, "project": source.project} | told))
@@ -206,7 +206,7 @@ def _tell(total: Total, source: Source, where: Where, *, as_json: bool) -> None:
         print(f"\nTo have them analysed:\n\n    {command}\n")
 
 
-def _words(total: Total, source: Source) -> Iterator[str]:
+def _words(total: Total, source: BatchSource) -> Iterator[str]:
     yield f"Published {count(total.items, 'item')} in {_batches(total.batches)} of the job {source.job_id}."
     if total.left_out:
         yield f"Left out: {count(total.left_out, 'line')}, of pages that moved or are as before."

@@ -33,7 +33,8 @@ from sanderling.cli.reach import explained
 from sanderling.cli.times import read_time, written
 from sanderling.clock import SystemClock
 from sanderling.events.outbox import OutboxSender
-from sanderling.stores.analytics import AnalyticsError, AnalyticsStore, EventFilter, OutboxMessage, Replayable
+from sanderling.stores.analytics import AnalyticsError, EventFilter, OutboxMessage, Replayable
+from sanderling.stores.analytics_store import AnalyticsStore
 from sanderling.stores.queue import QueueError
 from sanderling.stores.topic import unfit
 from sanderling.words import count, printable

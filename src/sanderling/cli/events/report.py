@@ -12,7 +12,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from sanderling.cli.events.numbers import HOUR, LABELS, Hour, Numbers, Project
-from sanderling.events.taxonomy import ACTIONS, Action
+from sanderling.events.taxonomy import ACTIONS, ErrorAction
 from sanderling.outcome import Category
 from sanderling.words import count, printable
 
@@ -29,12 +29,12 @@ LETTERS = {"positive": "+", "neutral": ".", "negative": "#", "errors": "x"}
 NICE = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 # What the actions of the taxonomy come to, in few enough words for a narrow window.
 DONE = {
-    Action.RETRY: "fetch again, more slowly",
-    Action.RETRY_THEN_ALERT: "fetch again, else alert",
-    Action.SKIP: "it is gone: leave it out",
-    Action.METADATA_ONLY: "text is there, media not",
-    Action.ALERT: "repair a crawler, or us",
-    Action.INVESTIGATE: "somebody should look",
+    ErrorAction.RETRY: "fetch again, more slowly",
+    ErrorAction.RETRY_THEN_ALERT: "fetch again, else alert",
+    ErrorAction.SKIP: "it is gone: leave it out",
+    ErrorAction.METADATA_ONLY: "text is there, media not",
+    ErrorAction.ALERT: "repair a crawler, or us",
+    ErrorAction.INVESTIGATE: "somebody should look",
 }
 NAME, COUNT, SHARE, ACTION = 14, 8, 6, 25  # columns of the tables
 

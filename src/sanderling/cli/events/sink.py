@@ -9,9 +9,9 @@ from typing import Any
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.events.place import OWN_BODIES, OWN_LETTERS, OWN_ROWS, USUAL, Bodies, Folder, Letters, Rows
 from sanderling.clock import Clock
-from sanderling.events.outbox import OutboxSender
-from sanderling.events.outlet import Announced, Outlet
-from sanderling.events.producer import Source
+from sanderling.events.handover import Outlet
+from sanderling.events.outbox import OutboxSender, TopicOfQueue
+from sanderling.events.producer import BatchSource
 from sanderling.words import printable
 
 # Values about which nothing can be wrong, to find out which flag is to blame.
@@ -46,15 +46,15 @@ async def outlet(where: Where, clock: Clock, say: Callable[[str], object] | None
         store = await stack.enter_async_context(where.rows.opened(where.folder, say, writers=2, readers=1))
         objects = await stack.enter_async_context(where.bodies.opened(where.folder, say))
         topic = await stack.enter_async_context(where.letters.topic(where.folder, clock, queue))
-        yield Outlet(objects, OutboxSender(store, Announced(topic, queue), clock, Random()), clock)
+        yield Outlet(objects, OutboxSender(store, TopicOfQueue(topic, queue), clock, Random()), clock)
 
 
-def source_of(where: Where, prefix: str = "--", **said: str) -> Source:
+def source_of(where: Where, prefix: str = "--", **said: str) -> BatchSource:
     """Whose batches they are. Raises CommandError, which names the flag that is to blame."""
     fixed = {"bucket": where.bodies.bucket, "exchange": where.letters.exchange}
     values: dict[str, Any] = {**fixed, "routing_key": where.letters.routing_key, **said}
     try:
-        return Source(**values)
+        return BatchSource(**values)
     except ValueError as error:
         flag = _to_blame(values).replace("--", prefix, 1)
         raise CommandError(printable(f"{flag}: {error}"), code=2) from None
@@ -69,7 +69,7 @@ def _to_blame(values: dict[str, Any]) -> str:
 
 def _makes_sense(values: dict[str, Any]) -> bool:
     try:
-        Source(**values)
+        BatchSource(**values)
     except ValueError:
         return False
     return True

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +24,7 @@ from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import SystemClock
+from sanderling.crawls.run import http_rules
 from sanderling.engine.rules import EngineRules
 from sanderling.executor import in_threads
 from sanderling.fetch.cache import Cache
@@ -32,8 +33,8 @@ from sanderling.fetch.transport import Transport, connections_for
 from sanderling.jobs.folder import JobFolder
 from sanderling.jobs.job import Job, JobError
 from sanderling.jobs.report import JobFacts, report_run
-from sanderling.jobs.run import JobRun, JobTools, hosts_of
-from sanderling.jobs.running import BODIES, RPS, http_rules
+from sanderling.jobs.run import JobRun, hosts_of
+from sanderling.jobs.running import BODIES, MOST_DECODED, MOST_RAW, RPS
 from sanderling.jobs.watchdog import LONGEST, Watchdog
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.report import Report
@@ -60,14 +61,13 @@ class Asking(Patient):
         """The client and the limiter that go with the job and the flags. Raises CommandError."""
         most = self.most_of(job)
         limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace))
-        return make_transport(http_rules(most), limiter, BODIES, self.contact, private=self.private)
-
-    def open_cache(self) -> Cache | None:
-        """The folder for answers, if there is one. Raises CommandError."""
+        rules = http_rules(most, None, MOST_RAW, MOST_DECODED)
         try:
-            return None if self.cache is None else Cache(self.cache)
+            cache = None if self.cache is None else Cache(self.cache)
         except FolderError as error:
             raise CommandError(f"--cache: {error}", code=2) from None
+        made = make_transport(rules, limiter, BODIES, self.contact, private=self.private)
+        return replace(made, cache=cache)
 
 
 USUAL = Asking()
@@ -108,14 +108,14 @@ def run(  # noqa: PLR0913 - a flag each
     if out is None:
         raise CommandError(f"no folder is given; expected --out DIR, as in: {again('run', file, '--out', job.name)}", 2)
     flags = [each for pair in set for each in ("--set", pair)]
-    transport, cache = asking.transport(job), asking.open_cache()
+    transport = asking.transport(job)
     with open_folder(out, job, given) as folder:
         if retry:
-            folder.frontier.reopen(End.FAILED)
+            folder.ledger.reopen(End.FAILED)
         go_on = again("run", file, "--out", out, *flags, asking, options)
         screen = fitting(json=json)
         with event_loop.explain_end(go_on, (FolderError, JobError)):
-            ran = event_loop.run(run_folder(job, folder, transport, asking, options, screen, cache=cache))
+            ran = event_loop.run(run_folder(folder, transport, asking, options, screen))
         once_more = again("run", file, "--out", out, *flags, "--retry", asking, options)
         summary = summarise(folder, ran.last, complete=ran.complete, again=go_on, retry=once_more)
     screen.end(words(summary), summary.as_json())
@@ -145,23 +145,15 @@ def open_folder(out: Path, job: Job, given: Mapping[str, str]) -> Iterator[JobFo
         yield folder
 
 
-async def run_folder(  # noqa: PLR0913 - what a job is run with
-    job: Job,
-    folder: JobFolder,
-    transport: Transport[Http],
-    asking: Asking,
-    options: Options,
-    screen: Screen,
-    *,
-    cache: Cache | None = None,
+async def run_folder(
+    folder: JobFolder, transport: Transport[Http], asking: Asking, options: Options, screen: Screen
 ) -> Ran[Report[JobFacts]]:
     """Run until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
     clock = SystemClock()
     with ThreadPoolExecutor(1, "folder") as thread, Watchdog(folder.path, LONGEST) as dog:
         executor = in_threads(thread)
-        tools = JobTools(transport.http, transport.limiter, clock, executor, transport.memory, dog, cache)
-        rules = EngineRules(per_host=connections_for(asking.most_of(job)), patience=asking.patience)
-        job_run = JobRun(job, folder, hosts_of(job), tools, rules)
+        rules = EngineRules(per_host=connections_for(asking.most_of(folder.job)), patience=asking.patience)
+        job_run = JobRun(folder, transport, executor, rules=rules, clock=clock, watch=dog)
         started = clock.now()
 
         def report(top: int = 1000, *, running: bool = True) -> Report[JobFacts]:

@@ -39,10 +39,10 @@ def show_sample(  # noqa: PLR0913 - what the command was given
     sampled = copy.copy(job)
     sampled.max_records = number
     sampled.max_requests = min(job.max_requests or sys.maxsize, max(LEAST_REQUESTS, REQUESTS_EACH * number))
-    transport, cache = asking.transport(sampled), asking.open_cache()
+    transport = asking.transport(sampled)
     with TemporaryDirectory(prefix="sanderling-try-") as folder, open_folder(Path(folder), sampled, given) as held:
         with event_loop.explain_end("", (FolderError, JobError)):
-            ran = event_loop.run(run_folder(sampled, held, transport, asking, options, Silent(), cache=cache))
+            ran = event_loop.run(run_folder(held, transport, asking, options, Silent()))
         summary = summarise(held, ran.last, complete=ran.complete)
         with (held.path / RECORDS).open(encoding="utf-8") as lines:
             for line in islice(lines, number):

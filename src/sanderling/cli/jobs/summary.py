@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from sanderling.cli.pages.summary import by_reason, failed_by, hosts_aside, meaning
-from sanderling.jobs.folder import FAILED, RECORDS, JobFolder
+from sanderling.crawls.folder import FAILED
+from sanderling.jobs.folder import RECORDS, JobFolder
 from sanderling.jobs.report import JobFacts
 from sanderling.observe.report import Report
 from sanderling.stores.frontier_rows import Aside, End
@@ -60,7 +61,7 @@ def summarise(
     folder: JobFolder, last: Report[JobFacts], *, complete: bool, again: str = "", retry: str = ""
 ) -> JobSummary:
     """The summary of a run that ended with `last`, and goes on with `again`."""
-    frontier = folder.frontier
+    frontier = folder.ledger
     counts, aside = frontier.counts(), frontier.aside()
     said = Counter(_reason(failed.code, failed.detail) for failed, _ in frontier.failed_requests())
     return JobSummary(

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sanderling.cli.command_error import CommandError
-from sanderling.jobs.verify import JobProof, verify_job
+from sanderling.crawls.verify import CrawlProof
+from sanderling.jobs.verify import verify_job
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 from sanderling.words import count, printable
@@ -30,21 +31,21 @@ def prove_job(folder: Path, *, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _as_json(folder: Path, proof: JobProof) -> dict[str, object]:
+def _as_json(folder: Path, proof: CrawlProof) -> dict[str, object]:
     return {
         "ok": proof.ok,
         "out": str(folder),
         "finished": proof.finished,
-        "records": proof.records,
+        "records": proof.rows,
         "counts": {end.name.lower(): proof.counts[end] for end in ENDS},
         "wrong": proof.wrong,
         "problems": proof.problems,
     }
 
 
-def _words(folder: Path, proof: JobProof) -> Iterator[str]:
+def _words(folder: Path, proof: CrawlProof) -> Iterator[str]:
     known = sum(proof.counts.values())
-    yield f"{folder}: {count(known, 'request')}, {count(proof.records, 'record')}"
+    yield f"{folder}: {count(known, 'request')}, {count(proof.rows, 'record')}"
     yield ""
     for end in ENDS:
         if proof.counts[end]:

@@ -25,6 +25,7 @@ from sanderling.cli.pages.summary import summarise, words
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import Clock, SystemClock
+from sanderling.crawls.run import http_rules
 from sanderling.engine.handover import HandOverError
 from sanderling.executor import in_threads
 from sanderling.extras import missing
@@ -33,13 +34,13 @@ from sanderling.fetch.transport import Transport, connections_for
 from sanderling.limit import LimiterRules, PaceRules
 from sanderling.observe.report import Report
 from sanderling.pages.crawl import Crawl
-from sanderling.pages.crawling import BODIES, http_rules
-from sanderling.pages.folder import CrawlFolder, Plan
+from sanderling.pages.crawling import BODIES, MOST_DECODED, MOST_RAW
+from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.pages.leave_out import LeaveOut
 from sanderling.pages.parquet import have_parquet
 from sanderling.pages.report import PagesFacts, report_crawl
 from sanderling.pages.rules import CrawlRules
-from sanderling.pages.urls import Scope, UrlError, normalise, read_seeds
+from sanderling.pages.urls import CrawlScope, UrlError, normalise, read_seeds
 from sanderling.stores.durable import FolderError
 from sanderling.stores.frontier_rows import End
 
@@ -61,7 +62,8 @@ class Network(Patient):
         """The client and the limiter that go with the flags. Raises CommandError."""
         most = self.most(RPS)
         limiter = make_limiter(LimiterRules(pace=PaceRules.up_to(most), strategy=self.pace), clock)
-        return make_transport(http_rules(most), limiter, BODIES, self.contact, private=self.private, clock=clock)
+        rules = http_rules(most, None, MOST_RAW, MOST_DECODED)
+        return make_transport(rules, limiter, BODIES, self.contact, private=self.private, clock=clock)
 
 
 USUAL = Network()
@@ -195,14 +197,14 @@ async def crawl_folder(
     return replace(ran, notes=onward.words(feed))
 
 
-def _plan(urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], depth: int) -> Plan | None:
+def _plan(urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], depth: int) -> CrawlPlan | None:
     """What to crawl; None if no address was given."""
     try:
         first = [normalise(url) for url in urls]
         if seeds is not None:
             first += read_seeds(seeds.read_text(encoding="utf-8-sig"), str(seeds))
-        plan = Plan(tuple(dict.fromkeys(first)), allow, depth)
-        Scope.of(plan.seeds, plan.allow, plan.depth)
+        plan = CrawlPlan(tuple(dict.fromkeys(first)), allow, depth)
+        CrawlScope.of(plan.seeds, plan.allow, plan.depth)
     except (UrlError, ValueError) as error:
         raise CommandError(str(error), code=2) from None
     except OSError as error:
@@ -211,7 +213,7 @@ def _plan(urls: tuple[str, ...], seeds: Path | None, allow: tuple[str, ...], dep
 
 
 @contextmanager
-def open_folder(out: Path, plan: Plan | None, *, resume: bool, clock: Clock) -> Iterator[CrawlFolder]:
+def open_folder(out: Path, plan: CrawlPlan | None, *, resume: bool, clock: Clock) -> Iterator[CrawlFolder]:
     """The folder, for as long as it is worked in; a CommandError if it is not one to work in."""
     try:
         folder = CrawlFolder.open(out, plan, resume=resume, wall=clock.wall())

@@ -17,8 +17,9 @@ from sanderling.cli.options import DEFAULT, Options
 from sanderling.cli.pages.crawl import USUAL, CrawlFlags, Network, open_folder, run_crawl
 from sanderling.cli.pages.summary import FAULTS, by_reason, hosts_aside, meaning, reasons
 from sanderling.clock import SystemClock
+from sanderling.crawls.verify import CrawlProof
 from sanderling.pages.earlier import LEDGER
-from sanderling.pages.verify import Proof, verify
+from sanderling.pages.verify import verify
 from sanderling.redact import redact_url
 from sanderling.stores import frontier_file, frontier_reading
 from sanderling.stores.durable import FolderError, plainly
@@ -165,7 +166,7 @@ def _example(failed: Failed) -> str:
     return printable("  ".join(part for part in (redact_url(failed.url), failed.detail, asked) if part))
 
 
-def _as_json(folder: Path, proof: Proof) -> dict[str, object]:
+def _as_json(folder: Path, proof: CrawlProof) -> dict[str, object]:
     return {
         "ok": proof.ok,
         "out": str(folder),
@@ -182,7 +183,7 @@ def _as_json(folder: Path, proof: Proof) -> dict[str, object]:
     }
 
 
-def _table(folder: Path, proof: Proof) -> Iterator[str]:
+def _table(folder: Path, proof: CrawlProof) -> Iterator[str]:
     """The ends as a sum, then what is wrong with it, if anything."""
     yield f"{printable(str(folder))}: {'a finished crawl' if proof.finished else 'a crawl that is not finished'}"
     yield ""

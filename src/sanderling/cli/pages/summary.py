@@ -12,7 +12,7 @@ from sanderling.cli import command_line
 from sanderling.ids import host_of
 from sanderling.observe.report import Report
 from sanderling.outcome import Code, code_of
-from sanderling.pages.folder import CrawlFolder, State
+from sanderling.pages.folder import CrawlFolder, FolderState
 from sanderling.pages.report import PagesFacts
 from sanderling.stores.frontier import Frontier
 from sanderling.stores.frontier_rows import KEPT, Aside, End, Fault
@@ -107,7 +107,7 @@ def summarise(
         set_aside=sum(each.waiting for each in aside),
         set_aside_by=by_reason(aside),
         aside=tuple(aside),
-        resumed=folder.state is State.RESUMED,
+        resumed=folder.state is FolderState.RESUMED,
         files=tuple(_files(folder.path)),
         again=again,
         retry=command_line.again("pages failed", folder.path, "--retry", *given),

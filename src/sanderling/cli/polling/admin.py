@@ -17,7 +17,8 @@ from sanderling.cli.polling.place import USUAL, Place, known
 from sanderling.clock import SystemClock
 from sanderling.polling.report import describe_interval
 from sanderling.polling.settings import DAY, LONGEST, SHORTEST, KnownSetting, SettingError, Sort
-from sanderling.stores.polling import Field, PollingStore, PollingStoreError, PollingTarget, Query
+from sanderling.stores.polling import Field, PollingStoreError, PollingTarget, Query
+from sanderling.stores.polling_store import PollingStore
 from sanderling.words import count, printable
 
 PAGE = 1000

@@ -19,7 +19,8 @@ from sanderling.observe.report import Report
 from sanderling.polling.live import LiveSettings
 from sanderling.polling.report import SHORT, PollingFacts, describe_interval
 from sanderling.polling.settings import Setting, SettingError
-from sanderling.stores.polling import PollingStore, PollingTarget, Query, StoredTargetCounts
+from sanderling.stores.polling import PollingTarget, Query, StoredTargetCounts
+from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.status_file import FILE as STATUS
 from sanderling.stores.status_file import is_running, read_status
 from sanderling.words import count, duration, printable

@@ -9,7 +9,7 @@ import msgspec
 from cyclopts import Parameter
 
 from sanderling.apis import identity
-from sanderling.apis.identity import Identity, IdentityError
+from sanderling.apis.identity import IdentityError, RepoIdentity
 from sanderling.cli.client import make_http
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson
@@ -79,7 +79,7 @@ def get_command(  # noqa: PLR0913 - flags
     _archive(found.did, host, folder, asking, as_json=json)
 
 
-def _resolve(who: str, plc: str, resolver: str | None, asking: Asking) -> Identity:
+def _resolve(who: str, plc: str, resolver: str | None, asking: Asking) -> RepoIdentity:
     """Where a DID or a handle lives. Raises CommandError."""
     try:
         if not identity.is_did(who):
@@ -92,7 +92,7 @@ def _resolve(who: str, plc: str, resolver: str | None, asking: Asking) -> Identi
         raise CommandError(printable(str(error))) from None
 
 
-async def _ask_identity(who: str, plc: str, resolver: str | None, asking: Asking) -> Identity:
+async def _ask_identity(who: str, plc: str, resolver: str | None, asking: Asking) -> RepoIdentity:
     http = make_http(
         HttpRules(most_raw=MOST_DOCUMENT, most_decoded=MOST_DOCUMENT), asking.contact, private=asking.private
     )

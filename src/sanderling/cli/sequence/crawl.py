@@ -32,12 +32,11 @@ from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport
 from sanderling.observe.report import Report
 from sanderling.sequence.cursor import Position
-from sanderling.sequence.prometheus_readings import PrometheusSource
+from sanderling.sequence.readings import PrometheusSource
 from sanderling.sequence.report import SequenceFacts, SequenceWatch
-from sanderling.sequence.start import StartError, begin_at, left_open
-from sanderling.sequence.state import SequenceState
+from sanderling.sequence.state import SequenceState, StartError, begin_at, left_open
 from sanderling.sequence.store import StoreRules, StoreWorkers
-from sanderling.sequence.system import SequenceRules, SequenceSystem, Tools
+from sanderling.sequence.system import SequenceRules, SequenceServices, SequenceSystem
 from sanderling.stores.durable import FolderError
 from sanderling.stores.instances import Instances, InstancesError, RawInstances
 from sanderling.stores.queue import QueueError, WholeQueue
@@ -104,7 +103,7 @@ async def run_crawl(
         position = await _begin(flags.pace, api.name, state, rows, screen.note, clock.wall())
         say = await stack.enter_async_context(saying(sink, screen.tell, options, clock))
         fetcher = make_fetcher(transport, clock)
-        tools = Tools(api, fetcher, transport.limiter, transport.memory, state, queue, executor)
+        tools = SequenceServices(api, fetcher, transport.limiter, transport.memory, state, queue, executor)
         system = SequenceSystem(tools, position, rules, say=say, clock=clock, rng=Random())
         system.end_at(flags.pace.until)
         if prometheus is not None:

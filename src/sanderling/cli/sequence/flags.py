@@ -28,12 +28,12 @@ from sanderling.ids import HostError, host_of
 from sanderling.limit import Limiter, PaceRules
 from sanderling.observe.prometheus import TOKEN, PrometheusServer
 from sanderling.redact import is_secret
-from sanderling.sequence.asking import limits
-from sanderling.sequence.guard import GuardRules
+from sanderling.sequence.guard import ScalingGuardRules
+from sanderling.sequence.inquiries import limits
 from sanderling.sequence.lookout import LookRules
-from sanderling.sequence.prometheus_readings import PrometheusRules
+from sanderling.sequence.readings import PrometheusRules
 from sanderling.sequence.scaling import ScaleRules
-from sanderling.sequence.start import BUFFER
+from sanderling.sequence.state import BUFFER
 from sanderling.sequence.system import SequenceRules
 
 KEY = "BUNGIE_API_KEY"  # a variable that holds a secret
@@ -208,7 +208,7 @@ class Pace:
             found = f"min-workers {self.min_workers}, workers {self.workers}, max-workers {self.max_workers}"
             raise CommandError(f"{found}: expected them not to decrease in this order", code=2)
         scale = ScaleRules(min_workers=self.min_workers, workers=self.workers, max_workers=self.max_workers)
-        guard = replace(GuardRules(), **{name.replace("-", "_"): False for name in self.without})
+        guard = replace(ScalingGuardRules(), **{name.replace("-", "_"): False for name in self.without})
         stride = 1 + (SKIP if self.dev_skip is None else self.dev_skip) if self.dev else 1
         return SequenceRules(
             stride=stride, scale=scale, guard=guard, look=LookRules(pacing="pacing" not in self.without)

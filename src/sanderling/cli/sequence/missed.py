@@ -23,9 +23,8 @@ from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson, again
 from sanderling.cli.sequence.place import USUAL, Place, known_state
 from sanderling.clock import Clock, SystemClock
-from sanderling.sequence.missed import Missed
 from sanderling.sequence.report import MEANINGS
-from sanderling.sequence.retries import Reason
+from sanderling.sequence.retries import Missed, Reason
 from sanderling.sequence.state import COLUMNS, Hurry, SequenceState
 from sanderling.stores.durable import FolderError, plainly, sync_folder, write_new
 from sanderling.words import count, duration, printable

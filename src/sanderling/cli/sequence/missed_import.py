@@ -23,8 +23,7 @@ from sanderling.cli.sequence.missed import BREATH, File, Saying
 from sanderling.cli.sequence.place import USUAL, Place
 from sanderling.clock import Clock, SystemClock
 from sanderling.sequence.cursor import ranges_of
-from sanderling.sequence.missed import Missed
-from sanderling.sequence.retries import Reason, check_in
+from sanderling.sequence.retries import Missed, Reason, check_in
 from sanderling.sequence.state import Range, SequenceState
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.words import count, printable

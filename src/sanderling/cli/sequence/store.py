@@ -24,9 +24,8 @@ from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Letters, Pla
 from sanderling.cli.watching import repeat, run_beside
 from sanderling.clock import Clock, SystemClock
 from sanderling.observe.metrics import prefixed
-from sanderling.sequence.depth import DepthRules
 from sanderling.sequence.report import store_metrics
-from sanderling.sequence.store import StoreRules, StoreWorkers
+from sanderling.sequence.store import DepthRules, StoreRules, StoreWorkers
 from sanderling.stores.queue import Depth, Queue, QueueError
 from sanderling.words import count, duration, printable
 

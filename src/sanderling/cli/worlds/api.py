@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import run
 from sanderling.clock import SystemClock
-from sanderling.worlds.api import PASSWORD, USER, ApiRules, ApiWorld
-from sanderling.worlds.api_server import ApiServer
-from sanderling.worlds.site_server import PortError
+from sanderling.worlds.api import PASSWORD, USER, ApiRules, ApiServer, ApiWorld
+from sanderling.worlds.server import WorldPortError
 
 PORT = 8040  # as the examples have it
 
@@ -36,16 +35,16 @@ async def _serve(server: ApiServer, *, as_json: bool) -> None:
     try:
         async with server:
             if as_json:
-                print(jsonlib.dumps({"address": server.url(), "posts": server.world.rules.posts}), flush=True)
+                print(jsonlib.dumps({"address": server.url(), "posts": server.api.rules.posts}), flush=True)
             else:
                 print("\n".join(_words(server)), flush=True)
             await asyncio.Event().wait()
-    except PortError as error:
-        raise CommandError(str(error)) from None
+    except WorldPortError as error:
+        raise CommandError(f"--port: {error}; choose another") from None
 
 
 def _words(server: ApiServer) -> Iterator[str]:
-    number = server.world.rules.posts
+    number = server.api.rules.posts
     yield f"A simulated API at {server.url()}, with {number:,} entries of each kind:"
     yield ""
     yield "  GET  /posts?limit=&cursor=   a list by cursor; /posts/ID has the details"

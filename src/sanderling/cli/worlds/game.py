@@ -15,10 +15,9 @@ from rich.text import Text
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import run
 from sanderling.clock import Clock, SystemClock
-from sanderling.worlds.game import REPORT, SETTINGS, Game, GameRules, GameTally
+from sanderling.worlds.game import REPORT, SETTINGS, Game, GameRules, GameServer, GameTally
 from sanderling.worlds.game_presets import PRESETS
-from sanderling.worlds.game_server import GameServer
-from sanderling.worlds.site_server import PortError
+from sanderling.worlds.server import WorldPortError
 
 Preset = Literal["demo", "steady", "backlog", "gap", "pause", "slow", "bursts", "lost", "fast"]
 
@@ -67,7 +66,7 @@ async def _serve(server: GameServer, clock: Clock, *, as_json: bool) -> None:
             _show(server, clock.wall(), as_json=as_json)
             sys.stdout.flush()
             await asyncio.Event().wait()
-    except PortError as error:
+    except WorldPortError as error:
         raise CommandError(f"--port: {error}; choose another") from None
 
 

@@ -13,10 +13,9 @@ from rich.text import Text
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.loop import run
 from sanderling.clock import ScaledClock
-from sanderling.worlds.race import PRESETS, RaceDay, RaceTally
+from sanderling.worlds.race import PRESETS, RaceDay, RaceServer, RaceTally
 from sanderling.worlds.race_documents import CHANNELS
-from sanderling.worlds.race_server import RaceServer
-from sanderling.worlds.site_server import PortError
+from sanderling.worlds.server import WorldPortError
 
 Preset = Literal["demo", "day", "hostile"]
 MOST_PATHS = 12  # that are listed when it ends
@@ -46,7 +45,7 @@ async def _serve(server: RaceServer, speed: float, *, as_json: bool) -> None:
             _show(server, speed, as_json=as_json)
             sys.stdout.flush()
             await asyncio.Event().wait()
-    except PortError as error:
+    except WorldPortError as error:
         raise CommandError(f"--port: {error}; choose another") from None
 
 

@@ -27,10 +27,9 @@ from sanderling.stores.analytics import OutboxMessage
 from sanderling.stores.objects import Buckets, ObjectError, ObjectFault, Objects
 from sanderling.stores.topic import Topic
 from sanderling.words import count, duration, printable
-from sanderling.worlds.social import Delivery, Social
-from sanderling.worlds.social_plan import MOST_DAYS
-from sanderling.worlds.social_presets import PRESETS
-from sanderling.worlds.social_truth import Fate, Totals
+from sanderling.worlds.social import Social, SocialDelivery
+from sanderling.worlds.social_plan import MOST_DAYS, PRESETS
+from sanderling.worlds.social_truth import BatchFate, Totals
 
 Preset = Literal["demo", "day", "hostile"]
 OBJECTS, QUEUE = ("objects", "bucket"), ("queue", "queue_name", "exchange", "routing_key")
@@ -38,9 +37,9 @@ AT_ONCE = 32  # messages that are sent together, where nobody asked for a pace
 TOLD_EVERY = 2.0  # seconds
 # What becomes of messages that are not read.
 FATES = {
-    Fate.REFUSED: "not for us: given up at once",
-    Fate.UNREADABLE: "of batches that nobody can read: given up, some only after several tries",
-    Fate.MISSING: "of batches that are not there: given up after many tries, which takes hours",
+    BatchFate.REFUSED: "not for us: given up at once",
+    BatchFate.UNREADABLE: "of batches that nobody can read: given up, some only after several tries",
+    BatchFate.MISSING: "of batches that are not there: given up after many tries, which takes hours",
 }
 
 
@@ -53,10 +52,10 @@ class Crawler:
     topic: Topic
     letters: Letters = OWN_LETTERS
     sent: int = 0  # messages
-    fates: Counter[Fate] = field(default_factory=Counter)  # of these
+    fates: Counter[BatchFate] = field(default_factory=Counter)  # of these
     again: int = 0  # of these that were sent before
 
-    async def deliver(self, deliveries: Sequence[Delivery]) -> None:
+    async def deliver(self, deliveries: Sequence[SocialDelivery]) -> None:
         """Return when all is durable. Raises ObjectError, QueueError, and CommandError if nobody waits for messages."""
         # An object is there before the first message that tells of it.
         fresh = [each.number for each in deliveries if not each.again]
@@ -80,7 +79,7 @@ class Crawler:
             place = read_path(batch.path)
             await self.objects.put(place.bucket, place.key, batch.body, batch.metadata)
 
-    def _message(self, place: int, delivery: Delivery) -> OutboxMessage:
+    def _message(self, place: int, delivery: SocialDelivery) -> OutboxMessage:
         """Each is another one, also if it says the same as an earlier one."""
         return OutboxMessage(
             exchange=self.letters.exchange,

@@ -13,11 +13,10 @@ from rich.text import Text
 from sanderling.cli.command_error import CommandError
 from sanderling.clock import SystemClock
 from sanderling.worlds import pds as fleets
-from sanderling.worlds.pds_hosts import PdsHost, Place
-from sanderling.worlds.pds_server import FleetServer
-from sanderling.worlds.site import ALL, SiteHost, World
-from sanderling.worlds.site_server import PortError, SiteServer
-from sanderling.worlds.site_tally import Tally
+from sanderling.worlds.pds import FleetServer
+from sanderling.worlds.pds_hosts import FleetHost, PdsHost
+from sanderling.worlds.server import HostTally, U, WorldPortError, WorldServer
+from sanderling.worlds.site import ALL, SiteHost, SiteServer, World
 
 ROW = "{:<15} {:<23} {:>5}  {}"  # 100 columns with the longest words
 ASKED = "{:<15} {:>7} {:>7} {:>7} {:>7} {:>7} {:>9} {:>10}"
@@ -61,7 +60,7 @@ def _check_ports(first: int, count: int) -> None:
         raise CommandError(f"--port: {count} consecutive ports from {first} on go beyond 65535", code=2)
 
 
-def _run(server: SiteServer, show: Callable[[], None], *, as_json: bool) -> None:
+def _run(server: WorldServer[U], show: Callable[[], None], *, as_json: bool) -> None:
     try:
         asyncio.run(_serve(server, show))
     except KeyboardInterrupt:
@@ -70,13 +69,13 @@ def _run(server: SiteServer, show: Callable[[], None], *, as_json: bool) -> None
         raise
 
 
-async def _serve(server: SiteServer, show: Callable[[], None]) -> None:
+async def _serve(server: WorldServer[U], show: Callable[[], None]) -> None:
     try:
         async with server:
             show()
             sys.stdout.flush()
             await asyncio.Event().wait()
-    except PortError as error:
+    except WorldPortError as error:
         raise CommandError(f"--port: {error}; choose another") from None
 
 
@@ -144,7 +143,7 @@ def _described(host: SiteHost) -> dict[str, object]:
     }
 
 
-def _described_place(place: Place) -> dict[str, object]:
+def _described_place(place: FleetHost) -> dict[str, object]:
     ends = Counter(end.category or "archived" for end in place.expected().values())
     return {
         "host": place.name,
@@ -156,7 +155,7 @@ def _described_place(place: Place) -> dict[str, object]:
     }
 
 
-def _asked(tallies: dict[str, Tally]) -> Iterator[str]:
+def _asked(tallies: dict[str, HostTally]) -> Iterator[str]:
     """What each host was asked, as lines."""
     asked = {name: tally for name, tally in tallies.items() if tally.asked}
     yield f"\n{sum(tally.asked for tally in asked.values()):,} requests to {len(asked)} hosts."

@@ -1,9 +1,7 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from sanderling.events.analysis.scan_python import Tree
-from sanderling.events.analysis.weigh_python import Plain
-from sanderling.events.analysis.windows_python import Span
+from sanderling.events.analysis.scan_python import Plain, Span, Tree
 
 _T = TypeVar("_T")
 

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from sanderling.events.analysis.aspects import AspectSentiment, sum_up, windows
+from sanderling.events.analysis.aspects import Aspects, AspectSentiment, Keyword, load_aspects, sum_up, windows
 from sanderling.events.analysis.impact import Risk, impact_of, is_kol
 from sanderling.events.analysis.intent import Intent, Intents, load_intents
-from sanderling.events.analysis.keywords import Aspects, Keyword, load_aspects
-from sanderling.events.analysis.lexicon_model import LexiconModel
-from sanderling.events.analysis.preprocess import Clean, Part, Stats, comment_of, most_liked, preprocess
+from sanderling.events.analysis.lexicon import LexiconModel
+from sanderling.events.analysis.preprocess import Clean, Part, TextStats, comment_of, most_liked, preprocess
 from sanderling.events.analysis.sentiment import Label, Sentiment, SentimentModel, judge_all
 from sanderling.events.posts import Post
 
@@ -51,13 +50,13 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kol: bool
     comments: tuple[CommentSentiment, ...] = ()  # the most liked, by their place; none if the post was skipped
     skipped: str = ""  # why, if it was
-    stats: Stats
+    stats: TextStats
     model: str
     model_version: str
     notes: tuple[str, ...] = ()  # what went wrong without being an error
 
 
-class Draft(NamedTuple):
+class AnalysisDraft(NamedTuple):
     """A post that waits for what the model says, or is skipped."""
 
     post: Post
@@ -94,20 +93,20 @@ class Analyser:
         verdicts = judge_all(self.model, texts)
         return [self._skip(draft) if draft.skipped else self._finish(draft, verdicts) for draft in drafts]
 
-    def _draft(self, post: Post, known: dict[str, Part]) -> Draft:
+    def _draft(self, post: Post, known: dict[str, Part]) -> AnalysisDraft:
         clean = preprocess(post, self._intents.spam, known)
         intent = self._intents.classify(clean.words, clean.own)
         skipped = _why_skip(clean.stats, intent)
         if skipped:
-            return Draft(post, clean, intent, skipped, [], [], {})
+            return AnalysisDraft(post, clean, intent, skipped, [], [], {})
         keywords = self._aspects.find(clean.text, clean.words)
         comments = dict(clean.comments)
         for place in most_liked(post.comments, MOST_COMMENTS):
             if place not in comments:
                 comments[place] = comment_of(post.comments[place].text, known)
-        return Draft(post, clean, intent, "", keywords, windows(clean.text, keywords), comments)
+        return AnalysisDraft(post, clean, intent, "", keywords, windows(clean.text, keywords), comments)
 
-    def _skip(self, draft: Draft) -> Analysis:
+    def _skip(self, draft: AnalysisDraft) -> Analysis:
         return Analysis(
             intent=draft.intent.name,
             intent_confidence=draft.intent.confidence,
@@ -118,7 +117,7 @@ class Analyser:
             model_version=self.model.version,
         )
 
-    def _finish(self, draft: Draft, verdicts: dict[str, Sentiment]) -> Analysis:
+    def _finish(self, draft: AnalysisDraft, verdicts: dict[str, Sentiment]) -> Analysis:
         post, whole = draft.post, verdicts[draft.clean.vivid]
         impact = impact_of(post.interaction, post.author, post.platform, whole.label)
         places = sorted(draft.comments)
@@ -147,7 +146,7 @@ class Analyser:
         )
 
 
-def _why_skip(stats: Stats, intent: Intent) -> str:
+def _why_skip(stats: TextStats, intent: Intent) -> str:
     if stats.is_too_short:
         return "too short"
     if stats.has_spam_keyword:
@@ -155,7 +154,7 @@ def _why_skip(stats: Stats, intent: Intent) -> str:
     return intent.name.lower() if intent.should_skip else ""
 
 
-def _gather(draft: Draft, texts: dict[str, Sequence[Part]]) -> None:
+def _gather(draft: AnalysisDraft, texts: dict[str, Sequence[Part]]) -> None:
     """Add every text about which the model is asked, with its parts if we have them."""
     texts[draft.clean.vivid] = draft.clean.parts
     for part in draft.comments.values():

@@ -11,8 +11,8 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from sanderling.events.analysis.listing import Entry, Listing, Section, read_listing
-from sanderling.events.analysis.phrases import Phrases
+from sanderling.events.analysis.listing import ListEntry, ListSection, WordList, read_listing
+from sanderling.events.analysis.scan import Phrases
 
 DISCUSSION = "DISCUSSION"  # what a post is for if nothing says otherwise
 SPAM_KEYWORDS = ("spam", "keywords")  # the heading of phrases that end the analysis whatever else is said
@@ -86,7 +86,7 @@ def load_intents(path: Path | None = None) -> Intents:
     return Intents(families, patterns, spam)
 
 
-def _family(section: Section, listing: Listing, earlier: list[Family]) -> Family:
+def _family(section: ListSection, listing: WordList, earlier: list[Family]) -> Family:
     name, *rest = section.head
     if not rest or not re.fullmatch(r"-?[0-9]{1,6}", rest[0]) or rest[1:] not in ([], ["skip"]):
         expected = "[NAME priority] or [NAME priority skip], the priority a whole number, or [spam keywords]"
@@ -98,7 +98,7 @@ def _family(section: Section, listing: Listing, earlier: list[Family]) -> Family
     return Family(name, int(rest[0]), skip=rest[1:] == ["skip"])
 
 
-def forms(entry: Entry, listing: Listing) -> list[str]:
+def forms(entry: ListEntry, listing: WordList) -> list[str]:
     """Everything a pattern stands for, in every spelling, as phrases."""
     pieces = _CHOICE.split(entry.text.lower())
     if any(mark in piece for piece in pieces for mark in "()"):
@@ -110,4 +110,4 @@ def forms(entry: Entry, listing: Listing) -> list[str]:
     if count > MOST_FORMS:
         listing.refuse(entry.line, entry.text, f"at most {MOST_FORMS} forms of one pattern, not {count}")
     texts = ("".join(chosen) for chosen in product(*options))
-    return list(dict.fromkeys(form for text in texts for form in listing.spellings(Entry(entry.line, "", text))))
+    return list(dict.fromkeys(form for text in texts for form in listing.spellings(ListEntry(entry.line, "", text))))

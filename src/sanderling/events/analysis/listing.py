@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 from unicodedata import normalize
 
-from sanderling.events.analysis.phrases import MOST_WORDS
-from sanderling.events.analysis.scan import BREAKS, words_of
-from sanderling.events.analysis.slang import SLANG, unslang
-from sanderling.events.analysis.vietnamese import looks_vietnamese, spellings
+from sanderling.events.analysis.scan import BREAKS, MOST_WORDS, words_of
+from sanderling.events.analysis.vietnamese import SLANG, looks_vietnamese, spellings, unslang
 
 MOST_BYTES = 4 * 2**20  # a list of some 200,000 phrases; what is longer is not a list of words
 MOST_CHARACTERS = 200  # of an entry
@@ -21,11 +19,11 @@ MOST_CHARACTERS = 200  # of an entry
 _LABEL = re.compile(r"([\w.+-]{1,30}):(?:\s+|$)")
 
 
-class ListError(ValueError):
+class WordListError(ValueError):
     """A list that cannot be used: where, what was found, what was expected."""
 
 
-class Entry(NamedTuple):
+class ListEntry(NamedTuple):
     """One entry, where it stands, and the label of its line, which may be empty."""
 
     line: int
@@ -33,20 +31,20 @@ class Entry(NamedTuple):
     text: str
 
 
-class Section(NamedTuple):
+class ListSection(NamedTuple):
     """The words of a heading, and what stands below it."""
 
     line: int
     head: tuple[str, ...]
-    entries: list[Entry]
+    entries: list[ListEntry]
 
 
-class Listing:
+class WordList:
     """A file that was read. `where` is how messages call it."""
 
     def __init__(self, text: str, where: str) -> None:
         self.where = where
-        self.sections: list[Section] = []
+        self.sections: list[ListSection] = []
         for number, line in enumerate(text.splitlines(), 1):
             self._take(number, line.strip())
 
@@ -57,13 +55,13 @@ class Listing:
             head = tuple(line[1:-1].split())
             if not line.endswith("]") or not head:
                 self.refuse(number, line, "a heading like [NAME]")
-            self.sections.append(Section(number, head, []))
+            self.sections.append(ListSection(number, head, []))
         elif not self.sections:
             self.refuse(number, line, "a heading like [NAME] before the first entry")
         else:
             self.sections[-1].entries.extend(self._entries(number, line))
 
-    def _entries(self, number: int, line: str) -> list[Entry]:
+    def _entries(self, number: int, line: str) -> list[ListEntry]:
         found = _LABEL.match(line)
         label, rest = (found[1], line[found.end() :]) if found else ("", line)
         texts = [text.strip() for text in rest.split(",")]
@@ -71,9 +69,9 @@ class Listing:
             self.refuse(number, line, "entries with one comma between")
         if longest := next((text for text in texts if len(text) > MOST_CHARACTERS), ""):
             self.refuse(number, longest, f"at most {MOST_CHARACTERS} characters")
-        return [Entry(number, label, text) for text in texts]
+        return [ListEntry(number, label, text) for text in texts]
 
-    def spellings(self, entry: Entry) -> list[str]:
+    def spellings(self, entry: ListEntry) -> list[str]:
         """An entry as phrases of clean text, the form that was meant first."""
         words = words_of(" ".join(normalize("NFKC", entry.text).lower().split()))
         if not words or len(words) > MOST_WORDS or any(word in BREAKS for word in words):
@@ -87,23 +85,23 @@ class Listing:
 
     def refuse(self, line: int, found: str, expected: str) -> NoReturn:
         """Say that something cannot be used."""
-        raise ListError(f"{self.where}, line {line}: found {found[:80]!r}, expected {expected}")
+        raise WordListError(f"{self.where}, line {line}: found {found[:80]!r}, expected {expected}")
 
 
-def read_listing(path: Path | None, default: str) -> Listing:
+def read_listing(path: Path | None, default: str) -> WordList:
     """The file at `path`, or, if that is None, the one of that name that comes with the package."""
     if path is None:
-        return Listing((files(__package__) / "data" / default).read_text("utf-8"), default)
+        return WordList((files(__package__) / "data" / default).read_text("utf-8"), default)
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
         text = content.decode("utf-8-sig")
     except OSError as error:
-        raise ListError(f"{path}: cannot be read: {error.strerror}") from None
+        raise WordListError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         found = content[error.start : error.start + 1].hex()
-        raise ListError(f"{path}, line {line}: found byte 0x{found}, expected UTF-8") from None
+        raise WordListError(f"{path}, line {line}: found byte 0x{found}, expected UTF-8") from None
     if len(content) > MOST_BYTES:
-        raise ListError(f"{path}: found more than {MOST_BYTES} bytes, expected a list of words")
-    return Listing(text, str(path))
+        raise WordListError(f"{path}: found more than {MOST_BYTES} bytes, expected a list of words")
+    return WordList(text, str(path))

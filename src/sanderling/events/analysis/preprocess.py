@@ -11,10 +11,8 @@ from operator import ne
 from typing import NamedTuple
 from unicodedata import is_normalized, normalize
 
-from sanderling.events.analysis.phrases import Phrases
-from sanderling.events.analysis.scan import plain_words, words_of
-from sanderling.events.analysis.slang import ANYWHERE, SLANG, unslang
-from sanderling.events.analysis.vietnamese import looks_vietnamese
+from sanderling.events.analysis.scan import Phrases, plain_words, words_of
+from sanderling.events.analysis.vietnamese import ANYWHERE, SLANG, looks_vietnamese, unslang
 from sanderling.events.posts import Comment, Post
 
 # Characters of a caption or a transcription that are read: half an hour of speech, and some 7 ms of work. What a text
@@ -59,7 +57,7 @@ class Part(NamedTuple):
     words: list[str]
 
 
-class Stats(NamedTuple):
+class TextStats(NamedTuple):
     """What is known of a post's text before anybody has understood it."""
 
     total_length: int  # characters of the clean text
@@ -81,7 +79,7 @@ class Clean(NamedTuple):
     own: int
     parts: list[Part]
     comments: dict[int, Part]  # the most liked, by their place in the post
-    stats: Stats
+    stats: TextStats
 
 
 def normalise(raw: str, most: int = MOST_TEXT) -> Part:
@@ -163,7 +161,7 @@ def preprocess(post: Post, spam: Phrases[bool], known: dict[str, Part] | None = 
     text = ". ".join(filter(None, [part.text.rstrip(_TAIL) for part in parts]))
     vivid = " . ".join(filter(None, [part.vivid for part in parts]))
     heads = [raw[:MOST_TEXT] for raw in own] + [raw[:MOST_COMMENT] for raw in top.values()]
-    stats = Stats(
+    stats = TextStats(
         total_length=len(text),
         is_too_short=len(text) < SHORT,
         is_cut=any(map(ne, heads, [*own, *top.values()])),

@@ -1,0 +1,105 @@
+"""The folder of a crawl: its lock, its ledger and its rows, and how a batch is made durable in it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+
+import msgspec
+
+from sanderling.stores.durable import FolderError, Lock, plainly, sync_folder, write_new
+from sanderling.stores.frontier import Frontier
+from sanderling.stores.frontier_file import FrontierMeta
+from sanderling.stores.frontier_rows import Failed, HostNote, RetryUrl
+from sanderling.stores.rows_file import RowsFile
+
+FAILED = "failed.jsonl"
+
+L = TypeVar("L", bound=Frontier)
+P = TypeVar("P")
+
+
+class LedgerFolder(Generic[L]):
+    """A folder that one run holds alone, from its opening to the end of its `with` block."""
+
+    rows: RowsFile  # opened by the subclass, once it knows that they reach the watermark
+
+    def __init__(self, path: Path, lock: Lock, ledger: L) -> None:
+        self.path = path
+        self.ledger = ledger
+        self._lock = lock
+        if ledger.meta.closed:
+            ledger.note(closed=False, finished=False)
+
+    @classmethod
+    def hold(cls, path: Path, open_ledger: Callable[[], L], *more: Any) -> Self:  # noqa: ANN401 - of the subclass
+        """Lock the folder, which is there, and open what is in it: all of that or nothing."""
+        with ExitStack() as undo:
+            lock = Lock(path / "lock")
+            undo.callback(lock.release)
+            ledger = open_ledger()
+            undo.callback(ledger.close)
+            folder = cls(path, lock, ledger, *more)
+            undo.pop_all()
+        return folder
+
+    def commit(
+        self,
+        ended: Sequence[Any],
+        found: Sequence[Any],
+        again: Sequence[RetryUrl] = (),
+        notes: Sequence[HostNote] = (),
+        requests: int | None = None,
+    ) -> Mapping[Any, int]:
+        """Keep what became of some items and what was found, all or nothing; how many new ones wait.
+
+        `requests` is how many were sent in all runs, where that is counted.
+        """
+        with plainly(self.path):
+            try:
+                new = self.write(ended, found, again, requests)
+            except BaseException:
+                self.rows.cut(self.ledger.meta.watermark)
+                raise
+            self.ledger.note_hosts(notes)
+        return new
+
+    def write(
+        self, ended: Sequence[Any], found: Sequence[Any], again: Sequence[RetryUrl], requests: int | None
+    ) -> Mapping[Any, int]:
+        """Write rows, then the ledger with the watermark."""
+        raise NotImplementedError
+
+    # By position, since that is how a thread is handed its work.
+    def finish(self, wall: float, complete: bool) -> None:  # noqa: FBT001
+        """End the run: write what is made from rows and ledger, and if all is decided call the crawl finished."""
+        raise NotImplementedError
+
+    def list_failures(self, lines: Iterable[bytes]) -> None:
+        """Write failed.jsonl."""
+        write_new(self.path / FAILED, lines)
+        sync_folder(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.rows.close()
+        self.ledger.close()
+        self._lock.release()
+
+
+def failed_line(failed: Failed, **more: object) -> bytes:
+    """A line of failed.jsonl."""
+    row = failed._asdict() | more
+    row["outcome"] = row.pop("code")
+    row["end"] = failed.end.name.lower()
+    return msgspec.json.encode(row) + b"\n"
+
+
+def plan_of(meta: FrontierMeta, path: Path, kind: type[P]) -> P:
+    """What the ledger at `path` says that it is a crawl of. Raises FolderError."""
+    try:
+        return msgspec.json.decode(meta.plan, type=kind)
+    except msgspec.MsgspecError as error:
+        raise FolderError(f"{path} is damaged: plan: {error}. Restore it from a copy.") from None

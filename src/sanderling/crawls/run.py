@@ -1,0 +1,126 @@
+"""One run of a crawl in its folder: the engine with the crawl's source, and the function that people call."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Generic, TypeVar
+
+from sanderling.clock import Clock
+from sanderling.crawls.folder import LedgerFolder
+from sanderling.crawls.source import FrontierSource
+from sanderling.engine.backlog import Loader
+from sanderling.engine.loop import Engine
+from sanderling.executor import Executor, in_threads
+from sanderling.fetch.http import Http, HttpRules
+from sanderling.fetch.transport import Transport, connections_for
+from sanderling.limit import Limiter
+from sanderling.stores.control_file import Control
+from sanderling.stores.frontier_rows import End
+from sanderling.stores.limiter_file import keep, recall
+from sanderling.stores.status_file import write_status
+
+F = TypeVar("F", bound=LedgerFolder[Any])
+S = TypeVar("S", bound=FrontierSource[Any, Any, Any])
+
+
+class FrontierRun(Generic[F, S]):
+    """One run of one folder. `run` it once; `stop` lets it finish what is in flight."""
+
+    def __init__(
+        self, folder: F, source: S, engine: Engine[Any, Any, Any], loader: Loader[Any], limiter: Limiter, clock: Clock
+    ) -> None:
+        self.folder = folder
+        self.source = source
+        source.counts.update(folder.ledger.counts())
+        self.engine = engine
+        self.limiter = limiter
+        self.clock = clock
+        self._loader = loader
+
+    async def run(self) -> bool:
+        """Ask until nothing waits, as much was asked as is wanted, or it was stopped; whether all is decided."""
+        raise NotImplementedError
+
+    async def ask_for(self, waiting: Mapping[Any, int]) -> None:
+        """Ask for what waits, by host, and for all that it leads to."""
+        self.folder.ledger.clear_aside()
+        for name, number in waiting.items():
+            self.source.add_waiting(name, number)
+        await self.engine.run(self._loader.run(self._loaded))
+
+    def _loaded(self, hosts: list[Any]) -> None:
+        self.engine.wake(hosts)
+        self._loader.sharing = self.engine.asking
+
+    def stop(self) -> None:
+        """Ask for nothing more; what is in flight comes to its end, and is kept."""
+        self.engine.stop()
+
+    def control(self, wanted: Control) -> None:
+        """Pause, or go on; leave some hosts alone, and only those; stop; drain. See `Engine.control`."""
+        self.engine.control(wanted)
+
+    @property
+    def inflight(self) -> int:
+        """Requests that are out."""
+        return self.engine.inflight
+
+    @property
+    def counts(self) -> Counter[End]:
+        """How many items came to which end."""
+        return self.source.counts
+
+    @property
+    def wanted(self) -> Control:
+        """What somebody wants of the crawl."""
+        return self.engine.wanted
+
+    @property
+    def hosts(self) -> dict[str, Any]:
+        """All hosts that were met."""
+        return self.source.hosts
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes of replies this run has read."""
+        return self.source.bytes
+
+    @property
+    def waiting(self) -> int:
+        """How many items have no end yet, those in flight among them."""
+        return self.source.waiting
+
+    @property
+    def set_aside(self) -> int:
+        """How many items wait for hosts that did not answer; the next run asks for them."""
+        return self.source.set_aside
+
+
+R = TypeVar("R", bound=FrontierRun[Any, Any])
+
+
+async def run_to_end(
+    folder: LedgerFolder[Any],
+    transport: Transport[Http],
+    clock: Clock,
+    make_run: Callable[[Executor], R],
+    status: Callable[..., Any],
+) -> tuple[R, bool]:
+    """Run in a folder until all is decided, and leave there what the next run needs; the run, and whether all was."""
+    path, limiter = folder.path, transport.limiter
+    with folder, ThreadPoolExecutor(1, "writer") as thread:
+        recall(limiter, path)
+        executor, started = in_threads(thread), clock.now()
+        run = make_run(executor)
+        async with transport.http:
+            complete = await run.run()
+        await executor(folder.finish, clock.wall(), complete)
+        await executor(write_status, path, status(run, clock.now() - started, running=False))
+        await executor(keep, path, list(limiter.saving()))
+    return run, complete
+
+
+def http_rules(rps: float, contact: str | None, most_raw: int, most_decoded: int) -> HttpRules:
+    """How replies are read, of hosts that are asked so often; sizes are bytes of one reply."""
+    per_host = connections_for(rps)
+    return HttpRules(contact=contact, most_raw=most_raw, most_decoded=most_decoded, connections_per_host=per_host)

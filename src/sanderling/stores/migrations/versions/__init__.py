@@ -1,1 +1,0 @@
-"""One file per revision, in the order of their names."""
