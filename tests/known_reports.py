@@ -117,7 +117,7 @@ def changed(report: Report[R], **changes: Any) -> Report[R]:  # noqa: ANN401 - f
     at = standing(*hosts, disk_trouble=trouble)
     at = at._replace(process=msgspec.structs.replace(report.process, **process))
     made: Report[R] = MAKE[report.system](msgspec.structs.replace(report.facts, **changes), at)
-    return msgspec.structs.replace(made, metrics=report.metrics)
+    return made
 
 
 MAKE: dict[str, Callable[..., Any]] = {

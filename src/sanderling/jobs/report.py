@@ -78,7 +78,7 @@ def report_job(facts: JobFacts, at: Standing) -> Report[JobFacts]:
         system="jobs",
         doing=f"{facts.name}: {_doing(facts, at)}",
         process=at.process,
-        troubles=bound_troubles([*gone, *at.troubles]),
+        troubles=bound_troubles([*at.troubles, *gone]),
         progress=Progress(
             done=max(0, facts.known - facts.waiting), whole=facts.known, what="known requests", failed=failed
         ),
