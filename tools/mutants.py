@@ -50,7 +50,7 @@ GUARDED = (
     *("pages/sink.py", "pages/output.py", "pages/folder.py", "jobs/sink.py", "jobs/folder.py"),
     *("sequence/sink.py", "sequence/state.py", "sequence/store.py", "repos/sink.py", "repos/segments.py"),
     *("polling/sink.py", "polling/books.py", "events/sink.py", "events/outbox.py"),
-    *("events/batches.py", "events/handover.py", "observe/alerts_outbox.py"),
+    *("events/batches.py", "events/handover.py", "observe/alerts.py"),
 )
 
 

@@ -7,8 +7,8 @@ from command_line import QUICK, called, commands, here, page, paths, run, site
 from known_reports import SEQUENCE, published, sequence, standing
 from scripted_server import ScriptedServer, answer
 
-from sanderling.cli.repos.flags import Asking
-from sanderling.cli.sequence.flags import Upstream
+from sanderling.cli.repos.flags import RepoNetwork
+from sanderling.cli.sequence.flags import SequenceUpstream
 from sanderling.clock import SystemClock
 from sanderling.limit import Feedback, Limiter, LimiterRules, PaceRules
 from sanderling.testing import FakeClock
@@ -58,7 +58,7 @@ def test_what_failed_is_asked_again_by_that_law_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("law", ["governor", "aimd"])
 def test_sequence_and_repos_have_it_too(law: str) -> None:
-    limiters = [Upstream(pace=law).limiter(SystemClock()), Asking(pace=law).limiter(SystemClock())]  # type: ignore[arg-type]
+    limiters = [SequenceUpstream(pace=law).limiter(SystemClock()), RepoNetwork(pace=law).limiter(SystemClock())]  # type: ignore[arg-type]
 
     assert [limiter.rules.strategy for limiter in limiters] == [law, law]
 

@@ -14,7 +14,7 @@ from scripted_server import ScriptedServer, answer
 
 from sanderling.cli import app
 from sanderling.cli.config.file import NAME, limits_in_force, parse
-from sanderling.cli.config.limits import EXAMPLE, Limits
+from sanderling.cli.config.limits import EXAMPLE, SharedLimits
 from sanderling.cli.config.settings import known
 from sanderling.limit import PaceRules, Shared
 
@@ -154,7 +154,7 @@ def test_the_example_is_as_it_should_be_and_in_the_manual() -> None:
     file = parse(EXAMPLE, NAME, known())
 
     assert file.problems == ()
-    assert file.limits == Limits(
+    assert file.limits == SharedLimits(
         (
             Shared("credential", "maps", ("api.example.org", "*.tiles.example.org")),
             Shared("domain", "example.org"),

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from world_networks import RaceNetwork
 
 from sanderling.apis.trackside import Trackside
-from sanderling.cli.polling.flags import Upstream
+from sanderling.cli.polling.flags import PollingUpstream
 from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.guard import GuardRules
 from sanderling.limit import Limiter
@@ -102,7 +102,7 @@ class Polling:
         """A new process at the same database."""
         self.store = store or await open_sqlite_polling(self.path, self.source.schema, self.source.name, at_once)
         # That of the command, with a chance that is always the same.
-        rules = Upstream(rps=RPS).limiter(self.clock).rules
+        rules = PollingUpstream(rps=RPS).limiter(self.clock).rules
         self.limiter = Limiter(rules, clock=self.clock, rng=Random(1))
         fetcher = Fetcher(self.network, self.limiter, clock=self.clock, follow=False, retry=False)
         tools = Tools(self.source, fetcher, self.limiter, Memory(2**28), self.store, at_once)

@@ -8,7 +8,7 @@ from random import Random
 
 from sequence_parts import desk
 
-from sanderling.cli.sequence.flags import Pace, Upstream
+from sanderling.cli.sequence.flags import SequencePace, SequenceUpstream
 from sanderling.fetch.attempts import Fetcher
 from sanderling.formats.instance import Message, decode
 from sanderling.limit.memory import Memory
@@ -62,7 +62,7 @@ def follow(
     folder: Path,
     says: Says,
     seconds: float,
-    given: Upstream,
+    given: SequenceUpstream,
     *,
     begin: int = 1,
     rps: float | None = None,
@@ -85,7 +85,7 @@ def follow(
         )
         saved = state.load()
         position = Position(begin) if saved is None else saved.position
-        system = SequenceSystem(tools, position, Pace().rules(), say=lambda _: None, clock=clock, rng=Random(1))
+        system = SequenceSystem(tools, position, SequencePace().rules(), say=lambda _: None, clock=clock, rng=Random(1))
         system.end_at(until)
         status_of = SequenceWatch(system, None, clock.wall())
 

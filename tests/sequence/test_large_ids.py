@@ -10,10 +10,10 @@ from described_crawl import URL, follow
 from raids import raid, rows
 
 from sanderling.apis.numbered import LARGEST_ID
-from sanderling.cli.sequence.flags import Upstream
+from sanderling.cli.sequence.flags import SequenceUpstream
 from sanderling.stores.instances import open_instances
 
-GIVEN = Upstream(url=URL, id_path="id")
+GIVEN = SequenceUpstream(url=URL, id_path="id")
 
 
 @pytest.mark.parametrize("latest", [10**11 - 1, 10**11, 999_000_000_001, 2**53 + 1, LARGEST_ID])

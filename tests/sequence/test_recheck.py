@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sequence_parts import DAY, WALL, JumpingClock, MemoryQueue, Upstream, answer, desk
 
 from sanderling.apis.numbered import Status
-from sanderling.sequence import recheck, writer
+from sanderling.sequence import recheck, sink
 from sanderling.sequence.cursor import IdCursor, Position
 from sanderling.sequence.measures import Measures
 from sanderling.sequence.recheck import (
@@ -131,7 +131,7 @@ def play(tmp_path: Path) -> Play:
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks at the disk are rarer, so that days pass in moments."""
-    monkeypatch.setattr(writer, "RULES", replace(writer.RULES, every=60.0))
+    monkeypatch.setattr(sink, "RULES", replace(sink.RULES, every=60.0))
     monkeypatch.setattr(recheck, "LONGEST_NAP", LAZY)
 
 

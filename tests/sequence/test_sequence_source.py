@@ -14,7 +14,7 @@ from game_crawl import CountingNetwork, game, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sanderling.cli.sequence.flags import Upstream
+from sanderling.cli.sequence.flags import SequenceUpstream
 from sanderling.limit.breaker import State
 from sanderling.sequence.inquiries import LOOK_EVERY
 from sanderling.sequence.retries import Missed, Reason
@@ -27,8 +27,8 @@ from sanderling.worlds.game_answers import GameKind
 from sanderling.worlds.game_schedule import TimeSpan
 from sanderling.worlds.game_weather import IdTrouble, WeatherRules
 
-GIVEN = Upstream(url=URL, id_path="id", timestamp="at")
-UNDATED = Upstream(url=URL, id_path="id")  # nobody knows when an id is due, so it is at once
+GIVEN = SequenceUpstream(url=URL, id_path="id", timestamp="at")
+UNDATED = SequenceUpstream(url=URL, id_path="id")  # nobody knows when an id is due, so it is at once
 RATE = 2.0  # ids a second that appear
 SECONDS = 200.0
 OLD = 10**6  # the first of the ids that were missed; no crawl comes so far

@@ -6,10 +6,10 @@ from pathlib import Path
 from command_line import called
 from described_crawl import URL, follow
 
-from sanderling.cli.sequence.flags import Upstream
+from sanderling.cli.sequence.flags import SequenceUpstream
 from sanderling.stores.queue import LARGEST_BODY
 
-GIVEN = Upstream(url=URL, id_path="id")
+GIVEN = SequenceUpstream(url=URL, id_path="id")
 HUGE = 5
 
 

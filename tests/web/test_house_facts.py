@@ -173,6 +173,7 @@ def test_every_system_has_all_that_is_shown(tmp_path: Path, name: str) -> None:
 
     assert set(document) == {
         *("name", "system", "running", "paused", "ending", "age", "pid", "started", "doing", "troubles", "flow"),
+        *("severities",),
         *("time_left", "lines", "events"),
         *("ended", "silent", "set_aside", "numbers", "facts", "points"),
     }

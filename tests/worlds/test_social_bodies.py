@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from sanderling.worlds.social_bodies import BOMB, PREFIX, Packing, Shape, document, spoilt, stored
-from sanderling.worlds.social_hostile import DEEP, REFUSED, Spoil, Twist, bend, fate_of
+from sanderling.worlds.social_hostile import Spoil, fate_of
 from sanderling.worlds.social_truth import BatchFate
 
 if sys.version_info >= (3, 14):
@@ -23,10 +23,6 @@ def test_items_become_a_list_or_a_counted_one_or_stand_alone() -> None:
     assert json.loads(document(ITEMS, Shape.COUNTED)) == {"items": ITEMS, "count": 50}
     assert json.loads(document(ITEMS[:1], Shape.COUNTED, alone=True)) == ITEMS[0]
     assert json.loads(document(ITEMS, Shape.LIST, count=3)) == {"items": ITEMS, "count": 3}
-
-
-def test_plain_objects_say_nothing_of_packing() -> None:
-    assert stored(DATA, Packing.PLAIN, 0) == (DATA, {})
 
 
 @pytest.mark.parametrize(("packing", "size"), [(Packing.ZSTD, len(DATA)), (Packing.ZSTD_STREAM, None)])
@@ -100,30 +96,9 @@ def test_what_is_no_json_by_the_letter_is_none(spoil: Spoil) -> None:
         json.loads(body.decode())
 
 
-def test_what_is_gzipped_does_not_say_when() -> None:
-    assert spoilt(DATA, Packing.PLAIN, 0, Spoil.GZIPPED).body[4:8] == bytes(4)
-
-
-def test_what_is_deep_is_deeper_than_most_can_read() -> None:
-    body, _ = spoilt(DATA, Packing.PLAIN, 0, Spoil.DEEP)
-
-    assert body.count(b"[") == body.count(b"]") == DEEP == 10_000
-
-
-@pytest.mark.parametrize("spoil", [Spoil.WRONG_COUNT, Spoil.WRONG_SIZE, Spoil.GONE, *sorted(REFUSED)])
-def test_what_is_no_matter_of_the_object_leaves_it_alone(spoil: Spoil) -> None:
-    assert spoilt(DATA, Packing.ZSTD, 0, spoil) == stored(DATA, Packing.ZSTD, 0)
-
-
 def test_every_spoil_has_a_fate() -> None:
     fates = {spoil: fate_of(spoil) for spoil in Spoil}
 
     assert fate_of(None) is BatchFate.READ
     assert set(fates.values()) == set(BatchFate)
     assert [spoil for spoil, fate in fates.items() if fate is BatchFate.MISSING] == [Spoil.GONE]
-
-
-def test_an_item_that_has_no_twist_in_its_form_stays_as_it_is() -> None:
-    item: dict[str, object] = {"meta": {"id": "7"}}
-
-    assert bend(item, Twist.LONG) is item

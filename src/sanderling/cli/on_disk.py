@@ -11,7 +11,7 @@ from sanderling.cli.home import set_for
 from sanderling.cli.pages.summary import FAULTS, by_reason, reasons
 from sanderling.cli.report_words import line
 from sanderling.cli.repos import progress as repos_progress
-from sanderling.cli.sequence.place import Place, known_state
+from sanderling.cli.sequence.place import SequenceFolder, known_state
 from sanderling.jobs.folder import FRONTIER
 from sanderling.pages.earlier import LEDGER
 from sanderling.sequence.report import explain_missed
@@ -101,7 +101,7 @@ def _job(folder: Path) -> OnDisk:
 
 
 def _ids(folder: Path) -> OnDisk:
-    with known_state(Place(out=folder)) as state:
+    with known_state(SequenceFolder(out=folder)) as state:
         saved, missed = state.load(), {reason.value: ids for reason, ids in state.counts().items()}
     kept: dict[str, Any] = {"missed": missed}
     lines = [line("missed", explain_missed(missed))] if missed else []
@@ -113,7 +113,7 @@ def _ids(folder: Path) -> OnDisk:
 
 
 def _repos(folder: Path) -> OnDisk:
-    place = repos_progress.Place(out=folder, **set_for(("repos", "crawl"), ["redis_address"]))
+    place = repos_progress.ArchiveFolder(out=folder, **set_for(("repos", "crawl"), ["redis_address"]))
     return OnDisk(*repos_progress.describe_progress(place))
 
 

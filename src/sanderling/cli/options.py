@@ -107,18 +107,23 @@ def serve_dashboard(
     *,
     polling: PollingStore | None = None,
     queue: WholeQueue | None = None,
+    progress: object = None,
 ) -> AbstractAsyncContextManager[object]:
     """Serve the dashboard, if it was asked for, beside a system that keeps what it has in `out`. Raises CommandError.
 
-    A database or a queue that the system holds open can be used from there too.
+    A database, a queue, or progress at a server that the system holds open can be used from there too.
     """
     if not isinstance(options, Watched) or options.dashboard is None:
         return nullcontext()
     # Here and not at the top: it loads all five systems, and most runs serve none.
     from sanderling.cli.dashboard import dashboard_beside  # noqa: PLC0415
-    from sanderling.web.house_reach import Reach  # noqa: PLC0415
+    from sanderling.web.house_reach import ItemSource, Reach  # noqa: PLC0415
 
-    reach = Reach({} if polling is None else {out: polling}, {} if queue is None else {out: queue})
+    reach = Reach(
+        {} if polling is None else {out: polling},
+        {} if queue is None else {out: queue},
+        {out: progress} if isinstance(progress, ItemSource) else {},
+    )
     return dashboard_beside(options.dashboard, out.absolute().parent, reach, say=say)
 
 

@@ -31,7 +31,7 @@ R = TypeVar("R", bound=AnyReport)
 S = TypeVar("S")
 
 
-class System(Protocol):
+class RunnableSystem(Protocol):
     """What is run."""
 
     def run(self) -> Awaitable[bool | None]:
@@ -86,10 +86,11 @@ class Shell(Generic[R]):
     metrics_port: int | None = None  # for metrics if no flag says another, and it is free
     polling: PollingStore | None = None  # what the dashboard may use, too
     queue: WholeQueue | None = None
+    progress: object = None
 
 
 async def run_system(
-    system: System, shell: Shell[R], run: Callable[[], Awaitable[bool | None]] | None = None
+    system: RunnableSystem, shell: Shell[R], run: Callable[[], Awaitable[bool | None]] | None = None
 ) -> Ran[R]:
     """Run a system, or `run` in its place, until it ends or somebody stops it. Raises CommandError."""
     folder, screen, executor, transport = shell.folder, shell.screen, shell.executor, shell.transport
@@ -105,7 +106,9 @@ async def run_system(
         stack.enter_context(screen)
         await stack.enter_async_context(observe(shell.options, *shows, say=note, usual_port=shell.metrics_port))
         await stack.enter_async_context(shell.claim)
-        dashboard = serve_dashboard(shell.options, folder, note, polling=shell.polling, queue=shell.queue)
+        dashboard = serve_dashboard(
+            shell.options, folder, note, polling=shell.polling, queue=shell.queue, progress=shell.progress
+        )
         await stack.enter_async_context(dashboard)
         signals = stack.enter_context(stop_on_signals(system.stop, note, lambda: shell.stopping(system.inflight)))
         for each in shell.contexts if transport is None else (transport.http, *shell.contexts):

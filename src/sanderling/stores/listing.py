@@ -70,6 +70,14 @@ def _number(after: str) -> int:
     return number
 
 
+def numbers_in(after: str, many: int) -> list[int]:
+    """The numbers that a position begins with. Raises PositionError."""
+    words = after.split(" ", many)
+    if len(words) < many:
+        raise PositionError(f"{after!a:.60} is no position in this list; begin without one")
+    return [_number(word) for word in words[:many]]
+
+
 def ended(end: End) -> Listing:
     """URLs of a frontier that ended so, by id."""
 

@@ -23,10 +23,21 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from sanderling.stores.ports import MOST_FAILURES, Due, Finished, HostAside, ProgressError, ProgressView, Unfinished
+from sanderling.stores.listing import Item, Row, numbers_in
+from sanderling.stores.ports import (
+    FIRST,
+    MOST_FAILURES,
+    Due,
+    Finished,
+    HostAside,
+    ProgressError,
+    ProgressView,
+    Unfinished,
+)
 
 # Members asked about in one command: a page of 50,000 DIDs at once would make everyone else wait for it.
 CHUNK = 5_000
+LISTED, LATEST = 500, 1 << 52  # DIDs that are listed at a time, and a time that all are due by
 # The longest anything takes is a record of 50,000 DIDs: half a second of the server's time.
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 
@@ -247,6 +258,46 @@ class RedisProgress:
             due=next((each.due for each in map(_due, *_pairs(first))), None),
             hosts_aside=aside,
         )
+
+    def items(self, state: str, after: str) -> Iterator[Row]:
+        """DIDs that are asked `again`, those that are due first, or that `failed` for good, in no order.
+
+        Whoever turns the pages while a crawl runs may meet one twice, or not at all. Raises PositionError.
+        """
+        with self._plainly():
+            yield from self._again(after) if state == "again" else self._failures(after)
+
+    def _again(self, after: str) -> Iterator[Row]:
+        place = FIRST
+        if after:
+            due, failures = numbers_in(after, 2)
+            place = Due(due, failures, "".join(after.split(" ", 2)[2:]))
+        while found := self.due(place, LATEST, LISTED):
+            dids = [each.did for each in found]
+            member = self._at_once(*(("SMISMEMBER", key, *dids) for key in self._failed.values()))
+            for number, place in enumerate(found):
+                why = next((name for name, known in zip(self._failed, member, strict=True) if known[number]), "")
+                item = Item(id=place.did, state="again", why=why, tries=place.failures, next=float(place.due))
+                yield f"{place.due} {place.failures} {place.did}", item
+
+    def _failures(self, after: str) -> Iterator[Row]:
+        category, cursor, passed = numbers_in(after, 3) if after else (0, 0, 0)
+        for number, name in list(enumerate(self._failed))[category:]:
+            yield from self._failures_of(number, name, cursor, passed)
+            cursor = passed = 0
+
+    def _failures_of(self, number: int, category: str, cursor: int, passed: int) -> Iterator[Row]:
+        """The position is that of the server, and how many of what it gives there were passed."""
+        while True:
+            (found,) = self._at_once(("SSCAN", self._failed[category], cursor, "COUNT", LISTED))
+            following, dids = found
+            left = set(self._incomplete(dids)) if dids else set()
+            for place, did in enumerate(dids[passed:], passed + 1):
+                item = Item(id=did, state="failed", why=category)
+                yield f"{number} {cursor} {place}", None if did in left else item
+            cursor, passed = int(following), 0
+            if not cursor:
+                return
 
     def reset(self) -> None:
         with self._plainly():

@@ -31,7 +31,7 @@ from sanderling.web.house_asking import settings_in
 from sanderling.web.house_audit import Audit, Entry
 from sanderling.web.house_control import ASKING, MOST_NAMED, UnknownHostError, spell_host, want
 from sanderling.web.house_live import Live
-from sanderling.web.house_reach import ElsewhereError, Reach
+from sanderling.web.house_reach import QUEUES, ElsewhereError, Reach
 from sanderling.web.problems import ProblemError, problem
 from sanderling.words import count
 
@@ -71,7 +71,7 @@ TAKES: Mapping[str, tuple[frozenset[str], tuple[str, ...]]] = {
     "resume_target": (frozenset({"kind", "id"}), ("polling",)),
     "promote_target": (frozenset({"kind", "id"}), ("polling",)),
     "set": (frozenset({"key", "value"}), ("polling",)),
-    "replay_dead": (frozenset({"key", "all"}), ("events",)),
+    "replay_dead": (frozenset({"key", "all"}), tuple(QUEUES)),
     "retry_missed": (frozenset({"id"}), ("sequence",)),
     "modes": (frozenset({"modes"}), ("events",)),
 }

@@ -17,8 +17,10 @@ from sanderling.observe.report import (
     WAITING,
     AnyReport,
     Event,
+    Severity,
+    Trouble,
+    bound_troubles,
     shorten,
-    shorten_all,
 )
 from sanderling.polling.report import PollingFacts
 from sanderling.web.house import UNKNOWN, UNSOUND, Found
@@ -63,7 +65,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     ended: float = 0.0  # when it was last heard of, if it does not run
     silent: bool = False  # whether it ended without a word
     doing: str
-    troubles: tuple[str, ...]
+    troubles: tuple[str, ...]  # what is wrong, the worst first
+    severities: tuple[Severity, ...] = ()  # how bad each of them is
     time_left: float | None = None  # seconds; None if it is unknown
     flow: Flow
     set_aside: int = 0  # of what waits, the items of hosts that do not answer
@@ -126,6 +129,8 @@ class Track:
         self._rates.take(Run(said.pid, said.started), said.wall, report.totals())
         self._ring.put(now, self._points(report) if running else {})
         silent = said.running and not running
+        shown = (each for each in report.troubles if each.severity is not Severity.INFO)
+        wrong = bound_troubles((*_silence(found, wall, silent=silent), *shown))
         return System(
             name=found.name,
             system=found.system,
@@ -138,7 +143,8 @@ class Track:
             ended=0.0 if running else said.wall,
             silent=silent,
             doing=shorten(f"silent; it was: {report.doing}" if silent else report.doing),
-            troubles=shorten_all((*_silence(found, wall, silent=silent), *report.texts())),
+            troubles=tuple(each.text for each in wrong),
+            severities=tuple(each.severity for each in wrong),
             time_left=report.time_left,
             flow=self._flow(report) if running else Flow(waiting=report.work.waiting),
             set_aside=report.set_aside,
@@ -161,6 +167,8 @@ class Track:
         """One of which nothing can be said but that it is there."""
         self._ring.put(now, {})
         said = found.process
+        unread = Trouble(Severity.ERROR, trouble or found.trouble)
+        wrong = bound_troubles((unread, *_silence(found, wall, silent=False)))
         return System(
             name=found.name,
             system=UNKNOWN,  # whatever it says that it is: there are no facts of it
@@ -170,7 +178,8 @@ class Track:
             pid=0 if said is None else said.pid,
             started=0.0 if said is None else said.started,
             doing="its status cannot be read",
-            troubles=shorten_all((trouble or found.trouble, *_silence(found, wall, silent=False))),
+            troubles=tuple(each.text for each in wrong),
+            severities=tuple(each.severity for each in wrong),
             flow=Flow(),
             numbers=(),
             facts=Nothing(),
@@ -188,11 +197,12 @@ def _facts(facts: msgspec.Struct, extra: Extra) -> msgspec.Struct:
     return facts
 
 
-def _silence(found: Found, wall: float, *, silent: bool) -> tuple[str, ...]:
-    """What is wrong with what it says, or with what it is report."""
+def _silence(found: Found, wall: float, *, silent: bool) -> tuple[Trouble, ...]:
+    """What is wrong with what it says, or with what people want of it."""
     troubles = []
     if silent:
-        troubles.append(f"it has said nothing for {duration(found.age(wall))}, and did not say that it ended")
+        said = f"it has said nothing for {duration(found.age(wall))}, and did not say that it ended"
+        troubles.append(Trouble(Severity.ERROR, said))
     if found.control_trouble:
-        troubles.append(f"what people want of it is not heeded: {found.control_trouble}")
+        troubles.append(Trouble(Severity.ERROR, f"what people want of it is not heeded: {found.control_trouble}"))
     return tuple(troubles)

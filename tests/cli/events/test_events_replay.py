@@ -17,7 +17,7 @@ from event_house import house
 from events_rows import event, keep, sql
 from queue_commands import Queued, at_broker
 
-from sanderling.cli.events.replay import _Line
+from sanderling.cli.progress_line import ProgressLine
 from sanderling.clock import SystemClock
 from sanderling.events.outbox import QUEUE
 from sanderling.stores.queue import WholeQueue
@@ -219,7 +219,7 @@ def test_on_a_terminal_it_is_shown_how_far_it_is(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TERM", "xterm")
     for stream, expected in ((Terminal(), True), (StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", stream)
-        with _Line() as line:
+        with ProgressLine() as line:
             line.show("3,000 events marked")
         assert ("3,000 events marked" in stream.getvalue()) is expected
 

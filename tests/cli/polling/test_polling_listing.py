@@ -20,7 +20,7 @@ from known_reports import POLLING, changed
 
 from sanderling.apis.trackside import Trackside
 from sanderling.cli.polling.admin import pages
-from sanderling.cli.polling.place import Place, keep_kinds, opened
+from sanderling.cli.polling.place import PollingFolder, keep_kinds, opened
 from sanderling.cli.polling.targets import enough
 from sanderling.clock import SystemClock
 from sanderling.stores.polling import PollingTarget, Query, Reconciliation, TargetRun, WantedTarget
@@ -58,7 +58,7 @@ def house(tmp_path: Path) -> House:
 
     async def made() -> None:
         (tmp_path / "out").mkdir()
-        async with opened(Place(out=tmp_path / "out"), SOURCE.schema, SOURCE.name) as (store, _):
+        async with opened(PollingFolder(out=tmp_path / "out"), SOURCE.schema, SOURCE.name) as (store, _):
             await keep_kinds(store, SOURCE.kinds)
             targets = (found("results", seconds=2.0), *(found("race", race) for race in RACES))
             await store.apply(Reconciliation(insert=targets), WALL)

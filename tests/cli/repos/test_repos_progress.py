@@ -17,7 +17,7 @@ from services.process import Missing, private_folder
 from services.redis import REDIS
 
 from sanderling.apis.atproto import Category
-from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, Kept, Place
+from sanderling.cli.repos.progress import CATEGORIES, MEANINGS, ArchiveFolder, SavedProgress
 from sanderling.cli.repos.summary import summarise, words
 from sanderling.clock import SystemClock
 from sanderling.repos.segments import Segments
@@ -96,7 +96,7 @@ def test_a_run_that_leaves_something_is_not_complete_and_says_when_that_is_due(
     left = Unfinished("did:plc:e", "timeout", permanent=False, due=NOW - 500)
     with closing(SqliteProgress(folder / "progress.db")) as progress:
         progress.record([], [left], cursor="", segment=2, hosts=aside)
-        kept, place = Kept(progress.view(), tuple(progress.aside(5))), Place(out=folder)
+        kept, place = SavedProgress(progress.view(), tuple(progress.aside(5))), ArchiveFolder(out=folder)
 
     summary = summarise(place, RUNNING, kept, complete=True, again="again")
 

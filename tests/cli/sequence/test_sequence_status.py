@@ -9,7 +9,7 @@ from command_line import called, here, run, running
 from known_reports import SEQUENCE, SEQUENCE_FACTS, put, sequence
 from sequence_commands import asked, begin, flags, served
 
-from sanderling.cli.sequence.place import Place
+from sanderling.cli.sequence.place import SequenceFolder
 from sanderling.clock import SystemClock
 from sanderling.sequence.cursor import Position
 from sanderling.sequence.retries import Missed, Reason
@@ -19,9 +19,9 @@ NEXT = SEQUENCE_FACTS.cursor + 10
 SAVED = SavedCrawl("bungie", Position(NEXT, (SEQUENCE_FACTS.cursor,)), SEQUENCE_FACTS.newest)
 
 
-def begun(folder: Path, saved: SavedCrawl = SAVED) -> Place:
+def begun(folder: Path, saved: SavedCrawl = SAVED) -> SequenceFolder:
     """A folder in which a crawl has begun."""
-    place = Place(out=folder)
+    place = SequenceFolder(out=folder)
     with closing(SequenceState(place.state)) as state:
         state.record(saved, Fates(missed=[Missed(10, 12, Reason.HIDDEN, 1.0, 1.0, 0, 2.0)]))
     return place

@@ -13,56 +13,51 @@ from typing import Any
 
 import msgspec
 
-from sanderling.cli.demos.events import Truth
+from sanderling.cli.demos.events import ExpectedRows
 from sanderling.cli.demos.house_children import LOGS
-from sanderling.cli.demos.house_worlds import EVENTS, MOST_BATCHES, ORDER, PAGES, PROJECT, SEQUENCE, Publishing
-from sanderling.cli.events.place import OWN_LETTERS, Folder
+from sanderling.cli.demos.house_worlds import EVENTS, MOST_BATCHES, ORDER, PAGES, PROJECT, SEQUENCE, HousePublisher
+from sanderling.cli.demos.shell import next_steps
+from sanderling.cli.events.place import OWN_LETTERS, EventsFolder
+from sanderling.cli.report_words import numbers
 from sanderling.cli.sequence.place import ROWS
 from sanderling.clock import Clock
 from sanderling.events.crawled import from_page
 from sanderling.events.outbox import DATABASE
-from sanderling.events.report import EventsFacts
-from sanderling.jobs.report import JobFacts
-from sanderling.observe.report import AnyReport, Process
+from sanderling.observe.report import Process
 from sanderling.pages import output
-from sanderling.pages.report import PagesFacts
-from sanderling.polling.report import PollingFacts
-from sanderling.repos.report import ReposFacts
-from sanderling.sequence.report import SequenceFacts
 from sanderling.stores import status_file
 from sanderling.web.house import Found
-from sanderling.words import count, duration, size
 
 Key = tuple[object, ...]
 
 # How each is used against a real API.
-NEXT = (
-    ("sanderling pages crawl https://example.org/ --out example", "crawl a site"),
-    ("sanderling sequence crawl --url 'https://example.org/{id}' --id-path id --begin 1", "follow growing ids"),
-    ("sanderling repos directory --relay https://relay.example", "then: repos crawl"),
-    ("sanderling polling run --trackside http://timing.local:8080 --private", "poll what is live"),
-    ("sanderling events consume", "batches into rows"),
-)
-FURTHER = (
-    ("sanderling init", "write a configuration, to be filled in"),
-    ("sanderling dashboard", "watch all that runs in this folder"),
-    ("sanderling demo house --seconds 300", "have more time to look around"),
-)
+NEXT = {
+    "sanderling pages crawl https://example.org/ --out example": "crawl a site",
+    "sanderling sequence crawl --url 'https://example.org/{id}' --id-path id --begin 1": "follow growing ids",
+    "sanderling repos directory --relay https://relay.example": "then: repos crawl",
+    "sanderling polling run --trackside http://timing.local:8080 --private": "poll what is live",
+    "sanderling events consume": "batches into rows",
+}
+FURTHER = {
+    "sanderling init": "write a configuration, to be filled in",
+    "sanderling dashboard": "watch all that runs in this folder",
+    "sanderling demo house --seconds 300": "have more time to look around",
+}
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _Running(msgspec.Struct, frozen=True):
     process: Process
 
 
-def said(folder: Path, *, running: bool = True) -> bool:
+def has_said(folder: Path, *, running: bool = True) -> bool:
     """Whether a system has written down that it runs, or that it has ended."""
-    found = status_file.read_status(folder, _Said)
+    found = status_file.read_status(folder, _Running)
     return found is not None and found.process.running is running
 
 
 async def waiting(home: Path, clock: Clock) -> int:
     """Messages that events has still to take, or to send."""
-    folder = Folder(out=home / EVENTS)
+    folder = EventsFolder(out=home / EVENTS)
     async with OWN_LETTERS.opened(folder, clock) as queue:
         depth = await queue.depth()
     outbox = await asyncio.to_thread(_rows, folder.out / DATABASE, "outbox", "count(*)")
@@ -79,7 +74,7 @@ def _rows(path: Path, table: str, columns: str) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class HouseProof:
     """What events has, beside what was found."""
 
     complete: bool  # whether it had the time to take all; otherwise what is not there may have been to come
@@ -96,9 +91,9 @@ class Proof:
         return not (self.strangers or self.twice or (self.complete and self.lost))
 
 
-def proved(home: Path, publishing: Publishing, *, complete: bool) -> Proof:
+def prove(home: Path, publishing: HousePublisher, *, complete: bool) -> HouseProof:
     """Compare the rows of events with what the others kept, key by key. Blocks."""
-    truth = Truth()
+    truth = ExpectedRows()
     for delivery in islice(publishing.social.deliveries(MOST_BATCHES), publishing.sent):
         truth.add(publishing.social, delivery)
     pages: set[Key] = {(PROJECT, "web", name) for name in _pages(home / PAGES / output.PAGES)}
@@ -106,7 +101,7 @@ def proved(home: Path, publishing: Publishing, *, complete: bool) -> Proof:
     reports: set[Key] = {(PROJECT, "bungie", str(number)) for (number,) in ids}
     found: list[Key] = _rows(home / EVENTS / DATABASE, "post_analytics", "project_id, platform, post_id")
     there, due = set(found), pages | reports | truth.posts
-    return Proof(
+    return HouseProof(
         complete=complete,
         pages=len(pages),
         reports=len(reports),
@@ -130,15 +125,15 @@ def _pages(path: Path) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class HouseReport:
     """What happened."""
 
     home: Path
     found: Mapping[str, Found]
-    proof: Proof
+    proof: HouseProof
     died: Mapping[str, Sequence[str]]  # what those said that ended by themselves
 
-    def mourned(self) -> Iterator[str]:
+    def describe_died(self) -> Iterator[str]:
         """Who died early, and where to read more."""
         for name, words in self.died.items():
             yield f"{name} ended early; it said:"
@@ -151,7 +146,7 @@ class Report:
         return {
             "ok": self.proof.ok and not self.died,
             "systems": {
-                name: {"did": did(report), "seconds": round(report.process.seconds, 3)}
+                name: {"did": numbers(report), "seconds": round(report.process.seconds, 3)}
                 for name, report in systems.items()
             },
             "proof": asdict(self.proof),
@@ -165,20 +160,14 @@ class Report:
         for name in sorted(ORDER):
             each = self.found.get(name)
             report = None if each is None else each.report
-            yield f"  {name:<9} {'said nothing yet' if report is None else did(report)}"
+            yield f"  {name:<9} {'said nothing yet' if report is None else numbers(report)}"
         yield ""
         yield self._proven()
         yield f"The files are in {self.home}: a folder for each system, and what each said in {LOGS}."
-        yield ""
-        yield "The same against real hosts; each goes on where it was, and loses nothing when it is killed:"
-        yield ""
-        yield from _listed(NEXT)
-        yield ""
-        yield "And then:"
-        yield ""
-        home = shlex.quote(str(self.home))
-        yield from _listed((*FURTHER, (f"sanderling status --home {home}", "what became of these five")))
-        yield ""
+        again = "The same against real hosts; each goes on where it was, and loses nothing when it is killed:"
+        yield from next_steps(again, NEXT)
+        became = {f"sanderling status --home {shlex.quote(str(self.home))}": "what became of these five"}
+        yield from next_steps("And then:", FURTHER | became)
         yield "The manual of each system is in docs/, with docs/library.md for your own code; README.md lists them."
 
     def _proven(self) -> str:
@@ -188,40 +177,3 @@ class Report:
         if not proof.complete:
             return f"Ended early: of the rows that events has, {wrong}."
         return f"Found were {found}. Events must have each once: {proof.lost or 'none'} are missing, {wrong}."
-
-
-def _listed(commands: Sequence[tuple[str, str]]) -> Iterator[str]:
-    width = max(len(command) for command, _ in commands)
-    yield from (f"    {command:<{width}}  # {what}" for command, what in commands)
-
-
-def did(report: AnyReport) -> str:
-    """What a system did, in a line."""
-    match report.facts:
-        case PagesFacts() as facts:
-            return (
-                f"fetched {count(facts.pages, 'page')} from {count(facts.hosts, 'host')}, "
-                f"{size(facts.bytes)}; was told to wait {count(report.work.refused, 'time')}"
-            )
-        case JobFacts() as facts:
-            return f"kept {count(facts.records, 'record')} of {count(facts.requests, 'request')}"
-        case SequenceFacts() as facts:
-            behind = "" if facts.lag is None else f"; its last reports were {duration(facts.lag)} old"
-            return f"asked for {count(facts.asked, 'id')}, kept {count(facts.stored or 0, 'report')}{behind}"
-        case ReposFacts() as facts:
-            return (
-                f"archived {count(facts.archived, 'repo')} with {count(facts.records, 'record')} from "
-                f"{count(facts.hosts, 'host')}, {size(facts.bytes_written)}"
-            )
-        case PollingFacts() as facts:
-            documents = count(facts.targets["all"], "document")
-            return f"asked {count(facts.ran, 'time')} for {documents}, and saw {count(facts.changes, 'row')} change"
-        case EventsFacts() as facts:
-            return f"took {facts.rows()}; {_mood(facts)}"
-    raise AssertionError(report.system)
-
-
-def _mood(facts: EventsFacts) -> str:
-    judged = max(1, sum(facts.sentiments.values()))
-    shares = {name.lower(): number / judged for name, number in facts.sentiments.items()}
-    return f"{shares.get('positive', 0):.0%} well meant, {shares.get('negative', 0):.0%} not"

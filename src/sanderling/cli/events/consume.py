@@ -14,8 +14,18 @@ from cyclopts import Parameter
 from sanderling.cli.alerting import NOBODY, Alerting, saying
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import SummaryAsJson, again
-from sanderling.cli.events.flags import ConsumeFlags, Reading, Work
-from sanderling.cli.events.place import KNOWN, OWN_BODIES, OWN_LETTERS, OWN_ROWS, USUAL, Bodies, Folder, Letters, Rows
+from sanderling.cli.events.flags import AnalysisFlags, ConsumeFlags, ConsumeWork
+from sanderling.cli.events.place import (
+    KNOWN,
+    OWN_BODIES,
+    OWN_LETTERS,
+    OWN_ROWS,
+    USUAL,
+    EventsDatabase,
+    EventsFolder,
+    EventsObjects,
+    EventsQueue,
+)
 from sanderling.cli.events.summary import summarise, words
 from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import BOUNDED, Bounded, Options
@@ -36,7 +46,7 @@ from sanderling.stores.queue import QueueError, WholeQueue
 from sanderling.stores.status_file import StatusFile
 from sanderling.web.events_api import events_app
 
-WORK, READING = Work(), Reading()
+WORK, READING = ConsumeWork(), AnalysisFlags()
 MANY = 20  # batches at once, above which more are mostly in each other's way
 THREADS = 2  # that unpack and analyse; more of them only wait for each other
 # Looks at an empty queue before it is, and seconds between them: a message on its way to us is nowhere for a moment.
@@ -51,12 +61,12 @@ def consume(  # noqa: PLR0913 - flags, in groups
         bool, Parameter(negative=(), help="End when no message is left, instead of waiting for more.")
     ] = False,
     json: SummaryAsJson = False,
-    folder: Folder = USUAL,
-    rows: Rows = OWN_ROWS,
-    bodies: Bodies = OWN_BODIES,
-    letters: Letters = OWN_LETTERS,
-    work: Work = WORK,
-    reading: Reading = READING,
+    folder: EventsFolder = USUAL,
+    rows: EventsDatabase = OWN_ROWS,
+    bodies: EventsObjects = OWN_BODIES,
+    letters: EventsQueue = OWN_LETTERS,
+    work: ConsumeWork = WORK,
+    reading: AnalysisFlags = READING,
     serving: Serving = UNSERVED,
     alerting: Alerting = NOBODY,
     options: Bounded = BOUNDED,

@@ -47,7 +47,7 @@ SHOWN = 100  # hosts that a screen chooses from, four times a second
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking(Patient):
+class JobNetwork(Patient):
     """How hosts are asked. A command takes one as `*, asking: Asking = USUAL`."""
 
     cache: Path | None = None
@@ -70,7 +70,7 @@ class Asking(Patient):
         return replace(made, cache=cache)
 
 
-USUAL = Asking()
+USUAL = JobNetwork()
 
 
 def run(  # noqa: PLR0913 - a flag each
@@ -94,7 +94,7 @@ def run(  # noqa: PLR0913 - a flag each
     ] = None,
     retry: Annotated[bool, Parameter(negative=(), help="Ask again for what failed, too.")] = False,
     json: SummaryAsJson = False,
-    asking: Asking = USUAL,
+    asking: JobNetwork = USUAL,
     options: Bounded = BOUNDED,
 ) -> None:
     """Run the job of a file into a folder, or go on with it there."""
@@ -146,7 +146,7 @@ def open_folder(out: Path, job: Job, given: Mapping[str, str]) -> Iterator[JobFo
 
 
 async def run_folder(
-    folder: JobFolder, transport: Transport[Http], asking: Asking, options: Options, screen: Screen
+    folder: JobFolder, transport: Transport[Http], asking: JobNetwork, options: Options, screen: Screen
 ) -> Ran[Report[JobFacts]]:
     """Run until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
     clock = SystemClock()

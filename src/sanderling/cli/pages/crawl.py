@@ -52,7 +52,7 @@ SHOWN = 100  # hosts that a screen chooses from, four times a second
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network(Patient):
+class PagesNetwork(Patient):
     """How hosts are asked. A command takes one as `*, network: Network = USUAL`."""
 
     leave_out: Path | None = None
@@ -66,14 +66,14 @@ class Network(Patient):
         return make_transport(rules, limiter, BODIES, self.contact, private=self.private, clock=clock)
 
 
-USUAL = Network()
+USUAL = PagesNetwork()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrawlFlags:
+class PagesFlags:
     """The flags of a crawl, beside those that say what to crawl."""
 
-    network: Network = USUAL
+    network: PagesNetwork = USUAL
     onward: Onward = NOWHERE
     options: Options = BOUNDED
     max_pages: int | None = None
@@ -130,7 +130,7 @@ def crawl(  # noqa: PLR0913 - a flag each
         Parameter(help="Write Parquet files beside the JSON lines at the end; by default if pyarrow is installed."),
     ] = None,
     json: SummaryAsJson = False,
-    network: Network = USUAL,
+    network: PagesNetwork = USUAL,
     onward: Onward = NOWHERE,
     options: Bounded = BOUNDED,
 ) -> None:
@@ -141,7 +141,7 @@ def crawl(  # noqa: PLR0913 - a flag each
     plan = _plan(urls, seeds, allow, depth)
     if plan is None and not resume:
         raise CommandError("no address given; try: sanderling pages crawl https://example.org/ --out example", code=2)
-    flags = CrawlFlags(network=network, onward=onward, options=options, max_pages=max_pages, parquet=parquet)
+    flags = PagesFlags(network=network, onward=onward, options=options, max_pages=max_pages, parquet=parquet)
     transport, rules = network.transport(), flags.rules()
     with open_folder(out, plan, resume=resume, clock=SystemClock()) as folder:
         if resume:
@@ -150,7 +150,7 @@ def crawl(  # noqa: PLR0913 - a flag each
 
 
 def run_crawl(
-    folder: CrawlFolder, transport: Transport[Http], rules: CrawlRules, flags: CrawlFlags, *, as_json: bool
+    folder: CrawlFolder, transport: Transport[Http], rules: CrawlRules, flags: PagesFlags, *, as_json: bool
 ) -> None:
     """Crawl the folder to its end, show how it goes, and exit with the code that says how it went."""
     screen = fitting(json=as_json)
@@ -170,7 +170,7 @@ def run_crawl(
 
 
 async def crawl_folder(
-    folder: CrawlFolder, transport: Transport[Http], rules: CrawlRules, flags: CrawlFlags, clock: Clock, screen: Screen
+    folder: CrawlFolder, transport: Transport[Http], rules: CrawlRules, flags: PagesFlags, clock: Clock, screen: Screen
 ) -> Ran[Report[PagesFacts]]:
     """Crawl until all is decided or somebody stops it, and leave the folder as whole as it then can be."""
     onward = flags.onward

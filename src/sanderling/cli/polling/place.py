@@ -25,17 +25,11 @@ KINDS = "source.kinds"  # a setting of ours: what kinds there are, for commands 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folder:
-    """The folder. A command that needs no more takes one as `*, folder: Folder = OWN_FOLDER`."""
+class PollingFolder:
+    """The folder and the database. A command takes one as `*, place: PollingFolder = USUAL`."""
 
     out: Annotated[Path, Parameter(name="--out")] = Path("polling")
     """The folder for all that is kept on this machine."""
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place(Folder):
-    """The folder and the database. A command takes one as `*, place: Place = USUAL`."""
 
     database: str | None = None
     """Where targets, rows and changes are: sqlite:PATH or postgresql://…; by default polling.db in the folder."""
@@ -51,12 +45,12 @@ class Place(Folder):
         return self.database is not None or (self.out / DATABASE).is_file()
 
 
-OWN_FOLDER, USUAL = Folder(), Place()
+USUAL = PollingFolder()
 
 
 @asynccontextmanager
 async def opened(
-    place: Place, schema: Schema | None, source: str, say: Say | None = None
+    place: PollingFolder, schema: Schema | None, source: str, say: Say | None = None
 ) -> AsyncIterator[tuple[PollingStore, Executor]]:
     """The database, reached, and a desk for all else. Raises CommandError.
 
@@ -73,7 +67,7 @@ async def opened(
 
 
 @asynccontextmanager
-async def known(place: Place) -> AsyncIterator[PollingStore]:
+async def known(place: PollingFolder) -> AsyncIterator[PollingStore]:
     """The database of a source that was polled before; it may be polled just now. Raises CommandError."""
     if not place.begun:
         raise not_begun("nothing was polled", place.out, "--out", "sanderling polling run")

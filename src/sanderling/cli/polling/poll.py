@@ -19,8 +19,8 @@ from sanderling.cli.command_line import SummaryAsJson
 from sanderling.cli.loop import describe_inflight, explain_end
 from sanderling.cli.loop import run as run_loop
 from sanderling.cli.options import BOUNDED, Bounded, Options
-from sanderling.cli.polling.flags import Pace, PollFlags, Telling, Upstream
-from sanderling.cli.polling.place import USUAL, Place, keep_kinds, opened
+from sanderling.cli.polling.flags import ChangeSinks, PollFlags, PollingPace, PollingUpstream
+from sanderling.cli.polling.place import USUAL, PollingFolder, keep_kinds, opened
 from sanderling.cli.polling.summary import again, fetched, summarise, words
 from sanderling.cli.reach import KNOWN
 from sanderling.cli.report_screen import Screen, fitting
@@ -45,7 +45,7 @@ from sanderling.web.stream import Streams
 
 Lateness = Mapping[str, Late]  # of all runs, by pace
 Until = Callable[[PollingControl], Awaitable[object]]  # polling stops when it is over
-UPSTREAM, PACE, TELLING = Upstream(), Pace(), Telling()
+UPSTREAM, PACE, TELLING = PollingUpstream(), PollingPace(), ChangeSinks()
 
 
 def run(  # noqa: PLR0913 - flags, in groups
@@ -54,11 +54,11 @@ def run(  # noqa: PLR0913 - flags, in groups
         bool, Parameter(negative=(), help="Find out what there is, fetch all of it once, and end.")
     ] = False,
     json: SummaryAsJson = False,
-    place: Place = USUAL,
-    upstream: Upstream = UPSTREAM,
-    pace: Pace = PACE,
+    place: PollingFolder = USUAL,
+    upstream: PollingUpstream = UPSTREAM,
+    pace: PollingPace = PACE,
     serving: Serving = UNSERVED,
-    telling: Telling = TELLING,
+    telling: ChangeSinks = TELLING,
     options: Bounded = BOUNDED,
 ) -> None:
     """Poll until Ctrl-C."""

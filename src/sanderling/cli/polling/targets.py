@@ -13,7 +13,7 @@ from rich.table import Table
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.polling.admin import Json, done, told
 from sanderling.cli.polling.flags import full_key
-from sanderling.cli.polling.place import USUAL, Place, known_kinds
+from sanderling.cli.polling.place import USUAL, PollingFolder, known_kinds
 from sanderling.clock import SystemClock
 from sanderling.observe.report import Report
 from sanderling.polling.live import LiveSettings
@@ -42,7 +42,7 @@ def targets(  # noqa: PLR0913 - flags
     gone: Annotated[bool, Parameter(negative=(), help="Only those that discovery does not list any more.")] = False,
     limit: Annotated[int, Parameter(validator=Number(gte=1, lte=100_000), help="How many at most.")] = 50,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object to a line.")] = False,
-    place: Place = USUAL,
+    place: PollingFolder = USUAL,
 ) -> None:
     """List targets, those first that are due first."""
     wall = SystemClock().wall()
@@ -89,7 +89,7 @@ def _summed(found: Sequence[PollingTarget], counts: StoredTargetCounts) -> str:
     return f"{shown}; in all {all_of_them}" if shown else all_of_them
 
 
-def asleep(place: Place, wall: float) -> str:
+def asleep(place: PollingFolder, wall: float) -> str:
     """That nobody polls, as far as the folder tells: then due times mean little."""
     said = read_status(place.out, Report[PollingFacts])
     return "; nobody polls just now" if said and not is_running(said.process, wall) else ""
@@ -166,7 +166,7 @@ def settings(
     *,
     default: Annotated[bool, Parameter(negative=(), help="Go back to the default instead.")] = False,
     json: Json = False,
-    place: Place = USUAL,
+    place: PollingFolder = USUAL,
 ) -> None:
     """List the settings, or write one; whoever polls heeds it within a second."""
     if default and key is None:

@@ -17,8 +17,15 @@ from sanderling.cli.loop import explain_end, run
 from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.repos.directory import open_to_read
-from sanderling.cli.repos.flags import Asking, Keeping
-from sanderling.cli.repos.progress import HOSTS_SHOWN, USUAL, Kept, Place, known_progress, open_progress
+from sanderling.cli.repos.flags import ArchiveFlags, RepoNetwork
+from sanderling.cli.repos.progress import (
+    HOSTS_SHOWN,
+    USUAL,
+    ArchiveFolder,
+    SavedProgress,
+    known_progress,
+    open_progress,
+)
 from sanderling.cli.repos.summary import summarise, words
 from sanderling.cli.running import Ran, Shell, run_system
 from sanderling.clock import Clock, SystemClock
@@ -42,16 +49,16 @@ PUBLISHED, SHOWN = 1_000, 100  # hosts that status.json has, and those that a sc
 AT_ONCE = 5000  # repos that the progress is told of: a large segment has half a million, and others use a Redis too
 
 KNOWN = (FolderError, ProgressError, DirectoryError)
-ASKING, KEEPING = Asking(), Keeping()
+ASKING, KEEPING = RepoNetwork(), ArchiveFlags()
 
 
 def crawl(
     *,
     resume: Annotated[bool, Parameter(negative=(), help="Insist that there is a crawl to go on with.")] = False,
     json: SummaryAsJson = False,
-    place: Place = USUAL,
-    asking: Asking = ASKING,
-    keeping: Keeping = KEEPING,
+    place: ArchiveFolder = USUAL,
+    asking: RepoNetwork = ASKING,
+    keeping: ArchiveFlags = KEEPING,
     options: Bounded = BOUNDED,
 ) -> None:
     """Archive what the directory lists, or go on with that."""
@@ -63,7 +70,7 @@ def crawl(
     with explain_end(onward, KNOWN), open_stores(place, asking, keeping, screen, clock) as stores:
         ran = run(run_crawl(stores, transport, rules, options, clock, screen))
         stores.segments.close()
-        kept = Kept(stores.progress.view(), tuple(stores.progress.aside(HOSTS_SHOWN)))
+        kept = SavedProgress(stores.progress.view(), tuple(stores.progress.aside(HOSTS_SHOWN)))
         summary = summarise(place, ran.last, kept, complete=ran.complete, again=onward)
     screen.end(words(summary, place, clock.wall()), summary.as_json())
     if ran.stopped:
@@ -100,6 +107,7 @@ async def run_crawl(
             report=report,
             brief=partial(report, SHOWN),
             transport=transport,
+            progress=stores.progress,
         )
         ran = await run_system(crawl, shell)
         if ran.complete:
@@ -108,7 +116,7 @@ async def run_crawl(
     return ran
 
 
-def _check_begun(place: Place) -> None:
+def _check_begun(place: ArchiveFolder) -> None:
     view, folder = known_progress(place), place.out
     if not (view.completed or view.failed or view.cursor) and not (folder.is_dir() and segments_in(folder)):
         raise CommandError(f"nothing to resume in {folder}; begin without --resume", code=2)
@@ -116,7 +124,7 @@ def _check_begun(place: Place) -> None:
 
 @contextmanager
 def open_stores(
-    place: Place, asking: Asking, keeping: Keeping, screen: Screen, clock: Clock
+    place: ArchiveFolder, asking: RepoNetwork, keeping: ArchiveFlags, screen: Screen, clock: Clock
 ) -> Iterator[Stores[Segments]]:
     """All that a crawl works in, for as long as it does. Raises CommandError if it is not to be had."""
     with ExitStack() as stack:
@@ -137,7 +145,7 @@ def open_stores(
         yield Stores(directory, progress, segments, earlier)
 
 
-def _open_segments(folder: Path, keeping: Keeping, clock: Clock) -> Segments:
+def _open_segments(folder: Path, keeping: ArchiveFlags, clock: Clock) -> Segments:
     try:
         size = parse_size(keeping.segment_size)
         return Segments(folder, size=size, created_at=lambda: int(clock.wall() * 1e6))
@@ -157,7 +165,7 @@ def _check_whole(view: ProgressView, segments: Segments) -> None:
         )
 
 
-def _take_up(earlier: EarlierRevs, place: Place, folders: tuple[Path, ...], screen: Screen) -> None:
+def _take_up(earlier: EarlierRevs, place: ArchiveFolder, folders: tuple[Path, ...], screen: Screen) -> None:
     problems: list[Problem] = []
     for folder in folders:
         if folder.resolve() == place.out.resolve():

@@ -17,8 +17,9 @@ from cyclopts import Parameter
 from sanderling.cli.client import make_http
 from sanderling.cli.command_error import CommandError
 from sanderling.cli.command_line import AsJson
-from sanderling.cli.flags import Reach
+from sanderling.cli.flags import ReachFlags
 from sanderling.cli.limits import make_limiter
+from sanderling.cli.progress_line import Saying
 from sanderling.clock import Clock, SystemClock
 from sanderling.executor import in_threads
 from sanderling.fetch.attempts import Fetcher
@@ -42,9 +43,8 @@ FILE = "directory.db"
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # how such files begin
 MOST_PAGE = 64 * 2**20  # bytes of an answer: a thousand operations of the longest allowed are eight
 RPS = 5.0  # to each host at most; what the directory of did:plc bears well
-SAY_EVERY = 2.0  # seconds
 PLC = "https://plc.directory"
-ANYBODY = Reach()
+ANYBODY = ReachFlags()
 
 OutDir = Annotated[Path, Parameter(env_var="OUTPUT_DIR", help="The folder of the archive.")]
 Where = Annotated[
@@ -125,7 +125,7 @@ def fill(  # noqa: PLR0913 - a flag each
     directory: Where = None,
     out: OutDir = Path("data/rca"),
     json: AsJson = False,
-    reach: Reach = ANYBODY,
+    reach: ReachFlags = ANYBODY,
 ) -> None:
     """Fill the directory from one of three: a file, the log of did:plc, a relay."""
     if [file, plc, relay].count(None) != 2:
@@ -139,13 +139,13 @@ def fill(  # noqa: PLR0913 - a flag each
 
 def _import(file: Path, path: Path, *, private: bool, as_json: bool) -> None:
     """Fold an export of the log of did:plc into the directory."""
-    say = _Saying(SystemClock())
+    say = Saying(SystemClock())
     with _writing(path) as store, _damage(file, store), _unpacked(file) as lines:
         tally = store.import_export(lines, plain=private, watch=lambda tally: say(_read(tally)))
         _tell_log(tally, store, path, as_json=as_json)
 
 
-def _update(plc: str | None, relay: str, path: Path, reach: Reach, *, as_json: bool) -> None:
+def _update(plc: str | None, relay: str, path: Path, reach: ReachFlags, *, as_json: bool) -> None:
     """Fill the directory over the network, from where the last update ended."""
     try:
         url = host_at(plc or relay, plain=reach.private)
@@ -206,40 +206,27 @@ def _stopped(store: SqliteDirectory) -> Iterator[None]:
         raise CommandError(f"stopped. {kept}", code=130) from None
 
 
-async def _follow(http: Http, store: SqliteDirectory, url: str, reach: Reach) -> Tally:
+async def _follow(http: Http, store: SqliteDirectory, url: str, reach: ReachFlags) -> Tally:
     clock = SystemClock()
-    say = _Saying(clock)
+    say = Saying(clock)
     with ThreadPoolExecutor(1, "directory") as thread:
         async with http:
             tools = _tools(http, thread, clock, reach)
             return await follow_log(tools, store, url, lambda tally: say(_read(tally)))
 
 
-async def _list(http: Http, store: SqliteDirectory, url: str, kept: Path, reach: Reach) -> Listed:
+async def _list(http: Http, store: SqliteDirectory, url: str, kept: Path, reach: ReachFlags) -> Listed:
     clock = SystemClock()
-    say = _Saying(clock)
+    say = Saying(clock)
     with ThreadPoolExecutor(1, "directory") as thread:
         async with http:
             listing = RelayListing(_tools(http, thread, clock, reach), store, url, kept)
             return await listing.run(lambda listed: say(_heard(listed)))
 
 
-def _tools(http: Http, thread: ThreadPoolExecutor, clock: Clock, reach: Reach) -> Tools:
+def _tools(http: Http, thread: ThreadPoolExecutor, clock: Clock, reach: ReachFlags) -> Tools:
     made = make_limiter(LimiterRules(pace=PaceRules(max_rps=reach.most(RPS))), clock)
     return Tools(Fetcher(http, made, clock=clock), made, clock, in_threads(thread), reach.private)
-
-
-class _Saying:
-    """Says how it goes to stderr, now and then."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._last = clock.now()
-
-    def __call__(self, text: str) -> None:
-        if self._clock.now() - self._last >= SAY_EVERY:
-            self._last = self._clock.now()
-            print(text, file=sys.stderr, flush=True)
 
 
 def _read(tally: Tally) -> str:

@@ -40,7 +40,7 @@ def _listed(_type: object, value: str, *, delimiter: str | None = None) -> list[
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking(Patient):
+class RepoNetwork(Patient):
     """How hosts are asked."""
 
     workers: Annotated[int, Parameter(env_var="WORKERS", validator=Number(gte=1, lte=10_000))] = 50
@@ -88,7 +88,7 @@ class Asking(Patient):
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeping:
+class ArchiveFlags:
     """What is archived, and how."""
 
     segment_size: Annotated[str, Parameter(env_var="SEGMENT_SIZE"), SETTING] = "2GB"
@@ -112,7 +112,7 @@ class Keeping:
     since_archive: Annotated[tuple[Path, ...], Parameter(negative=(), show_default=False)] = ()
     """The folder of an earlier archive: repos that have not changed since are left out; may be repeated."""
 
-    def rules(self, asking: Asking) -> RepoRules:
+    def rules(self, asking: RepoNetwork) -> RepoRules:
         """The rules of the crawl that go with the flags."""
         return RepoRules(
             workers=asking.workers,

@@ -21,8 +21,8 @@ from sanderling.cli.options import BOUNDED, Bounded, Options
 from sanderling.cli.reach import KNOWN, Say, reached
 from sanderling.cli.report_screen import Screen, fitting
 from sanderling.cli.running import Ran, Shell, run_system
-from sanderling.cli.sequence.flags import CrawlFlags, Pace, Readings, Upstream
-from sanderling.cli.sequence.place import EMBEDDED, USUAL, Keeping, Place, alone
+from sanderling.cli.sequence.flags import PrometheusFlags, SequenceFlags, SequencePace, SequenceUpstream
+from sanderling.cli.sequence.place import EMBEDDED, USUAL, SequenceFolder, SequenceStores, alone
 from sanderling.cli.sequence.summary import again, summarise, words
 from sanderling.cli.watching import PUBLISH_EVERY, repeat, run_beside
 from sanderling.clock import Clock, SystemClock
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sanderling.formats.instance import Message
 
 UNFINISHED = 3  # the exit code of one that was drained before its last id
-UPSTREAM, PACE, OWN_READINGS = Upstream(), Pace(), Readings()
+UPSTREAM, PACE, OWN_READINGS = SequenceUpstream(), SequencePace(), PrometheusFlags()
 LOOK = 0.1  # seconds between looks at whether the last id has its fate, or all is stored
 
 
@@ -54,18 +54,18 @@ def crawl(  # noqa: PLR0913 - flags, in groups
     *,
     no_store: Annotated[bool, Parameter(negative=(), help="Only queue: somebody else stores.")] = False,
     json: SummaryAsJson = False,
-    place: Place = USUAL,
-    upstream: Upstream = UPSTREAM,
-    pace: Pace = PACE,
-    keeping: Keeping = EMBEDDED,
-    readings: Readings = OWN_READINGS,
+    place: SequenceFolder = USUAL,
+    upstream: SequenceUpstream = UPSTREAM,
+    pace: SequencePace = PACE,
+    keeping: SequenceStores = EMBEDDED,
+    readings: PrometheusFlags = OWN_READINGS,
     alerting: Alerting = NOBODY,
     onward: Onward = NOWHERE,
     options: Bounded = BOUNDED,
 ) -> None:
     """Follow the ids of an API from where the crawl was, or from --begin."""
     _check(onward, no_store=no_store)
-    flags = CrawlFlags(place, upstream, pace, keeping, readings, alerting, not no_store, onward)
+    flags = SequenceFlags(place, upstream, pace, keeping, readings, alerting, not no_store, onward)
     screen = fitting(json=json, logs=options.log_format is not None)
     with explain_end(again(flags, options), KNOWN):
         ran = run(run_crawl(flags, options, SystemClock(), screen))
@@ -84,7 +84,7 @@ def _check(onward: Onward, *, no_store: bool) -> None:
 
 
 async def run_crawl(
-    flags: CrawlFlags, options: Options, clock: Clock, screen: Screen, rules: SequenceRules | None = None
+    flags: SequenceFlags, options: Options, clock: Clock, screen: Screen, rules: SequenceRules | None = None
 ) -> Ran[Report[SequenceFacts]]:
     """Crawl until somebody stops it, or until the last id that is wanted has its fate. Raises CommandError.
 
@@ -121,6 +121,7 @@ async def run_crawl(
             executor=executor,
             report=crawl.report,
             transport=transport,
+            queue=queue,
         )
         await crawl.look()
         ran = await run_system(system, shell, crawl.run)
@@ -136,7 +137,7 @@ def make_fetcher(transport: Transport[Http], clock: Clock) -> Fetcher:
 
 
 @contextmanager
-def open_state(place: Place) -> Iterator[SequenceState]:
+def open_state(place: SequenceFolder) -> Iterator[SequenceState]:
     """The state of the crawl in a folder, for us alone. Raises CommandError if it is unavailable."""
     with ExitStack() as stack:
         try:
@@ -148,7 +149,7 @@ def open_state(place: Place) -> Iterator[SequenceState]:
 
 
 @asynccontextmanager
-async def _open_stores(flags: CrawlFlags, say: Say) -> AsyncIterator[tuple[Instances | None, RawInstances | None]]:
+async def _open_stores(flags: SequenceFlags, say: Say) -> AsyncIterator[tuple[Instances | None, RawInstances | None]]:
     """The store of rows, if it is stored here or a flag names it, since it says where to begin; and that of answers."""
     keeping, raw = flags.keeping, None
     async with AsyncExitStack() as stack:
@@ -164,7 +165,9 @@ async def _open_stores(flags: CrawlFlags, say: Say) -> AsyncIterator[tuple[Insta
         yield rows, raw
 
 
-async def _begin(pace: Pace, api: str, state: SequenceState, rows: Instances | None, say: Say, wall: float) -> Position:
+async def _begin(
+    pace: SequencePace, api: str, state: SequenceState, rows: Instances | None, say: Say, wall: float
+) -> Position:
     """Where to begin. Raises CommandError."""
     saved = state.load()
     try:

@@ -8,7 +8,7 @@ from sanderling.apis.numbered import Status
 from sanderling.cli import command_line
 from sanderling.cli.options import Options
 from sanderling.cli.running import Ran
-from sanderling.cli.sequence.flags import CrawlFlags, Pace
+from sanderling.cli.sequence.flags import SequenceFlags, SequencePace
 from sanderling.cli.sequence.place import ROWS
 from sanderling.observe.report import Report
 from sanderling.sequence.report import SequenceFacts, explain_missed, queued
@@ -43,7 +43,7 @@ class Summary:
         return asdict(self)
 
 
-def summarise(flags: CrawlFlags, ran: Ran[Report[SequenceFacts]]) -> Summary:
+def summarise(flags: SequenceFlags, ran: Ran[Report[SequenceFacts]]) -> Summary:
     """The summary of a run."""
     last, seconds = ran.last.facts, ran.last.process.seconds
     return Summary(
@@ -68,15 +68,15 @@ def summarise(flags: CrawlFlags, ran: Ran[Report[SequenceFacts]]) -> Summary:
     )
 
 
-def again(flags: CrawlFlags, options: Options, *, complete: bool = False) -> str:
+def again(flags: SequenceFlags, options: Options, *, complete: bool = False) -> str:
     """The command that goes on with this crawl, and with one that is complete goes beyond its last id."""
     until = None if complete else flags.pace.until
-    onward = replace(flags.pace, target=None, buffer=Pace().buffer, until=until)
+    onward = replace(flags.pace, target=None, buffer=SequencePace().buffer, until=until)
     groups = flags.place, flags.upstream, onward, flags.keeping, flags.readings, flags.alerting, flags.onward
     return command_line.again("sequence crawl", *groups, options, *(() if flags.store else ("--no-store",)))
 
 
-def words(flags: CrawlFlags, ran: Ran[Report[SequenceFacts]], options: Options) -> Iterator[str]:
+def words(flags: SequenceFlags, ran: Ran[Report[SequenceFacts]], options: Options) -> Iterator[str]:
     """The summary as lines; those that are indented must not be broken."""
     last, seconds = ran.last.facts, ran.last.process.seconds
     yield ""
@@ -105,7 +105,7 @@ def _position(last: SequenceFacts) -> str:
     return f"{told}; the head is {count(last.behind, 'id')} ahead{lag}."
 
 
-def _kept(flags: CrawlFlags, last: SequenceFacts) -> str:
+def _kept(flags: SequenceFlags, last: SequenceFacts) -> str:
     queue = last.queue or {}
     dead = f", {count(queue['dead'], 'letter')} dead" if queue.get("dead") else ""
     left = f"{count(queued(queue), 'record')} in the queue{dead}"
@@ -116,7 +116,7 @@ def _kept(flags: CrawlFlags, last: SequenceFacts) -> str:
     return f"Stored {count(last.stored, 'record')}{where}; {left}."
 
 
-def _next(flags: CrawlFlags, ran: Ran[Report[SequenceFacts]], options: Options) -> Iterator[str]:
+def _next(flags: SequenceFlags, ran: Ran[Report[SequenceFacts]], options: Options) -> Iterator[str]:
     yield "Nothing is lost; go on where it stopped, see how it stands, and what was missed with:"
     yield ""
     yield f"    {again(flags, options, complete=ran.complete)}"

@@ -1,10 +1,12 @@
-"""Write `settings_known.py` from the flags of all commands: `python -m sanderling.cli.settings_write`.
+"""Write `settings_known.json` from the flags of all commands: `python tools/settings_write.py`.
 
 It imports every command, which takes seconds; that is why the result is kept.
 """
 
+import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin
@@ -13,19 +15,9 @@ from cyclopts import App, Argument
 from cyclopts.validators import Number
 
 from sanderling.cli import app
-from sanderling.cli.config.settings import Setting, Table, is_setting
+from sanderling.cli.config.settings import FILE, FlagSetting, Table, is_setting
 from sanderling.cli.everywhere import ABOUT, FLAGS
 
-FILE = Path(__file__).parent / "config" / "settings_known.py"
-HEAD = '''"""Every setting of every command; `python -m sanderling.cli.settings_write` writes it."""
-
-# ruff: noqa: E501, Q000 - it is as Python prints it
-# fmt: off
-from typing import Any
-
-# Kind, default (... if there is none), bounds, choices, whether it is a list, other variables, help.
-SETTINGS: dict[str, tuple[Any, ...]] = {
-'''
 SIGNS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 KINDS: dict[object, str] = {bool: "flag", int: "int", float: "float", str: "text", Path: "path"}
 
@@ -41,18 +33,18 @@ def commands(group: App = app, above: Table = ()) -> Iterator[tuple[Table, App]]
             yield (*above, name), group[name]
 
 
-def settings(command: App) -> dict[str, Setting]:
+def settings(command: App) -> dict[str, FlagSetting]:
     """The flags of a command, by name."""
     arguments = command.assemble_argument_collection(parse_docstring=True)
     flags = [each for each in arguments if each.name.startswith("--") and each.name not in FLAGS and not each.children]
     return {flag.name.removeprefix("--"): _setting(flag) for flag in flags}
 
 
-def _setting(flag: Argument) -> Setting:
+def _setting(flag: Argument) -> FlagSetting:
     hint, many = _plain(flag.hint)
     default = ... if flag.required else flag.field_info.default
     lines = (flag.parameter.help or "").split()
-    return Setting(
+    return FlagSetting(
         flag.name.removeprefix("--"),
         KINDS.get(hint, "choice"),
         str(default) if isinstance(default, Path) else default,
@@ -85,26 +77,31 @@ def _bounds(flag: Argument) -> Iterator[tuple[str, float]]:
 
 def written() -> str:
     """The file as it should be."""
-    names: dict[Setting, str] = {}
-    lines: list[str] = []
+    names: dict[FlagSetting, str] = {}
+    using: dict[str, str] = {}
     for table, command in sorted(commands()):
         taken = [setting for key, setting in sorted(settings(command).items()) if is_setting(table, key)]
-        found = [names.setdefault(setting, _name(setting, names)) for setting in taken]
-        lines.append(f'    "{".".join(table)}": "{" ".join(found)}",\n')
-    known = [f'    "{name}": {_tuple(setting)},\n' for setting, name in sorted(names.items(), key=lambda pair: pair[1])]
-    return f"{HEAD}{''.join(known)}}}\n\nCOMMANDS: dict[str, str] = {{\n{''.join(lines)}}}\n"
+        using[".".join(table)] = " ".join(names.setdefault(setting, _name(setting, names)) for setting in taken)
+    known = {name: _fields(setting) for setting, name in sorted(names.items(), key=lambda pair: pair[1])}
+    lines = (f"    {json.dumps(name)}: {json.dumps(fields, ensure_ascii=False)}" for name, fields in known.items())
+    listed = ",\n".join(lines)
+    return f'{{\n  "settings": {{\n{listed}\n  }},\n  "commands": {json.dumps(using, indent=4)}\n}}\n'
 
 
-def _name(setting: Setting, names: dict[Setting, str]) -> str:
+def _name(setting: FlagSetting, names: dict[FlagSetting, str]) -> str:
     """Its own name, with a number where others have it too and are not the same."""
     others = sum(each.name == setting.name for each in names)
     return f"{setting.name}/{others + 1}" if others else setting.name
 
 
-def _tuple(setting: Setting) -> str:
-    parts = (setting.kind, setting.default, setting.bounds, setting.choices)
-    said = ", ".join("..." if part is ... else repr(part) for part in parts)
-    return f"({said}, {setting.many}, {setting.variables}, {setting.help!r})"
+def _fields(setting: FlagSetting) -> dict[str, object]:
+    """What there is to say of a setting, without what is usual."""
+    fields = {name: value for name, value in asdict(setting).items() if name != "name" and value not in ((), False)}
+    if setting.default is ...:
+        del fields["default"]
+    elif setting.default is False or setting.default == ():
+        fields["default"] = setting.default
+    return fields
 
 
 if __name__ == "__main__":
