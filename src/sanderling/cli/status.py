@@ -82,7 +82,7 @@ def show_system(system: str, folder: Path, *, as_json: bool) -> None:
 
 
 def document(found: Sequence[Found], kept: OnDisk | None, wall: float) -> dict[str, Any]:
-    """What `--json` prints: the process that was heard of last, all where there are several, and what is on disk."""
+    """What `--json` prints: the process that runs or was heard of last, all where there are several, and what is on disk."""
     processes = [
         {
             "running": each.running(wall),
@@ -90,7 +90,7 @@ def document(found: Sequence[Found], kept: OnDisk | None, wall: float) -> dict[s
             "status": msgspec.to_builtins(each.report),
             **({"trouble": each.trouble} if each.trouble else {}),
         }
-        for each in sorted(found, key=lambda each: each.age(wall))
+        for each in sorted(found, key=lambda each: (not each.running(wall), each.age(wall)))
     ]
     first: dict[str, Any] = processes[0] if processes else {"running": False, "age": None, "status": None}
     several = {"processes": processes} if len(processes) > 1 else {}

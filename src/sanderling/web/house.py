@@ -53,7 +53,7 @@ class _Said(msgspec.Struct, frozen=True):
     """What every report says, whatever its facts are."""
 
     system: str
-    process: Process
+    process: Process | None = None
 
 
 class Stamp(NamedTuple):

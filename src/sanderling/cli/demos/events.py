@@ -240,7 +240,8 @@ def _describe(
 ) -> Iterator[str | Drawing]:
     yield ""
     how = "Consumed a simulated day" if proof.complete else "Ended early: consumed a part of a simulated day"
-    yield f"{how} in {duration(last.process.seconds)}: {last.facts.batches:,} batches of {count(last.facts.posts + last.facts.errors, 'item')}."
+    items = count(last.facts.posts + last.facts.errors, "item")
+    yield f"{how} in {duration(last.process.seconds)}: {last.facts.batches:,} batches of {items}."
     yield ""
     yield EventsReport(numbers)
     yield from describe_extremes(numbers)

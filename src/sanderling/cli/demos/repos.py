@@ -141,8 +141,9 @@ def _document(last: Report[ReposFacts], proof: RepoProof) -> dict[str, Any]:
 
 
 def _describe_run(last: Report[ReposFacts], *, complete: bool) -> str:
-    done = f"{count(last.facts.archived, 'repo')} with {count(last.facts.records, 'record')}, {size(last.facts.bytes_read)}"
-    took = f"from {count(last.facts.hosts, 'host')} in {duration(last.process.seconds / SPEED)}"
+    facts = last.facts
+    done = f"{count(facts.archived, 'repo')} with {count(facts.records, 'record')}, {size(facts.bytes_read)}"
+    took = f"from {count(facts.hosts, 'host')} in {duration(last.process.seconds / SPEED)}"
     return f"{'Archived' if complete else 'Ended early, with'} {done}, {took}."
 
 

@@ -150,13 +150,13 @@ def _describe(
         workers = [RULES.scale.workers, *(each.workers for each in last.facts.decisions)]
         yield (
             f"It began {duration(HISTORY)} behind and ended {duration(last.facts.lag)} behind, with {workers[0]} "
-            f"workers at first, {max(workers)} at most and {workers[-1]} in the end. The game allows {QUOTA:g} requests "
-            f"a second; it had to refuse {tally.kinds[GameKind.REFUSED]:,}."
+            f"workers at first, {max(workers)} at most and {workers[-1]} in the end. The game allows {QUOTA:g} "
+            f"requests a second; it had to refuse {tally.kinds[GameKind.REFUSED]:,}."
         )
         yield (
             f"{count(last.facts.skipped, 'id')} that never existed were skipped as {count(last.facts.gaps, 'gap')}; "
-            f"{count(last.facts.answers.get(Status.HIDDEN.value, 0), 'raid')} hidden at first were asked for again when "
-            f"the first of them was shown; while the API was switched off it was sent "
+            f"{count(last.facts.answers.get(Status.HIDDEN.value, 0), 'raid')} hidden at first were asked for again "
+            f"when the first of them was shown; while the API was switched off it was sent "
             f"{count(tally.kinds[GameKind.DISABLED], 'request')}."
         )
     yield (
