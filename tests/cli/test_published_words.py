@@ -9,6 +9,7 @@ from known_reports import EVENTS, POLLING, changed, put
 
 from sanderling.cli.command_error import not_begun
 from sanderling.cli.report_words import state
+from sanderling.clock import SystemClock
 from sanderling.observe.report import Process
 from sanderling.stores.status_file import SILENT
 
@@ -53,7 +54,7 @@ def test_json_is_the_report_and_whether_it_runs(tmp_path: Path) -> None:
 
 
 def test_each_process_of_a_folder_is_told_of(tmp_path: Path) -> None:
-    put(tmp_path, changed(EVENTS, pid=11))
+    put(tmp_path, changed(EVENTS, pid=11), SystemClock().wall() - 60)
     put(tmp_path, changed(EVENTS, pid=22, running=False, batches=7), name="status-2.json")
 
     said, told = called("status", str(tmp_path)).out, json.loads(called("status", str(tmp_path), "--json").out)

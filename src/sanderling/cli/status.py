@@ -82,7 +82,7 @@ def show_system(system: str, folder: Path, *, as_json: bool) -> None:
 
 
 def document(found: Sequence[Found], kept: OnDisk | None, wall: float) -> dict[str, Any]:
-    """What `--json` prints: the process that runs or was heard of last, all where there are several, and what is on disk."""
+    """What `--json` prints: the process that runs, or did last; all where there are several; what is on disk."""
     processes = [
         {
             "running": each.running(wall),

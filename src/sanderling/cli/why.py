@@ -51,9 +51,8 @@ def why(
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object, and nothing else.")] = False,
 ) -> None:
     """Find who knows the host, and say what they say."""
-    found = [
-        (each.folder, each.report) for each in _processes(out) if each.report is not None and hosts_of(each.report)
-    ]
+    found = [(folder, each.report) for folder, each in _processes(out) if each.report is not None]
+    found = [each for each in found if each[1].system != "events"]  # what it lists are services, and no hosts
     if not found:
         where = f"in {out}" if out else "here or in the folders directly below; say --out DIR"
         raise CommandError(printable(f"nothing was crawled or polled {where}: {_instead(out)}"), code=2)
@@ -73,19 +72,15 @@ def why(
         print(printable(f"It is left alone, and not even probed, until somebody says: {command}"))
 
 
-def _processes(out: Path | None) -> Iterator[Found]:
+def _processes(out: Path | None) -> list[tuple[Path, Found]]:
     """Those to look at: of the folder that is named, or of the one here, or of those one folder down."""
-    here = (out or Path()).absolute()
-    found = list(Reader(here.parent).processes(here))
-    if not found and out is None:
-        found = [each for path in sorted(here.glob(f"*/{FILE}")) for each in Reader(here).processes(path.parent)]
-    yield from found
+    here = out or Path()
+    folders = [here] if (here / FILE).exists() or out else [path.parent for path in sorted(here.glob(f"*/{FILE}"))]
+    return [(each, found) for each in folders for found in Reader(each.absolute().parent).processes(each.absolute())]
 
 
 def hosts_of(report: AnyReport) -> dict[str, HostReport]:
-    """What is said of each host, and of what hosts share. What `events` lists are services, and no hosts."""
-    if report.system == "events":
-        return {}
+    """What is said of each host, and of what hosts share."""
     return {host.host: host for host in (*report.hosts, *report.shared)}
 
 
@@ -108,8 +103,8 @@ def words(folder: Path, report: AnyReport, host: HostReport, wall: float) -> Ite
         yield f"{count(host.waiting, items)} of it still to be asked for{when}."
     if report.system == "repos":
         yield from _of_repos(folder, host, wall)
-    elif host.at_fault is not None:
-        yield f"The last thing it said instead of a good answer: {host.trouble}"
+    elif host.said:
+        yield f"The last thing it said instead of a good answer: {host.said}"
     yield from _faults(waits_in(folder, host.host), items, wall)
 
 
@@ -117,8 +112,8 @@ def _of_repos(folder: Path, host: HostReport, wall: float) -> Iterator[str]:
     if (found := aside_in(folder, host)) is not None:
         due = when_host_due(found, wall)
         yield f"It was set aside, by no fault of its repos: {describe(found.category)}{due}."
-    elif host.at_fault is not None:
-        yield f"The last thing it said instead of a good answer: {describe(host.trouble)}."
+    elif host.said:
+        yield f"The last thing it said instead of a good answer: {describe(host.said)}."
 
 
 def document(folder: Path, report: AnyReport, host: HostReport, wall: float) -> dict[str, Any]:
@@ -131,7 +126,7 @@ def document(folder: Path, report: AnyReport, host: HostReport, wall: float) -> 
         "why": explain(view_of(host)),
         "pace": report.pace,
         "queued": host.waiting,
-        "trouble": host.trouble or None,
+        "trouble": host.said or None,
         "set_aside": None if aside is None else aside._asdict(),
         "again_by": waits.again,
         "age": round(age(report.process, wall), 3),
@@ -149,7 +144,7 @@ def aside_in(folder: Path, host: HostReport) -> HostAside | None:
         with suppress(ProgressError), closing(SqliteProgress(path)) as progress:
             return progress.aside_of(host.host)
     aside = host.state is HostCondition.SET_ASIDE or host.due
-    return HostAside(host.host, host.trouble, int(host.due)) if aside else None
+    return HostAside(host.host, host.said, int(host.due)) if aside else None
 
 
 def _is_left_alone(folder: Path, host: str) -> bool:

@@ -112,7 +112,7 @@ def report_host(
     `trouble` is the last thing it said instead of a good answer, if that was the last thing it said. One that was set
     `aside` is not asked in this run; one that is asked again and again, and so is never done, is `lasting`.
     """
-    state = _state(view, waiting, trouble, aside=aside, lasting=lasting)
+    state, said = _state(view, waiting, trouble, aside=aside, lasting=lasting), trouble
     at_fault = AtFault.ITEMS if trouble else None  # a failure is that of the item until the circuit opens
     if aside or state in TROUBLED:
         trouble, at_fault = trouble or view.why, AtFault.HOST
@@ -124,6 +124,7 @@ def report_host(
         waiting=waiting,
         in_flight=view.inflight,
         trouble=shorten(trouble),
+        said=shorten(said),
         at_fault=at_fault,
         requests=view.requests,
         refused=view.rejected,

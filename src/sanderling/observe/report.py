@@ -125,6 +125,7 @@ class HostReport(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int  # items that wait for it
     in_flight: int  # requests to it that have no answer yet
     trouble: str = ""  # why it does not go well, in words; empty if it does
+    said: str = ""  # the last thing it said instead of a good answer, if that was the last thing it said
     at_fault: AtFault | None = None  # who caused the trouble; None without one, and for a host that only throttles
     requests: int = 0  # that were sent to it
     refused: int = 0  # of those, the ones that it did not accept

@@ -132,5 +132,5 @@ def _row(found: Found, host: HostReport, asked: Asked) -> HostRow:
         why=host.why,
         paused=host.host in found.control.hosts,
         queued=host.waiting,
-        trouble=host.trouble,
+        trouble=host.said,
     )

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 from command_line import Script, called, here, page, run, running
-from known_reports import PAGES, host, pages
+from known_reports import PAGES, host, pages, put
 from scripted_server import ScriptedServer
 
 from sanderling.cli.report_words import report_lines
+from sanderling.clock import SystemClock
 from sanderling.outcome import Code, Outcome
 from sanderling.pages import record
 from sanderling.pages.folder import CrawlFolder, CrawlPlan
 from sanderling.stores.frontier_rows import End, Ended, FoundUrl, RetryUrl
-from sanderling.stores.status_file import write_status
 
 HOST = "a.example"
 NO_HOST = {"set_aside": 0, "set_aside_by": {}, "again": 0, "again_by": {}}
@@ -68,7 +68,7 @@ def test_beside_a_crawl_it_says_how_that_stands(tmp_path: Path) -> None:
 
 
 def test_what_is_on_disk_counts_and_not_what_was_said_before_a_crash(folder: Path) -> None:
-    write_status(folder, PAGES)
+    put(folder, PAGES, SystemClock().wall() - 60)
 
     done = called("status", str(folder))
     whole = json.loads(called("status", str(folder), "--json").out)

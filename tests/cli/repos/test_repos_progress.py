@@ -215,7 +215,7 @@ def test_both_work_with_redis(tmp_path: Path, redis_address: str) -> None:
     reset = called("repos", "reset", "--out", str(tmp_path), *there, "--yes")
     after = called("status", str(tmp_path), *there)
 
-    assert f"The crawl in Redis at {redis_address}:" in status.out
+    assert f"Its progress is in Redis at {redis_address}." in status.out
     assert reset.code == 0
     assert (after.code, after.out) == (2, "")
 
