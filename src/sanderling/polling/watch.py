@@ -86,7 +86,7 @@ class PollingWatch:
             slots=settings.concurrency if settings else 0,
             ready=schedule.ready,
             loaded=len(schedule.entries),
-            pending=system.books.pending,
+            pending=system.sync.pending,
             newest=newest,
             followers=self.followers,
             subscribers=tuple(

@@ -16,9 +16,9 @@ from sanderling.cli.polling.flags import full_key
 from sanderling.cli.polling.place import USUAL, PollingFolder, known_kinds
 from sanderling.clock import SystemClock
 from sanderling.observe.report import Report
-from sanderling.polling.live import LiveSettings
+from sanderling.polling.live_settings import LiveSettings
 from sanderling.polling.report import SHORT, PollingFacts, describe_interval
-from sanderling.polling.settings import Setting, SettingError
+from sanderling.polling.settings import PollingSetting, SettingError
 from sanderling.stores.polling import PollingTarget, Query, StoredTargetCounts
 from sanderling.stores.polling_store import PollingStore
 from sanderling.stores.status_file import FILE as STATUS
@@ -174,7 +174,7 @@ def settings(
     if key is not None and (value is None) != default:
         raise CommandError(f"{key[:60]}: expected a value, or --default, and not both", code=2)
 
-    async def work(store: PollingStore) -> tuple[Setting, ...]:
+    async def work(store: PollingStore) -> tuple[PollingSetting, ...]:
         folder = place.out if (place.out / STATUS).is_file() else None  # then whoever polls takes it from the database
         live = LiveSettings(store, await known_kinds(store), SystemClock(), folder)
         await live.read()
