@@ -21,7 +21,7 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.limit import Limiter, LimiterRules
 from sanderling.limit.memory import Memory
 from sanderling.polling.status import PollingStatus
-from sanderling.polling.system import PollingSystem, Tools
+from sanderling.polling.system import PollingResources, PollingSystem
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.polling import PollingStoreError
 from sanderling.stores.polling_store import PollingStore
@@ -194,7 +194,7 @@ class Live:
         if self.saved is not None:
             self.limiter.restore(self.saved)
         fetcher = Fetcher(self.upstream, self.limiter, clock=self.clock, follow=False, retry=False)
-        tools = Tools(self.source, fetcher, self.limiter, Memory(2**28), self.wrapped(store), self.desk)
+        tools = PollingResources(self.source, fetcher, self.limiter, Memory(2**28), self.wrapped(store), self.desk)
         self.system = PollingSystem(tools, clock=self.clock, rng=Random(1))
         await self.system.open()
         for key, text in self.settings.items():

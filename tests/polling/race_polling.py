@@ -20,7 +20,7 @@ from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.polling.control import PollingControl
 from sanderling.polling.source import ENGINE
-from sanderling.polling.system import PollingSystem, Tools
+from sanderling.polling.system import PollingResources, PollingSystem
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.polling import Op, RowChange
 from sanderling.stores.polling_store import PollingStore
@@ -105,7 +105,7 @@ class Polling:
         rules = PollingUpstream(rps=RPS).limiter(self.clock).rules
         self.limiter = Limiter(rules, clock=self.clock, rng=Random(1))
         fetcher = Fetcher(self.network, self.limiter, clock=self.clock, follow=False, retry=False)
-        tools = Tools(self.source, fetcher, self.limiter, Memory(2**28), self.store, at_once)
+        tools = PollingResources(self.source, fetcher, self.limiter, Memory(2**28), self.store, at_once)
         self.system = PollingSystem(tools, clock=self.clock, rng=Random(1))
         self.control = PollingControl(self.system, PollingWatch(self.system))
         await self.system.open()
@@ -131,18 +131,18 @@ class Polling:
     async def killed_after(self, seconds: float) -> None:
         """Poll for so long and end like a process that is killed: nothing is written back, nothing is closed neatly."""
         await self.open()
-        flush = self.system.books.flush
+        flush = self.system.sync.flush
 
         async def nothing() -> None:
             return None
 
-        self.system.books.flush = nothing  # type: ignore[method-assign]
+        self.system.sync.flush = nothing  # type: ignore[method-assign]
         try:
             async with asyncio.timeout(seconds):
                 await self.system.run()
         except TimeoutError:
             pass
-        self.system.books.flush = flush  # type: ignore[method-assign]
+        self.system.sync.flush = flush  # type: ignore[method-assign]
         await self.store.close()
 
     async def reopened(self) -> PollingStore:

@@ -46,7 +46,7 @@ class Hundred(Live):
                 self.versions[document["id"]] = document["version"]
 
 
-@pytest.mark.parametrize("seconds", [0.2, 0.5, 1.0])
+@pytest.mark.parametrize("seconds", [0.2, 1.0])
 def test_latency_that_climbs_to_two_seconds(tmp_path: Path, seconds: float) -> None:
     """Where an answer takes longer than the interval, points are passed over; after a second none is waited for."""
     polling = Hundred(tmp_path, seconds, LIVE if seconds > 0.2 else LIVE // 2)
@@ -59,8 +59,9 @@ def test_latency_that_climbs_to_two_seconds(tmp_path: Path, seconds: float) -> N
     assert polling.longest(slow, LIVE_FROM + 25.0) <= 1.05 * (1.0 + seconds)
 
 
-@pytest.mark.parametrize("seconds", [1.0, 10.0, 60.0, 600.0])
-@pytest.mark.parametrize("outage", [reset, silence, saying(503)])
+@pytest.mark.parametrize(
+    ("outage", "seconds"), [(reset, 1.0), (silence, 10.0), (saying(503), 60.0), (reset, 60.0), (silence, 600.0)]
+)
 def test_the_cadence_is_back_within_an_interval_and_a_second(tmp_path: Path, outage: Outage, seconds: float) -> None:
     polling, begin = Hundred(tmp_path, 1.0), LIVE_FROM + 2.3
     back = begin + seconds

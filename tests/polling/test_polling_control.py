@@ -281,12 +281,11 @@ def test_a_wall_clock_that_jumps_between_two_runs_changes_nothing(tmp_path: Path
     play(script())
 
 
-@pytest.mark.parametrize("jump", [-3600.0, 86_400.0])
-def test_a_wall_clock_that_jumps_teaches_nothing_about_how_often_something_changes(tmp_path: Path, jump: float) -> None:
+def test_a_wall_clock_that_jumps_teaches_nothing_about_how_often_something_changes(tmp_path: Path) -> None:
     async def script(polling: Polling) -> None:
         await polling.control.set("scheduler.adaptiveBudget", "1")
         await polling.clock.sleep(300.0)
-        polling.clock.ahead = jump
+        polling.clock.ahead = -3600.0
         await polling.clock.sleep(120.0)
 
     polling = polled(tmp_path, script, RaceRules(DayRules(pilots=8, late=1, removed=1, rounds=3)))

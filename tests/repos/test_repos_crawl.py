@@ -18,7 +18,7 @@ from sanderling.formats.repo import Limits, RepoError, parse_repo
 from sanderling.limit import Limiter
 from sanderling.limit.memory import Memory
 from sanderling.repos.crawl import RepoCrawl, Stores
-from sanderling.repos.directory import DirectoryError, Entry
+from sanderling.repos.directory import DirectoryEntry, DirectoryError
 from sanderling.repos.rules import RepoRules
 from sanderling.repos.segments import Segments
 from sanderling.repos.status import RepoWatch
@@ -231,7 +231,7 @@ def test_a_directory_that_fails_half_way_is_not_taken_for_its_end(tmp_path: Path
     """Else the crawl would be called complete, and the next one begin anew: nobody would ask for the rest."""
 
     class Failing(Listed):
-        def page(self, after: str, limit: int) -> list[Entry]:
+        def page(self, after: str, limit: int) -> list[DirectoryEntry]:
             if after >= "did:plc:00199":
                 raise DirectoryError("the server has gone")
             return super().page(after, limit)

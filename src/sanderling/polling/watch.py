@@ -6,7 +6,6 @@ from contextlib import suppress
 
 from sanderling.apis.polled import TargetName
 from sanderling.observe.metrics_polling import PollingReadings
-from sanderling.polling.entries import Entry
 from sanderling.polling.status import (
     MOST_ACCELERATED,
     MOST_NEXT,
@@ -19,6 +18,7 @@ from sanderling.polling.status import (
     recently,
 )
 from sanderling.polling.system import PollingSystem
+from sanderling.polling.targets import ScheduledTarget
 from sanderling.stores.polling import PollingStoreError, StoredTargetCounts
 
 EVERY = 2.0  # seconds between counts of all targets
@@ -81,7 +81,7 @@ class PollingWatch:
             slots=settings.concurrency if settings else 0,
             ready=system.schedule.ready,
             loaded=len(system.schedule.entries),
-            pending=system.books.pending,
+            pending=system.sync.pending,
             newest=system.feed.newest,
             followers=self.followers,
             subscribers=tuple(
@@ -109,7 +109,7 @@ class PollingWatch:
         if wanted > allowed:
             yield f"what is live asks for {wanted:,.0f} requests a second, and --rps allows {allowed:,.0f}"
 
-    def _live(self) -> list[Entry]:
+    def _live(self) -> list[ScheduledTarget]:
         return list(self._system.schedule.accelerated.values())[:MOST_ACCELERATED]
 
     def readings(self) -> PollingReadings:
@@ -123,7 +123,7 @@ class PollingWatch:
             slots=settings.concurrency if settings else 0,
             ready=system.schedule.ready,
             loaded=len(system.schedule.entries),
-            pending=system.books.pending,
+            pending=system.sync.pending,
             targets={state: getattr(counts, state) for state in counts.__struct_fields__},
             discovery_age=system.measures.discovery_age,
             newest=system.feed.newest,
@@ -138,7 +138,7 @@ def _shown(name: TargetName | None) -> str:
     return "" if name is None else f"{name.kind} {name.source_id}"
 
 
-def _accelerated(entry: Entry, now: float) -> AcceleratedStatus:
+def _accelerated(entry: ScheduledTarget, now: float) -> AcceleratedStatus:
     return AcceleratedStatus(
         kind=entry.kind,
         source_id=entry.source_id,
@@ -148,7 +148,7 @@ def _accelerated(entry: Entry, now: float) -> AcceleratedStatus:
     )
 
 
-def _next(entry: Entry, now: float) -> NextStatus:
+def _next(entry: ScheduledTarget, now: float) -> NextStatus:
     return NextStatus(
         kind=entry.kind,
         source_id=entry.source_id,

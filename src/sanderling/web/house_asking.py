@@ -9,7 +9,7 @@ import msgspec
 from sanderling.apis.polled import Kind
 from sanderling.clock import Clock
 from sanderling.events.report import DeadShown
-from sanderling.polling.live import LiveSettings
+from sanderling.polling.live_settings import LiveSettings
 from sanderling.stores.durable import FolderError
 from sanderling.stores.polling import PollingStoreError
 from sanderling.stores.polling_store import PollingStore

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sanderling.apis.polled import LONGEST_INTERVAL
 from sanderling.polling.control import Ingested
-from sanderling.polling.settings import SHORTEST, Setting
+from sanderling.polling.settings import SHORTEST, PollingSetting
 from sanderling.stores.documents import Value
 from sanderling.stores.polling import PollingTarget, RowChange
 from sanderling.stores.polling_rows import LONGEST_KEY
@@ -324,7 +324,7 @@ def target_view(target: PollingTarget, wall: float) -> TargetView:
     )
 
 
-def setting_view(setting: Setting) -> SettingView:
+def setting_view(setting: PollingSetting) -> SettingView:
     """A setting as it is shown."""
     return SettingView(
         key=setting.key, value=setting.text, default=setting.default, meaning=setting.meaning, set=setting.set

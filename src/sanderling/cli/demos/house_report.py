@@ -21,7 +21,7 @@ from sanderling.cli.events.place import OWN_LETTERS, EventsFolder
 from sanderling.cli.report_words import numbers
 from sanderling.cli.sequence.place import ROWS
 from sanderling.clock import Clock
-from sanderling.events.crawled import from_page
+from sanderling.events.crawl_items import from_page
 from sanderling.events.outbox import DATABASE
 from sanderling.pages import output
 from sanderling.stores import status_file

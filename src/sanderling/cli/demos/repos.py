@@ -25,14 +25,14 @@ from sanderling.fetch.guard import GuardRules
 from sanderling.fetch.http import Http
 from sanderling.ids import host_of
 from sanderling.limit import Limiter
-from sanderling.repos.archives import Archive, Problem
+from sanderling.repos.archives import Archive, ArchiveProblem
 from sanderling.repos.directory import SqliteDirectory
 from sanderling.repos.inspect import verify
 from sanderling.repos.replay import Replay
 from sanderling.repos.replay_parquet import ParquetSink
 from sanderling.repos.segments import segments_in
 from sanderling.repos.status import RepoStatus
-from sanderling.repos.update import Tools as UpdateTools
+from sanderling.repos.update import UpdateResources as UpdateTools
 from sanderling.repos.update import follow_log
 from sanderling.words import count, duration, size
 from sanderling.worlds.pds import Fleet, FleetServer
@@ -56,7 +56,7 @@ class RepoProof:
     strangers: int  # in the archive, and should not be
     dead: int
     filed: int  # of these, under the reason that the fleet knows
-    problems: tuple[Problem, ...]
+    problems: tuple[ArchiveProblem, ...]
     sound: int  # repos whose checksums are right
     records: int  # that were replayed; 0 if they were not
 
@@ -101,7 +101,7 @@ async def _learn(plc: str, path: Path, clock: Clock) -> int:
 
 
 def _prove(fleet: Fleet, failed: dict[str, int], folder: Path) -> RepoProof:
-    paths, problems = segments_in(folder), list[Problem]()
+    paths, problems = segments_in(folder), list[ArchiveProblem]()
     sound = verify(paths, problems.append)
     archived: Counter[str] = Counter()
     for path in paths:

@@ -25,8 +25,8 @@ from sanderling.clock import Clock
 from sanderling.fetch.http import Http, HttpRules
 from sanderling.fetch.transport import Transport
 from sanderling.limit import Limiter, LimiterRules
+from sanderling.polling.change_sinks import ChangeQueueSink, ChangeSink, WebhookSink
 from sanderling.polling.settings import PREFIX, Keys, SettingError
-from sanderling.polling.sinks import QueueSink, Sink, WebhookSink
 from sanderling.stores.queue import QueueError, open_queue
 
 WEBHOOK, SECRET = "SANDERLING_POLLING_WEBHOOK", "SANDERLING_POLLING_WEBHOOK_SECRET"  # variables that hold secrets
@@ -145,16 +145,16 @@ class ChangeSinks:
     keep_changes: Annotated[int, Parameter(validator=Number(gte=1000, lte=10**9)), SETTING] = 100_000
     """How many changes are kept for those who come back."""
 
-    def sinks(self, clock: Clock, environment: Mapping[str, str] = os.environ) -> dict[str, Sink]:
+    def sinks(self, clock: Clock, environment: Mapping[str, str] = os.environ) -> dict[str, ChangeSink]:
         """Where changes go, by the name under which it is remembered how far. Raises CommandError."""
-        found: dict[str, Sink] = {}
+        found: dict[str, ChangeSink] = {}
         url = secret("webhook-file", self.webhook_file, WEBHOOK, environment)
         signed = secret("webhook-secret-file", self.webhook_secret_file, SECRET, environment)
         try:
             if url:
                 found["webhook"] = WebhookSink(url, clock, signed.encode())
             if self.queue is not None:
-                found["queue"] = QueueSink(open_queue(self.queue, self.queue_name, clock))
+                found["queue"] = ChangeQueueSink(open_queue(self.queue, self.queue_name, clock))
         except ValueError as error:
             raise CommandError(f"the address of the webhook: {error}", code=2) from None
         except QueueError as error:

@@ -30,14 +30,14 @@ from sanderling.clock import Clock, SystemClock
 from sanderling.fetch.attempts import Fetcher
 from sanderling.observe.histogram import Histogram
 from sanderling.observe.metrics_polling import PollingMetrics
+from sanderling.polling.change_sinks import ChangeSink
 from sanderling.polling.control import Ingested, PollingControl
 from sanderling.polling.discovery import DiscoveryError
 from sanderling.polling.measures import Late
 from sanderling.polling.report import report
-from sanderling.polling.sinks import Sink
 from sanderling.polling.status import PollingStatus
 from sanderling.polling.subscribers import Subscriber
-from sanderling.polling.system import PollingSystem, Tools
+from sanderling.polling.system import PollingResources, PollingSystem
 from sanderling.polling.watch import PollingWatch
 from sanderling.stores.durable import plainly
 from sanderling.stores.polling import PollingStoreError
@@ -108,7 +108,7 @@ async def run_polling(
     async with opened(flags.place, source.schema, source.name, screen.note) as (store, executor):
         # Redirects are not followed: a header with a secret is for this host only.
         fetcher = Fetcher(transport.http, transport.limiter, clock=clock, follow=False, retry=False)
-        tools = Tools(source, fetcher, transport.limiter, transport.memory, store, executor, folder)
+        tools = PollingResources(source, fetcher, transport.limiter, transport.memory, store, executor, folder)
         system = PollingSystem(tools, clock=clock, rng=Random(), keep=flags.telling.keep_changes)
         watch = PollingWatch(system)
         control = PollingControl(system, watch)
@@ -144,7 +144,9 @@ async def run_polling(
 
 
 @asynccontextmanager
-async def _claim(system: PollingSystem, settings: Mapping[str, str], sinks: Mapping[str, Sink]) -> AsyncIterator[None]:
+async def _claim(
+    system: PollingSystem, settings: Mapping[str, str], sinks: Mapping[str, ChangeSink]
+) -> AsyncIterator[None]:
     """Be the one who polls, by the settings that flags give, and tells the sinks. Raises CommandError."""
     store, clock = system.tools.store, system.clock
     try:

@@ -15,9 +15,9 @@ from sanderling.cli.polling.admin import Json, done, told
 from sanderling.cli.polling.flags import full_key
 from sanderling.cli.polling.place import USUAL, PollingFolder, known_kinds
 from sanderling.clock import SystemClock
-from sanderling.polling.live import LiveSettings
+from sanderling.polling.live_settings import LiveSettings
 from sanderling.polling.report import SHORT, describe_interval
-from sanderling.polling.settings import Setting, SettingError
+from sanderling.polling.settings import PollingSetting, SettingError
 from sanderling.polling.status import published
 from sanderling.stores.polling import PollingTarget, Query, StoredTargetCounts
 from sanderling.stores.polling_store import PollingStore
@@ -173,7 +173,7 @@ def settings(
     if key is not None and (value is None) != default:
         raise CommandError(f"{key[:60]}: expected a value, or --default, and not both", code=2)
 
-    async def work(store: PollingStore) -> tuple[Setting, ...]:
+    async def work(store: PollingStore) -> tuple[PollingSetting, ...]:
         folder = None if published(place.out) is None else place.out  # then whoever polls takes it from the database
         live = LiveSettings(store, await known_kinds(store), SystemClock(), folder)
         await live.read()

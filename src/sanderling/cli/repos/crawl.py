@@ -33,7 +33,7 @@ from sanderling.executor import in_threads
 from sanderling.fetch.http import Http
 from sanderling.fetch.transport import Transport
 from sanderling.observe.metrics_repos import RepoMetrics
-from sanderling.repos.archives import Problem
+from sanderling.repos.archives import ArchiveProblem
 from sanderling.repos.crawl import RepoCrawl, Stores
 from sanderling.repos.directory import Directory, DirectoryError
 from sanderling.repos.report import report
@@ -168,7 +168,7 @@ def _check_whole(view: ProgressView, segments: Segments) -> None:
 
 
 def _take_up(earlier: EarlierRevs, place: ArchiveFolder, folders: tuple[Path, ...], screen: Screen) -> None:
-    problems: list[Problem] = []
+    problems: list[ArchiveProblem] = []
     for folder in folders:
         if folder.resolve() == place.out.resolve():
             raise CommandError(f"--since-archive: {folder} is where this crawl writes, expected an earlier one", code=2)

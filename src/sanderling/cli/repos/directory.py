@@ -28,8 +28,8 @@ from sanderling.limit import LimiterRules, PaceRules
 from sanderling.redact import redact_url
 from sanderling.repos.directory import Directory, DirectoryError, SqliteDirectory, read_did_file
 from sanderling.repos.directory_clickhouse import ClickhouseDirectory
-from sanderling.repos.plc import EndpointError, Tally, host_at
-from sanderling.repos.update import AT_ONCE, Listed, RelayListing, Tools, UpdateError, follow_log
+from sanderling.repos.plc import EndpointError, ImportTally, host_at
+from sanderling.repos.update import AT_ONCE, HostListing, RelayListing, UpdateError, UpdateResources, follow_log
 from sanderling.stores.clickhouse import ClickhouseError, open_clickhouse
 from sanderling.stores.durable import FolderError, plainly
 from sanderling.words import count, printable
@@ -55,7 +55,7 @@ Where = Annotated[
 @contextmanager
 def open_to_read(url: str | None, did_file: Path | None, folder: Path, *, private: bool) -> Iterator[Directory]:
     """The directory that a crawl reads. Raises CommandError if there is none, or nothing in it."""
-    tally = Tally()
+    tally = ImportTally()
     try:
         directory = _opened(url, did_file, folder, tally, private=private)
     except (DirectoryError, ClickhouseError) as error:
@@ -72,7 +72,7 @@ def open_to_read(url: str | None, did_file: Path | None, folder: Path, *, privat
 
 
 def _opened(
-    url: str | None, did_file: Path | None, folder: Path, tally: Tally, *, private: bool
+    url: str | None, did_file: Path | None, folder: Path, tally: ImportTally, *, private: bool
 ) -> SqliteDirectory | ClickhouseDirectory:
     if did_file is not None:
         if url is not None:
@@ -206,7 +206,7 @@ def _stopped(store: SqliteDirectory) -> Iterator[None]:
         raise CommandError(f"stopped. {kept}", code=130) from None
 
 
-async def _follow(http: Http, store: SqliteDirectory, url: str, reach: ReachFlags) -> Tally:
+async def _follow(http: Http, store: SqliteDirectory, url: str, reach: ReachFlags) -> ImportTally:
     clock = SystemClock()
     say = Saying(clock)
     with ThreadPoolExecutor(1, "directory") as thread:
@@ -215,7 +215,7 @@ async def _follow(http: Http, store: SqliteDirectory, url: str, reach: ReachFlag
             return await follow_log(tools, store, url, lambda tally: say(_read(tally)))
 
 
-async def _list(http: Http, store: SqliteDirectory, url: str, kept: Path, reach: ReachFlags) -> Listed:
+async def _list(http: Http, store: SqliteDirectory, url: str, kept: Path, reach: ReachFlags) -> HostListing:
     clock = SystemClock()
     say = Saying(clock)
     with ThreadPoolExecutor(1, "directory") as thread:
@@ -224,20 +224,20 @@ async def _list(http: Http, store: SqliteDirectory, url: str, kept: Path, reach:
             return await listing.run(lambda listed: say(_heard(listed)))
 
 
-def _tools(http: Http, thread: ThreadPoolExecutor, clock: Clock, reach: ReachFlags) -> Tools:
+def _tools(http: Http, thread: ThreadPoolExecutor, clock: Clock, reach: ReachFlags) -> UpdateResources:
     made = make_limiter(LimiterRules(pace=PaceRules(max_rps=reach.most(RPS))), clock)
-    return Tools(Fetcher(http, made, clock=clock), made, clock, in_threads(thread), reach.private)
+    return UpdateResources(Fetcher(http, made, clock=clock), made, clock, in_threads(thread), reach.private)
 
 
-def _read(tally: Tally) -> str:
+def _read(tally: ImportTally) -> str:
     return f"{tally.operations:,} operations read, up to {tally.cursor}"
 
 
-def _heard(listed: Listed) -> str:
+def _heard(listed: HostListing) -> str:
     return f"{listed.done:,} of {count(listed.hosts, 'host')} listed, {listed.repos:,} repos, {listed.failed:,} failed"
 
 
-def _tell_log(tally: Tally, store: SqliteDirectory, path: Path, *, as_json: bool) -> None:
+def _tell_log(tally: ImportTally, store: SqliteDirectory, path: Path, *, as_json: bool) -> None:
     document = {
         "operations": tally.operations,
         "bad": dict(tally.bad),
@@ -249,7 +249,7 @@ def _tell_log(tally: Tally, store: SqliteDirectory, path: Path, *, as_json: bool
     _tell(document, lambda: _log_words(tally, store, path), as_json=as_json)
 
 
-def _log_words(tally: Tally, store: SqliteDirectory, path: Path) -> Iterator[str]:
+def _log_words(tally: ImportTally, store: SqliteDirectory, path: Path) -> Iterator[str]:
     yield f"{count(tally.operations, 'operation')} read."
     for what, counts in (("lines that are no operation", tally.bad), ("endpoints that are no host", tally.refused)):
         if counts:
@@ -259,7 +259,7 @@ def _log_words(tally: Tally, store: SqliteDirectory, path: Path) -> Iterator[str
     yield f"The directory has {count(store.count(), 'DID')} with a host: {path}"
 
 
-def _tell_listed(listed: Listed, store: SqliteDirectory, path: Path, *, as_json: bool) -> None:
+def _tell_listed(listed: HostListing, store: SqliteDirectory, path: Path, *, as_json: bool) -> None:
     document = {
         "hosts": listed.hosts,
         "done": listed.done,
@@ -276,7 +276,7 @@ def _tell_listed(listed: Listed, store: SqliteDirectory, path: Path, *, as_json:
         sys.exit(1)
 
 
-def _listed_words(listed: Listed, store: SqliteDirectory, path: Path) -> Iterator[str]:
+def _listed_words(listed: HostListing, store: SqliteDirectory, path: Path) -> Iterator[str]:
     hosts, repos = count(listed.hosts, "host"), count(listed.repos, "repo")
     yield f"{listed.done:,} of {hosts} listed {repos}, {listed.added:,} new."
     if listed.left_out:

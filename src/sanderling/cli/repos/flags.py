@@ -19,7 +19,7 @@ from sanderling.fetch.transport import Transport
 from sanderling.formats.repo import Cids
 from sanderling.limit import BreakerRules, Limiter, LimiterRules, PaceRules
 from sanderling.repos.hosts import CLOSE_AFTER, LARGE_RPS
-from sanderling.repos.leave_out import LeaveOut
+from sanderling.repos.leave_out import RepoLeaveOut
 from sanderling.repos.plc import EndpointError, host_at
 from sanderling.repos.rules import RepoRules
 
@@ -57,13 +57,13 @@ class RepoNetwork(Patient):
     leave_out: Path | None = None
     """A file of DIDs and hosts that are never asked for, one per line."""
 
-    def left_out(self) -> LeaveOut:
+    def left_out(self) -> RepoLeaveOut:
         """The DIDs and hosts to leave alone. Raises CommandError."""
         try:
             skipped = [host_at(url, plain=True) for url in self.skip_pds]
         except EndpointError as error:
             raise CommandError(f"skip-pds: {error}", code=2) from None
-        listed = LeaveOut() if self.leave_out is None else listing("--leave-out", self.leave_out, LeaveOut.read)
+        listed = RepoLeaveOut() if self.leave_out is None else listing("--leave-out", self.leave_out, RepoLeaveOut.read)
         return listed.and_hosts(skipped)
 
     def transport(self, clock: Clock) -> Transport[Http]:

@@ -28,7 +28,7 @@ from sanderling.fetch.attempts import Fetcher
 from sanderling.fetch.http import HttpRules
 from sanderling.formats.rca import Block
 from sanderling.limit import LimiterRules, PaceRules
-from sanderling.repos.archives import Problem, archives_in
+from sanderling.repos.archives import ArchiveProblem, archives_in
 from sanderling.repos.inspect import newest
 from sanderling.repos.plc import EndpointError, host_at
 from sanderling.repos.rows import chooser, split
@@ -204,4 +204,4 @@ def _lines(path: Path, block: Block, wanted: Callable[[str], bool], complaints: 
                 record = msgspec.Raw(msgspec.json.format(json, indent=-1))
                 yield msgspec.json.encode(_Line(block.did, block.rev, entry.name, rkey.decode(), record)).decode()
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                complaints(Problem(path, offset, f"a record of {entry.name} that is no JSON: {error}"))
+                complaints(ArchiveProblem(path, offset, f"a record of {entry.name} that is no JSON: {error}"))

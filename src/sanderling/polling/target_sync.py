@@ -14,13 +14,14 @@ Tricky bits:
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import NamedTuple
 
 from sanderling.clock import Clock
 from sanderling.observe import logs
+from sanderling.polling.adaptive import Adapter
 from sanderling.polling.cadence import next_point, phase
-from sanderling.polling.entries import Entry
+from sanderling.polling.measures import Measures
 from sanderling.polling.schedule import Schedule
+from sanderling.polling.targets import ScheduledTarget
 from sanderling.stores.polling import LONGEST_PAUSE, PollingStoreError, PollingTarget, TargetRun
 from sanderling.stores.polling_store import PollingStore
 
@@ -36,31 +37,30 @@ NOT_OFTENER = 0.2  # seconds between two promotions of one target
 log = logs.get(__name__)
 
 
-class Heard(NamedTuple):
-    """Who is asked how often a target runs, usually and while it is accelerated, and whom to tell of news."""
+class TargetSync:
+    """Keeps a schedule and its database in step. `turn` it often; `woken` is called when more may be due."""
 
-    usual_seconds: Callable[[Entry], float]
-    active_seconds: Callable[[Entry], float]
-    dropped: Callable[[int], object]
-    promoted: Callable[[str], object]
-    wrote: Callable[[int], object]
-    woken: Callable[[], object]
-
-
-class Books:
-    """Keeps a schedule and its database in step. `turn` it often."""
-
-    def __init__(self, store: PollingStore, schedule: Schedule, clock: Clock, heard: Heard) -> None:
+    def __init__(
+        self,
+        store: PollingStore,
+        schedule: Schedule,
+        adapter: Adapter,
+        measures: Measures,
+        clock: Clock,
+        woken: Callable[[], object],
+    ) -> None:
         self.store = store
         self.schedule = schedule
         self._trouble = ""
         self._turning: float | None = None  # since when a turn is under way
         self._clock = clock
-        self._heard = heard
+        self._adapter = adapter
+        self._measures = measures
+        self.woken = woken
         self._began = clock.now()
         self._offset = clock.wall() - clock.now()
         self._horizon = (float("-inf"), -1)
-        self._pending: OrderedDict[int, Entry] = OrderedDict()
+        self._pending: OrderedDict[int, ScheduledTarget] = OrderedDict()
         self._poked = asyncio.Event()
 
     @property
@@ -78,13 +78,9 @@ class Books:
         """The time of day at which the clock says `at`."""
         return at + self._offset
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: ScheduledTarget) -> None:
         """Write this one back in the next turn."""
         self._pending[entry.id] = entry
-
-    def woken(self) -> None:
-        """Something may be due that was not."""
-        self._heard.woken()
 
     def poke(self) -> None:
         """Take a turn soon: there is news."""
@@ -148,12 +144,12 @@ class Books:
             for entry in entries:
                 self._pending.setdefault(entry.id, entry)
             raise
-        self._heard.wrote(len(entries))
+        self._measures.wrote(len(entries))
         for entry in entries:
             if self._is_far(entry):
                 self.schedule.drop(entry)
 
-    def _ran(self, entry: Entry) -> TargetRun:
+    def _ran(self, entry: ScheduledTarget) -> TargetRun:
         return TargetRun(
             entry.id,
             self.wall(entry.at),
@@ -168,7 +164,7 @@ class Books:
             entry.hits,
         )
 
-    def _is_far(self, entry: Entry) -> bool:
+    def _is_far(self, entry: ScheduledTarget) -> bool:
         """Whether it can be let go: what is stored of it is all there is, and a later load will find it."""
         busy = entry.running or entry.until is not None or entry.id in self._pending
         return not busy and self.wall(entry.at) > self._horizon[0]
@@ -181,7 +177,7 @@ class Books:
                 self._take(target)
             for gone in edits.deleted:
                 self._let_go(gone, "target_deleted")
-            self._heard.woken()
+            self.woken()
 
     def _take(self, target: PollingTarget) -> None:
         entry = self.schedule.entries.get(target.id)
@@ -207,7 +203,7 @@ class Books:
         """Whether it is due later than its interval allows, and not because it fails."""
         return not target.failures and target.next_due - self.wall(self._clock.now()) > interval
 
-    def _update(self, entry: Entry, target: PollingTarget) -> None:
+    def _update(self, entry: ScheduledTarget, target: PollingTarget) -> None:
         now, at = self._clock.now(), entry.at
         if (entry.event, entry.only) != (target.event, target.only):
             entry.event, entry.only = target.event, target.only
@@ -217,24 +213,24 @@ class Books:
             entry.forget()  # rows of its document went along with another's
         entry.fixed = target.set_seconds is not None
         entry.base = target.interval
-        self.schedule.set_usual(entry, self._heard.usual_seconds(entry), now)
+        self.schedule.set_usual(entry, self._adapter.interval(entry), now)
         if entry.weight != target.weight:
             self.schedule.reclass(entry, target.weight, now)
         if entry.at != at:
             self.note(entry)
 
-    def _promote(self, entry: Entry, seconds: float) -> None:
+    def _promote(self, entry: ScheduledTarget, seconds: float) -> None:
         now = self._clock.now()
         made = self.schedule.promote(entry, now, NOT_OFTENER)
-        if seconds > 0 and (interval := self._heard.active_seconds(entry)) > 0:
+        if seconds > 0 and (interval := self.schedule.active_seconds(entry)) > 0:
             made |= self.schedule.accelerate(entry, interval, now, now + seconds)
             self.note(entry)
         if made:
-            self._heard.promoted("admin")
+            self._measures.promoted("admin")
             log.info("target_promoted", kind=entry.kind, target=entry.source_id, seconds=seconds)
 
     def _let_go(self, number: int, event: str) -> None:
-        self._heard.dropped(number)
+        self._adapter.forget(number)
         entry = self.schedule.entries.get(number)
         if entry is not None:
             log.info(event, kind=entry.kind, target=entry.source_id)
@@ -253,13 +249,13 @@ class Books:
             full = len(found) == AT_A_TIME
             self._horizon = (found[-1].next_due, found[-1].id) if full else (wall + HORIZON, LAST)
             if found:
-                self._heard.woken()
+                self.woken()
 
-    def enter(self, target: PollingTarget, *, anew: bool = False) -> Entry:
+    def enter(self, target: PollingTarget, *, anew: bool = False) -> ScheduledTarget:
         """Take a target in; one that was not wanted until now is due now, and is not late."""
         now, wall = self._clock.now(), self.wall(self._clock.now())
-        entry = Entry.of(target)
-        entry.usual = entry.interval = usual = self._heard.usual_seconds(entry)
+        entry = ScheduledTarget.of(target)
+        entry.usual = entry.interval = usual = self._adapter.interval(entry)
         # One that is due in ages was written under another clock.
         point = now + min(target.next_due - wall, max(usual, LONGEST_PAUSE))
         if self._overshoots(target, usual):
@@ -271,6 +267,6 @@ class Books:
             point = at + phase(target.kind, target.source_id) * usual
         entry.at, entry.point = at, point
         self.schedule.add(entry)
-        if target.until is not None and target.until > wall and (interval := self._heard.active_seconds(entry)) > 0:
+        if target.until is not None and target.until > wall and (interval := self.schedule.active_seconds(entry)) > 0:
             self.schedule.accelerate(entry, interval, now, now + target.until - wall)
         return entry

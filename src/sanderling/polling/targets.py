@@ -1,6 +1,9 @@
-"""Targets in memory. Times are seconds of a clock that only goes forward."""
+"""Targets in memory, and one request for each. Times are seconds of a clock that only goes forward."""
 
+import asyncio
+from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,7 +16,7 @@ LIVE_BELOW = 1.0
 ClassKey = tuple[int, int]  # about how long their intervals are, and their weight
 
 
-class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
+class ScheduledTarget(msgspec.Struct, eq=False, gc=False, kw_only=True):
     """A target in memory: what it is, when it is due, and what to write back."""
 
     id: int
@@ -57,7 +60,7 @@ class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
     hits: float
 
     @classmethod
-    def of(cls, target: PollingTarget) -> "Entry":
+    def of(cls, target: PollingTarget) -> "ScheduledTarget":
         """A target. When it is due is for others to say."""
         interval = target.interval
         return cls(
@@ -100,3 +103,37 @@ class Entry(msgspec.Struct, eq=False, gc=False, kw_only=True):
     def group(self) -> ClassKey:
         """Which targets it is like."""
         return bucket(self.interval), self.weight
+
+
+class PollResult(NamedTuple):
+    """How a run ended, as it is stored with the target."""
+
+    status: str
+    ok: bool = True
+    failed: bool = False  # the target's own failure, and not the host's, ours, or a parent's
+    changes: int = 0
+    waits: bool = False  # for a row that another document has
+
+
+@dataclass(slots=True, eq=False)
+class PollRun:
+    """One request for a target. What comes of it may come after the target's next run was planned."""
+
+    entry: ScheduledTarget
+    began: float
+    live: bool
+    late: float  # seconds after it was due
+    asked: list[asyncio.Future[PollResult]]  # whoever wants to know how it went
+    over: bool = False  # the next run is planned
+    since: float = 0.0  # seconds from the end of the run before to that of this one
+
+    @property
+    def key(self) -> int:
+        """Which target it is."""
+        return self.entry.id
+
+    def tell(self, result: PollResult) -> None:
+        """Tell whoever asked."""
+        for future in self.asked:
+            if not future.done():
+                future.set_result(result)

@@ -10,7 +10,7 @@ from pathlib import Path
 from sanderling.apis.polled import Kind
 from sanderling.clock import Clock
 from sanderling.observe import logs
-from sanderling.polling.settings import ENABLED, Keys, PollingSettings, Setting, SettingError
+from sanderling.polling.settings import ENABLED, Keys, PollingSetting, PollingSettings, SettingError
 from sanderling.stores.control_file import change_control, read_control
 from sanderling.stores.durable import FolderError
 from sanderling.stores.polling import PollingStoreError
@@ -81,11 +81,11 @@ class LiveSettings:
             texts |= {ENABLED: "false"} if paused else {}
         return texts
 
-    async def listed(self) -> tuple[Setting, ...]:
+    async def listed(self) -> tuple[PollingSetting, ...]:
         """All settings as they are now. Raises PollingStoreError."""
         return self.keys.listed(await self._texts(), self.now)
 
-    async def set(self, key: str, text: str | None) -> Setting:
+    async def set(self, key: str, text: str | None) -> PollingSetting:
         """Write one; None goes back to the default. Raises SettingError or PollingStoreError."""
         spellings = self.keys.spellings(key)
         canonical = spellings[0] if text is None else self.keys.checked(key, text)[0]

@@ -41,7 +41,7 @@ class Trimmed(Exception):  # noqa: N818 - nothing went wrong
         self.oldest = oldest
 
 
-class Feed:
+class ChangeFeed:
     """`open`, `note` what was committed, `tend` until `close`; anyone may `follow`."""
 
     def __init__(self, changes: ChangeLog, clock: Clock, *, keep: int = 100_000) -> None:
@@ -61,7 +61,7 @@ class Feed:
         self._resting: set[asyncio.Event] = set()
 
     def __repr__(self) -> str:
-        return f"<Feed of {self.oldest} to {self.newest}, {len(self._ring)} in memory>"
+        return f"<ChangeFeed of {self.oldest} to {self.newest}, {len(self._ring)} in memory>"
 
     async def open(self) -> None:
         """Learn where the changes end; who follows from `newest` gets all after that. Raises PollingStoreError."""

@@ -41,7 +41,7 @@ class SinkError(Exception):
         self.wait = wait
 
 
-class Sink(Protocol):
+class ChangeSink(Protocol):
     """Takes changes in order."""
 
     async def send(self, changes: Sequence[RowChange]) -> None:
@@ -51,7 +51,7 @@ class Sink(Protocol):
         """Let go."""
 
 
-class Post(NamedTuple):
+class WebhookPost(NamedTuple):
     """A body, and the numbers it is about."""
 
     first: int
@@ -76,11 +76,11 @@ class WebhookSink:
         return f"<WebhookSink of {self._url.host}>"
 
     async def send(self, changes: Sequence[RowChange]) -> None:
-        """Post them, one body after the other."""
+        """WebhookPost them, one body after the other."""
         for post in posts(changes):
             await self._post(post)
 
-    async def _post(self, post: Post) -> None:
+    async def _post(self, post: WebhookPost) -> None:
         request = self._opened().post(self._url, data=post.body, headers=self._headers(post), allow_redirects=False)
         try:
             async with request as response:
@@ -90,7 +90,7 @@ class WebhookSink:
             # Neither its text nor its cause, which may hold the URL.
             raise SinkError(f"no answer: {of_error(error).detail}") from None
 
-    def _headers(self, post: Post) -> dict[str, str]:
+    def _headers(self, post: WebhookPost) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "Idempotency-Key": f"{post.first}-{post.last}"}
         if self._login:
             headers["Authorization"] = f"Basic {self._login}"
@@ -139,7 +139,7 @@ class WebhookSink:
             self._session = None
 
 
-def posts(changes: Sequence[RowChange]) -> Iterator[Post]:
+def posts(changes: Sequence[RowChange]) -> Iterator[WebhookPost]:
     """The changes in as few bodies as may be; one is larger than it should only if it has a single change."""
     start, size = 0, 0
     parts: list[msgspec.Raw] = []
@@ -154,9 +154,9 @@ def posts(changes: Sequence[RowChange]) -> Iterator[Post]:
         yield _post(changes[start:], parts)
 
 
-def _post(changes: Sequence[RowChange], parts: list[msgspec.Raw]) -> Post:
+def _post(changes: Sequence[RowChange], parts: list[msgspec.Raw]) -> WebhookPost:
     first, last = changes[0].seq, changes[-1].seq
-    return Post(first, last, msgspec.json.encode({"first": first, "last": last, "changes": parts}))
+    return WebhookPost(first, last, msgspec.json.encode({"first": first, "last": last, "changes": parts}))
 
 
 def _login(url: URL) -> str:
@@ -173,14 +173,14 @@ def _secrets(url: URL, login: str, secret: bytes) -> re.Pattern[str] | None:
     return re.compile("|".join(found), re.IGNORECASE) if found else None
 
 
-class QueueSink:
+class ChangeQueueSink:
     """One letter for each change; its key is the number, its body the change as JSON."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
 
     def __repr__(self) -> str:
-        return f"<QueueSink of {self._queue!r}>"
+        return f"<ChangeQueueSink of {self._queue!r}>"
 
     async def send(self, changes: Sequence[RowChange]) -> None:
         """Return when all of them are durable."""
