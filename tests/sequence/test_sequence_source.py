@@ -30,7 +30,7 @@ from sanderling.worlds.game_weather import IdTrouble, WeatherRules
 GIVEN = SequenceUpstream(url=URL, id_path="id", timestamp="at")
 UNDATED = SequenceUpstream(url=URL, id_path="id")  # nobody knows when an id is due, so it is at once
 RATE = 2.0  # ids a second that appear
-SECONDS = 200.0
+SECONDS = 150.0
 OLD = 10**6  # the first of the ids that were missed; no crawl comes so far
 BEGAN = 1_800_000_000.0  # when a LoopClock begins
 
@@ -75,7 +75,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[float], F
     return alone
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(permits=st.sampled_from([1.2, 1.5, 3.0]), exist=st.sampled_from([0, 3]), reason=st.sampled_from(list(Reason)))
 def test_new_ids_have_what_they_need_and_missed_ones_a_twentieth(
     tmp_path_factory: pytest.TempPathFactory,
@@ -113,7 +113,7 @@ def test_a_hundred_times_as_many_overdue_ids_cost_no_more(tmp_path: Path, monkey
 
     monkeypatch.setattr(SequenceState, "due", noting)
     times, late = [], []
-    for many in (2000, 200_000):
+    for many in (500, 50_000):
         folder = tmp_path / str(many)
         folder.mkdir()
         overdue(folder / "sequence.db", many)

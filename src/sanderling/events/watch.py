@@ -44,30 +44,16 @@ class EventsWatch:
 
     async def look(self) -> None:
         """Ask the queue and the database; what does not answer is not known."""
-        stations = self.system.stations
-        self._queue = await self._depth()
+        at = self.system.stations
+        self._queue, why = await _ask(at.queue.depth)
         self.system.measures.connected(ok=self._queue is not None)
-        self._outbox = await _answer(stations.store.depth)
-
-    async def _depth(self) -> Depth | None:
-        """How much is in the queue. Nobody else says that a server is away: there is just nothing to take from it."""
-        depth, why = None, ""
-        try:
-            async with asyncio.timeout(PATIENCE):
-                depth = await self.system.stations.queue.depth()
-        except QueueError as error:
-            why = str(error)
-        except TimeoutError:
-            why = SILENT
-        self._say_away(why)
-        return depth
-
-    def _say_away(self, why: str) -> None:
+        # Nobody else says that a server is away: there is just nothing to take from it.
         if why and not self._queue_away:
             log.warning("queue_away", why=why)
         elif self._queue_away and not why:
             log.info("queue_back")
         self._queue_away = why
+        self._outbox, _ = await _ask(at.store.depth)
 
     def standing(self, *, running: bool = True) -> Standing:
         """What is not counted."""
@@ -118,8 +104,12 @@ class EventsControl:
     async def health(self) -> dict[str, str]:
         """Of each thing that is needed: "ok", or why not."""
         at = self._watch.system.stations
-        asked = {"database": at.store.ping, "objects": at.objects.ping, "queue": at.queue.depth}
-        return {name: await _well(ask) for name, ask in asked.items()}
+        asked: dict[str, Callable[[], Awaitable[object]]] = {
+            "database": at.store.ping,
+            "objects": at.objects.ping,
+            "queue": at.queue.depth,
+        }
+        return {name: (await _ask(ask))[1] or OK for name, ask in asked.items()}
 
     async def status(self) -> EventsStatus:
         """How it stands."""
@@ -138,20 +128,12 @@ class EventsControl:
         live.look()
 
 
-async def _answer(ask: Callable[[], Awaitable[T]]) -> T | None:
+async def _ask(ask: Callable[[], Awaitable[T]]) -> tuple[T | None, str]:
+    """The answer, or why there is none."""
     try:
         async with asyncio.timeout(PATIENCE):
-            return await ask()
-    except (AnalyticsError, TimeoutError):
-        return None
-
-
-async def _well(ask: Callable[[], Awaitable[object]]) -> str:
-    try:
-        async with asyncio.timeout(PATIENCE):
-            await ask()
+            return await ask(), ""
     except TimeoutError:
-        return SILENT
+        return None, SILENT
     except (QueueError, AnalyticsError, ObjectError) as error:
-        return str(error) or type(error).__name__
-    return OK
+        return None, str(error) or type(error).__name__

@@ -55,7 +55,7 @@ class SequenceServices:
     memory: Memory
     state: SequenceState
     queue: Queue
-    desk: Executor
+    executor: Executor
 
 
 class SequenceSystem:
@@ -67,7 +67,7 @@ class SequenceSystem:
         self.tools = tools
         self.measures = Measures()
         self.cursor = IdCursor(position, stride=rules.stride)
-        self.sink = SequenceSink(tools.state, tools.queue, tools.desk, clock, position)
+        self.sink = SequenceSink(tools.state, tools.queue, tools.executor, clock, position)
         self.writer = SequenceWriter(self.sink, self.cursor, tools.api.name, clock)
         self.host = str(tools.api.task(0, 1).host)
         inquiries = Inquiries()
@@ -168,7 +168,7 @@ class SequenceSystem:
 
     async def count_missed(self) -> None:
         """Know how much is missed now."""
-        counts = await self.tools.desk(self.tools.state.counts)
+        counts = await self.tools.executor(self.tools.state.counts)
         self.missed = {reason.value: ids for reason, ids in counts.items()}
 
     async def _refresh(self) -> None:

@@ -83,7 +83,7 @@ def from_page(row: Mapping[str, object]) -> Item | None:
         "pipeline_version": "sanderling_pages",
     }
     if code != Code.OK:
-        return failed(meta, code, text(page.get("detail")))
+        return failed_item(meta, code, text(page.get("detail")))
     return {
         "meta": meta,
         "content": {"text": first_text(page, ("text", "description", "title")), "title": page.get("title")},
@@ -93,7 +93,7 @@ def from_page(row: Mapping[str, object]) -> Item | None:
     }
 
 
-def failed(meta: Item, code: str, why: str) -> Item:
+def failed_item(meta: Item, code: str, why: str) -> Item:
     """The item of something that was not fetched."""
     told = {"fetch_status": "error", "error_code": code, "error_message": why, "error_details": {}}
     return {"meta": {**meta, **told}, "content": None, "author": None, "comments": []}
@@ -119,7 +119,7 @@ def from_report(message: Message) -> Item:
             "published_at": _iso(found.date_completed),
             "pipeline_version": f"sanderling_{message.api}",
         },
-        "content": {"text": _words(found), "duration": found.duration_seconds, "hashtags": []},
+        "content": {"text": _describe(found), "duration": found.duration_seconds, "hashtags": []},
         "interaction": _UNTOUCHED,
         "author": None,
         "comments": [],
@@ -131,7 +131,7 @@ def _iso(seconds: float | None) -> str | None:
     return None if moment(seconds) is None else datetime.fromtimestamp(seconds or 0.0, UTC).isoformat()
 
 
-def _words(found: Instance) -> str:
+def _describe(found: Instance) -> str:
     said = [f"report {found.instance_id}"]
     if found.activity_hash is not None:
         said.append(f"activity {found.activity_hash}")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from producer_items import item
 from producer_play import JSON
 
-from sanderling.events.crawled import LineError, from_page, from_report, platform_of, read_line
+from sanderling.events.crawl_items import LineError, from_page, from_report, platform_of, read_line
 from sanderling.events.envelopes import read_envelope
 from sanderling.events.items import read_item
 from sanderling.events.posts import CrawlError, Post
